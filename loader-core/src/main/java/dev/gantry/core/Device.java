@@ -1,0 +1,45 @@
+package dev.gantry.core;
+
+/// Where tensors live.
+public sealed interface Device {
+  /// Memory of the CPU.
+  Device HOST = new Host();
+
+  /// Memory of the CPU; see [#HOST].
+  record Host() implements Device {
+    @Override
+    public String toString() {
+      return "host";
+    }
+  }
+
+  /// Memory of the CUDA device with this ordinal.
+  record Cuda(int ordinal) implements Device {
+    public Cuda {
+      if (ordinal < 0) {
+        throw new IllegalArgumentException("negative device ordinal " + ordinal);
+      }
+    }
+
+    @Override
+    public String toString() {
+      return "cuda:" + ordinal;
+    }
+  }
+
+  /// Reads `host`, `cuda` (the first device) or `cuda:N`.
+  ///
+  /// @throws IllegalArgumentException if `name` is anything else
+  static Device parse(String name) {
+    if (name.equals("host")) {
+      return HOST;
+    }
+    if (name.equals("cuda")) {
+      return new Cuda(0);
+    }
+    if (name.startsWith("cuda:") && name.substring(5).matches("[0-9]{1,4}")) {
+      return new Cuda(Integer.parseInt(name.substring(5)));
+    }
+    throw new IllegalArgumentException("no such device: '" + name + "', expected host or cuda:N");
+  }
+}

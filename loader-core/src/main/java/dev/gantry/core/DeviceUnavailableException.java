@@ -1,0 +1,10 @@
+package dev.gantry.core;
+
+/// A device or native library that was asked for and is not there, with the reason.
+public final class DeviceUnavailableException extends GantryException {
+  private static final long serialVersionUID = 1L;
+
+  public DeviceUnavailableException(String message) {
+    super(message);
+  }
+}

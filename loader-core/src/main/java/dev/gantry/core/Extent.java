@@ -1,0 +1,21 @@
+package dev.gantry.core;
+
+import java.nio.file.Path;
+
+/// Bytes that somebody wants: `length` bytes of `file` from `offset` on.
+///
+/// @param offset bytes from the start of the file
+/// @param length in bytes, may be 0
+public record Extent(Path file, long offset, long length) {
+  public Extent {
+    if (offset < 0 || length < 0 || offset > Long.MAX_VALUE - length) {
+      throw new IllegalArgumentException(
+          "extent of " + file + " out of range: offset " + offset + ", length " + length);
+    }
+  }
+
+  /// The offset just past the last byte.
+  public long end() {
+    return offset + length;
+  }
+}

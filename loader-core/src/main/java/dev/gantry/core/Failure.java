@@ -1,0 +1,61 @@
+package dev.gantry.core;
+
+import java.io.Serializable;
+
+/// Why an operation failed. The layers stay apart: the same number means different things to each.
+public sealed interface Failure extends Serializable {
+  /// The failure in words, with its code and name.
+  String describe();
+
+  /// The kernel said no.
+  ///
+  /// @param code `errno`
+  /// @param name such as `EIO`
+  /// @param meaning such as `Input/output error`
+  record Errno(int code, String name, String meaning) implements Failure {
+    @Override
+    public String describe() {
+      return "errno " + code + " " + name + ": " + meaning;
+    }
+  }
+
+  /// cuFile said no.
+  ///
+  /// @param code a `CUfileOpError` (5001 and up)
+  /// @param name such as `CU_FILE_DRIVER_NOT_INITIALIZED`, or `unknown`
+  record CuFile(int code, String name, String meaning) implements Failure {
+    @Override
+    public String describe() {
+      return "cuFile " + code + " " + name + ": " + meaning;
+    }
+  }
+
+  /// The CUDA driver said no, by itself or through cuFile.
+  ///
+  /// @param code a `CUresult`
+  /// @param name such as `CUDA_ERROR_OUT_OF_MEMORY`
+  record Cuda(int code, String name, String meaning) implements Failure {
+    @Override
+    public String describe() {
+      return "CUDA " + code + " " + name + ": " + meaning;
+    }
+  }
+
+  /// The file ended before all bytes were read.
+  ///
+  /// @param missing bytes that were still wanted
+  record EndOfFile(long missing) implements Failure {
+    @Override
+    public String describe() {
+      return "unexpected end of file, " + missing + " bytes missing";
+    }
+  }
+
+  /// The caller cancelled.
+  record Cancelled() implements Failure {
+    @Override
+    public String describe() {
+      return "cancelled";
+    }
+  }
+}

@@ -1,0 +1,19 @@
+package dev.gantry.core;
+
+/// What goes wrong while tensors move, in three families: a file that is not what it claims to be
+/// ([MalformedFileException]), a file or device that fails ([TransferException],
+/// [DeviceUnavailableException]), and a caller's mistake ([MisuseException]).
+///
+/// Unchecked, so that it passes through iterators, blocks and listeners unharmed. Its message is one line.
+public abstract sealed class GantryException extends RuntimeException
+    permits MalformedFileException, TransferException, DeviceUnavailableException, MisuseException {
+  private static final long serialVersionUID = 1L;
+
+  GantryException(String message, Throwable cause) {
+    super(message, cause);
+  }
+
+  GantryException(String message) {
+    super(message);
+  }
+}

@@ -1,0 +1,85 @@
+package dev.gantry.core;
+
+import java.util.Arrays;
+import java.util.OptionalLong;
+import java.util.stream.Collectors;
+
+/// The dimensions of a tensor, outermost first; no dimensions for a scalar. Immutable.
+public final class Shape {
+  private static final Shape SCALAR = new Shape(new long[0]);
+
+  private final long[] dimensions;
+
+  private Shape(long[] dimensions) {
+    this.dimensions = dimensions;
+  }
+
+  /// @throws IllegalArgumentException if a dimension is negative
+  public static Shape of(long... dimensions) {
+    if (dimensions.length == 0) {
+      return SCALAR;
+    }
+    for (long dimension : dimensions) {
+      if (dimension < 0) {
+        throw new IllegalArgumentException("negative dimension in " + Arrays.toString(dimensions));
+      }
+    }
+    return new Shape(dimensions.clone());
+  }
+
+  public int rank() {
+    return dimensions.length;
+  }
+
+  public long dimension(int axis) {
+    return dimensions[axis];
+  }
+
+  /// A copy of the dimensions.
+  public long[] toArray() {
+    return dimensions.clone();
+  }
+
+  /// The number of elements, or empty where a product on the way, from left to right, passes 2⁶³-1:
+  /// also where a later dimension is 0, as the safetensors reference has it.
+  public OptionalLong elements() {
+    long product = 1;
+    for (long dimension : dimensions) {
+      if (Math.multiplyHigh(product, dimension) != 0 || product * dimension < 0) {
+        return OptionalLong.empty();
+      }
+      product *= dimension;
+    }
+    return OptionalLong.of(product);
+  }
+
+  /// This shape with its first dimension replaced.
+  ///
+  /// @throws IllegalArgumentException if this is a scalar's shape, or `rows` is negative
+  public Shape withRows(long rows) {
+    if (rank() == 0) {
+      throw new IllegalArgumentException("a scalar has no rows");
+    }
+    long[] changed = toArray();
+    changed[0] = rows;
+    return of(changed);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Shape shape && Arrays.equals(dimensions, shape.dimensions);
+  }
+
+  @Override
+  public int hashCode() {
+    return Arrays.hashCode(dimensions);
+  }
+
+  /// As in `[3, 8]`; `[]` for a scalar.
+  @Override
+  public String toString() {
+    return Arrays.stream(dimensions)
+        .mapToObj(Long::toString)
+        .collect(Collectors.joining(", ", "[", "]"));
+  }
+}

@@ -1,0 +1,35 @@
+package dev.gantry.core;
+
+import org.jspecify.annotations.Nullable;
+
+/// An operation on a file or a device that failed: what was tried, on what, and the code that came back.
+public final class TransferException extends GantryException {
+  private static final long serialVersionUID = 1L;
+
+  private final String operation;
+  private final Failure failure;
+
+  /// @param operation what was tried, such as `pread`
+  /// @param subject on what: a file with offset and length, or a device with a size
+  public TransferException(String operation, String subject, Failure failure) {
+    this(operation, subject, failure, null);
+  }
+
+  public TransferException(
+      String operation, String subject, Failure failure, @Nullable Throwable cause) {
+    super(operation + " failed: " + OneLine.of(subject) + ": " + failure.describe());
+    if (cause != null) {
+      initCause(cause);
+    }
+    this.operation = operation;
+    this.failure = failure;
+  }
+
+  public String operation() {
+    return operation;
+  }
+
+  public Failure failure() {
+    return failure;
+  }
+}
