@@ -11,7 +11,10 @@ final class OneLine {
     int end = Math.min(text.length(), MOST_CHARACTERS);
     for (int i = 0; i < end; i++) {
       char c = text.charAt(i);
-      if (Character.isISOControl(c) || c == '\u2028' || c == '\u2029' || Character.isSurrogate(c) && !paired(text, i)) {
+      if (Character.isISOControl(c)
+          || c == '\u2028'
+          || c == '\u2029'
+          || (Character.isSurrogate(c) && !paired(text, i))) {
         line.append(String.format("\\u%04x", (int) c));
       } else {
         line.append(c);

@@ -14,6 +14,8 @@ public final class Shape {
     this.dimensions = dimensions;
   }
 
+  /// The shape with these dimensions, outermost first; of none, the scalar's.
+  ///
   /// @throws IllegalArgumentException if a dimension is negative
   public static Shape of(long... dimensions) {
     if (dimensions.length == 0) {
