@@ -1,0 +1,47 @@
+package dev.gantry.core.internal.natives;
+
+import java.util.Optional;
+import java.util.function.Function;
+
+/// Something that this machine may or may not have, with the reason where it has not.
+public sealed interface Availability<T> {
+  /// It is there.
+  record Present<T>(T value) implements Availability<T> {}
+
+  /// It is not there.
+  ///
+  /// @param reason one line for a person, such as what was looked for and where
+  record Absent<T>(String reason) implements Availability<T> {}
+
+  static <T> Availability<T> present(T value) {
+    return new Present<>(value);
+  }
+
+  static <T> Availability<T> absent(String reason) {
+    return new Absent<>(reason);
+  }
+
+  /// The value, or empty where there is none and the reason does not matter.
+  default Optional<T> toOptional() {
+    return switch (this) {
+      case Present<T>(T value) -> Optional.of(value);
+      case Absent<T> _ -> Optional.empty();
+    };
+  }
+
+  /// What `next` makes of the value; an absence stays with its reason.
+  default <R> Availability<R> then(Function<? super T, Availability<R>> next) {
+    return switch (this) {
+      case Present<T>(T value) -> next.apply(value);
+      case Absent<T>(String reason) -> absent(reason);
+    };
+  }
+
+  /// The value, or the exception that `refusal` makes of the reason.
+  default T orElseThrow(Function<String, ? extends RuntimeException> refusal) {
+    return switch (this) {
+      case Present<T>(T value) -> value;
+      case Absent<T>(String reason) -> throw refusal.apply(reason);
+    };
+  }
+}

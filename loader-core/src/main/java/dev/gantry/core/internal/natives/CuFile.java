@@ -1,0 +1,361 @@
+package dev.gantry.core.internal.natives;
+
+import static java.lang.foreign.MemoryLayout.PathElement.groupElement;
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.gantry.core.TransferException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/// libcufile: the driver, registered files and buffers, and blocking reads and writes between a file
+/// and device memory (or host memory, from CUDA 12.2 on).
+///
+/// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread, which
+/// must have the memory's CUDA context current. They are ordered with no CUDA stream. Sizes of the
+/// driver's settings are in KiB, all others in bytes.
+///
+/// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
+public final class CuFile {
+  /// A system property that names the library to use, and nothing else is tried.
+  public static final String LIBRARY_PROPERTY = "gantry.cufile.library";
+
+  /// The environment variable of the same meaning; the system property wins.
+  public static final String LIBRARY_VARIABLE = "GANTRY_CUFILE_LIBRARY";
+
+  private static final String SONAME = "libcufile.so.0";
+
+  // typedef struct CUfileDescr_t { CUfileFileHandleType type; union { int fd; void *handle; }
+  // handle;
+  //                                const CUfileFSOps_t *fs_ops; } CUfileDescr_t;
+  private static final StructLayout DESCRIPTION =
+      MemoryLayout.structLayout(
+          JAVA_INT.withName("type"),
+          MemoryLayout.paddingLayout(4),
+          JAVA_INT.withName("fd"),
+          MemoryLayout.paddingLayout(4),
+          ADDRESS.withName("fs_ops"));
+  // CU_FILE_HANDLE_TYPE_OPAQUE_FD
+  private static final int FILE_DESCRIPTOR = 1;
+
+  private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
+  private static final long ERRNO = CALL_STATE.byteOffset(groupElement("errno"));
+  private static final int NO_FLAGS = 0;
+
+  // The whole of libcufile 1.0: a library without one of these is not libcufile.
+  private static final List<String> REQUIRED =
+      List.of(
+          "cuFileDriverOpen",
+          "cuFileDriverClose",
+          "cuFileDriverGetProperties",
+          "cuFileDriverSetPollMode",
+          "cuFileDriverSetMaxDirectIOSize",
+          "cuFileDriverSetMaxCacheSize",
+          "cuFileDriverSetMaxPinnedMemSize",
+          "cuFileHandleRegister",
+          "cuFileHandleDeregister",
+          "cuFileBufRegister",
+          "cuFileBufDeregister",
+          "cuFileRead",
+          "cuFileWrite");
+
+  private final NativeLibrary library;
+  private final CuFileFunction driverOpen;
+  private final CuFileFunction driverClose;
+  private final CuFileFunction driverGetProperties;
+  private final CuFileFunction driverSetPollMode;
+  private final CuFileFunction driverSetMaxDirectIoSize;
+  private final CuFileFunction driverSetMaxCacheSize;
+  private final CuFileFunction driverSetMaxPinnedMemSize;
+  private final CuFileFunction handleRegister;
+  private final MethodHandle handleDeregister;
+  private final CuFileFunction bufRegister;
+  private final CuFileFunction bufDeregister;
+  private final MethodHandle read;
+  private final MethodHandle write;
+  private final Availability<CuFileFunction> getVersion;
+  private final Availability<CuFileFunction> getBarSize;
+  private final Availability<MethodHandle> useCount;
+
+  private CuFile(NativeLibrary library) {
+    this.library = library;
+    // CUfileError_t cuFileDriverOpen(void)
+    driverOpen = function("cuFileDriverOpen");
+    // CUfileError_t cuFileDriverClose_v2(void), as which cufile.h of CUDA 12 compiles the plain
+    // name
+    driverClose =
+        CuFileFunction.find(library, "cuFileDriverClose_v2")
+            .toOptional()
+            .orElseGet(() -> function("cuFileDriverClose"));
+    // CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
+    driverGetProperties = function("cuFileDriverGetProperties", ADDRESS);
+    // CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
+    driverSetPollMode = function("cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG);
+    // CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size)
+    driverSetMaxDirectIoSize = function("cuFileDriverSetMaxDirectIOSize", JAVA_LONG);
+    // CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size)
+    driverSetMaxCacheSize = function("cuFileDriverSetMaxCacheSize", JAVA_LONG);
+    // CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size)
+    driverSetMaxPinnedMemSize = function("cuFileDriverSetMaxPinnedMemSize", JAVA_LONG);
+    // CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
+    handleRegister = function("cuFileHandleRegister", ADDRESS, ADDRESS);
+    // void cuFileHandleDeregister(CUfileHandle_t fh)
+    handleDeregister =
+        required(library.function("cuFileHandleDeregister", FunctionDescriptor.ofVoid(ADDRESS)));
+    // CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length, int flags)
+    bufRegister = function("cuFileBufRegister", ADDRESS, JAVA_LONG, JAVA_INT);
+    // CUfileError_t cuFileBufDeregister(const void *bufPtr_base)
+    bufDeregister = function("cuFileBufDeregister", ADDRESS);
+    FunctionDescriptor transfer =
+        FunctionDescriptor.of(JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    Linker.Option errno = Linker.Option.captureCallState("errno");
+    // ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size, off_t file_offset,
+    //                    off_t bufPtr_offset)
+    read = required(library.function("cuFileRead", transfer, errno));
+    // ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
+    //                     off_t file_offset, off_t bufPtr_offset)
+    write = required(library.function("cuFileWrite", transfer, errno));
+    // CUfileError_t cuFileGetVersion(int *version)
+    getVersion = CuFileFunction.find(library, "cuFileGetVersion", ADDRESS);
+    // CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
+    getBarSize = CuFileFunction.find(library, "cuFileGetBARSizeInKB", JAVA_INT, ADDRESS);
+    // long cuFileUseCount(void)
+    useCount = library.function("cuFileUseCount", FunctionDescriptor.of(JAVA_LONG));
+  }
+
+  private CuFileFunction function(String symbol, MemoryLayout... arguments) {
+    return required(CuFileFunction.find(library, symbol, arguments));
+  }
+
+  private static <T> T required(Availability<T> symbol) {
+    return symbol.orElseThrow(IllegalStateException::new);
+  }
+
+  /// The library that the property or the variable names; else the first that the dynamic loader's own
+  /// search or the CUDA toolkit's folders have. Opens no driver.
+  public static Availability<CuFile> find() {
+    String named = System.getProperty(LIBRARY_PROPERTY, System.getenv(LIBRARY_VARIABLE));
+    if (named != null) {
+      return load(named);
+    }
+    List<String> candidates = new ArrayList<>();
+    candidates.add(SONAME);
+    candidates.addAll(NativeLibrary.toolkitPaths(SONAME));
+    return load(candidates);
+  }
+
+  /// This very library, and nothing else.
+  ///
+  /// @param library a name for the dynamic loader's search, or an absolute path
+  public static Availability<CuFile> load(String library) {
+    return load(List.of(library));
+  }
+
+  private static Availability<CuFile> load(List<String> candidates) {
+    return NativeLibrary.load(candidates).then(CuFile::bind);
+  }
+
+  private static Availability<CuFile> bind(NativeLibrary library) {
+    for (String symbol : REQUIRED) {
+      if (!library.has(symbol)) {
+        return Availability.absent(library.name() + " has no " + symbol);
+      }
+    }
+    return Availability.present(new CuFile(library));
+  }
+
+  /// The name or path under which it was loaded.
+  public String libraryName() {
+    return library.name();
+  }
+
+  /// Absent before CUDA 12.3 or so. The driver need not be open.
+  public Availability<CuFileVersion> version() {
+    return getVersion.then(function -> {
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment version = arena.allocate(JAVA_INT);
+        function.call(libraryName(), version);
+        return Availability.present(CuFileVersion.of(version.get(JAVA_INT, 0)));
+      }
+    });
+  }
+
+  /// The setters that work only before [#openDriver]; absent before libcufile 1.14.
+  public Availability<CuFileParameters> parameters() {
+    return CuFileParameters.bind(library);
+  }
+
+  /// cuFile's own account of its I/O; absent before libcufile 1.15.
+  public Availability<CuFileStatistics> statistics() {
+    return CuFileStatistics.bind(library);
+  }
+
+  /// Opens the driver, or counts one more user where it is open. Succeeds without nvidia-fs too, and
+  /// then all I/O goes through the CPU where the configuration allows that.
+  public void openDriver() {
+    driverOpen.call(libraryName());
+  }
+
+  public void closeDriver() {
+    driverClose.call(libraryName());
+  }
+
+  /// How often the driver was opened and not closed.
+  public Availability<Long> useCount() {
+    return useCount.then(handle -> {
+      try {
+        return Availability.present((long) handle.invokeExact());
+      } catch (Throwable thrown) {
+        throw CuFileFunction.unchecked(thrown);
+      }
+    });
+  }
+
+  public CuFileProperties properties() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment struct = arena.allocate(CuFileProperties.ROOM_BYTES, Long.BYTES);
+      driverGetProperties.call(libraryName(), struct);
+      boolean hasBatchFields =
+          version().toOptional().filter(version -> version.isAtLeast(1, 14)).isPresent();
+      return CuFileProperties.read(struct, hasBatchFields);
+    }
+  }
+
+  /// Whether completions are polled for rather than waited for.
+  ///
+  /// @param thresholdKib largest request to poll for, a multiple of 4
+  public void setPollMode(boolean poll, long thresholdKib) {
+    driverSetPollMode.call(thresholdKib + " KiB", poll, thresholdKib);
+  }
+
+  /// The largest piece in which I/O is passed on.
+  ///
+  /// @param kib a multiple of 4
+  public void setMaxDirectIoSize(long kib) {
+    driverSetMaxDirectIoSize.call(kib + " KiB", kib);
+  }
+
+  /// All bounce buffers on each GPU, together.
+  ///
+  /// @param kib a multiple of 4
+  public void setMaxCacheSize(long kib) {
+    driverSetMaxCacheSize.call(kib + " KiB", kib);
+  }
+
+  /// How much GPU memory may be registered.
+  ///
+  /// @param kib a multiple of 4
+  public void setMaxPinnedMemorySize(long kib) {
+    driverSetMaxPinnedMemSize.call(kib + " KiB", kib);
+  }
+
+  /// The BAR1 aperture of a GPU in KiB; absent before libcufile 1.15.
+  public Availability<Long> barSizeKib(int gpu) {
+    return getBarSize.then(function -> {
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment size = arena.allocate(JAVA_LONG);
+        function.call("GPU " + gpu, gpu, size);
+        return Availability.present(size.get(JAVA_LONG, 0));
+      }
+    });
+  }
+
+  /// Makes an open file known to cuFile. The descriptor stays the caller's, to be closed after the
+  /// handle.
+  ///
+  /// @param file for messages only
+  /// @param descriptor opened without O_APPEND, O_NONBLOCK and the like
+  public CuFileHandle registerHandle(Path file, int descriptor) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment description = arena.allocate(DESCRIPTION);
+      description.set(JAVA_INT, DESCRIPTION.byteOffset(groupElement("type")), FILE_DESCRIPTOR);
+      description.set(JAVA_INT, DESCRIPTION.byteOffset(groupElement("fd")), descriptor);
+      MemorySegment handle = arena.allocate(ADDRESS);
+      handleRegister.call(file.toString(), handle, description);
+      return new CuFileHandle(this, file, handle.get(ADDRESS, 0));
+    }
+  }
+
+  void deregisterHandle(MemorySegment handle) {
+    try {
+      handleDeregister.invokeExact(handle);
+    } catch (Throwable thrown) {
+      throw CuFileFunction.unchecked(thrown);
+    }
+  }
+
+  /// Pins memory for I/O. From then on its reads and writes must name this base, plus an offset.
+  ///
+  /// @param buffer the memory, with its true size; on a device, 64 KiB-aligned at both ends lest the
+  ///     mapping takes in more
+  public void registerBuffer(MemorySegment buffer) {
+    bufRegister.call(describe(buffer), buffer, buffer.byteSize(), NO_FLAGS);
+  }
+
+  /// Must come before the memory is freed.
+  public void deregisterBuffer(MemorySegment buffer) {
+    bufDeregister.call(describe(buffer), buffer);
+  }
+
+  /// Reads up to `bytes` bytes of the file from `fileOffset` on into `base` at `baseOffset`.
+  ///
+  /// @return how many bytes, fewer than asked for at the end of the file and wherever cuFile likes; 0
+  ///     only at the end
+  /// @throws TransferException if the kernel or cuFile refuses
+  /// @throws IndexOutOfBoundsException if the range is not within `base`
+  public long read(
+      CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
+    return transfer("cuFileRead", read, handle, base, bytes, fileOffset, baseOffset);
+  }
+
+  /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. What a
+  /// CUDA stream writes to `base` must be complete; the bytes are durable only after fsync.
+  ///
+  /// @return how many bytes, maybe fewer than asked for
+  /// @throws TransferException if the kernel or cuFile refuses
+  /// @throws IndexOutOfBoundsException if the range is not within `base`
+  public long write(
+      CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
+    return transfer("cuFileWrite", write, handle, base, bytes, fileOffset, baseOffset);
+  }
+
+  private static long transfer(
+      String operation,
+      MethodHandle function,
+      CuFileHandle handle,
+      MemorySegment base,
+      long bytes,
+      long fileOffset,
+      long baseOffset) {
+    Objects.checkFromIndexSize(baseOffset, bytes, base.byteSize());
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(CALL_STATE);
+      long count =
+          (long) function.invokeExact(state, handle.opaque(), base, bytes, fileOffset, baseOffset);
+      if (count < 0 || count > bytes) {
+        throw new TransferException(
+            operation,
+            handle.file() + " at offset " + fileOffset + ", length " + bytes,
+            CuFileFunction.transferFailure(count, state.get(JAVA_INT, ERRNO)));
+      }
+      return count;
+    } catch (Throwable thrown) {
+      throw CuFileFunction.unchecked(thrown);
+    }
+  }
+
+  private static String describe(MemorySegment buffer) {
+    return buffer.byteSize() + " bytes at 0x" + Long.toHexString(buffer.address());
+  }
+}

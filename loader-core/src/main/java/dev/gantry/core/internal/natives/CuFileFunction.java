@@ -1,0 +1,87 @@
+package dev.gantry.core.internal.natives;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+
+/// A function of libcufile that returns `CUfileError_t` by value: all of them but reads, writes, the
+/// use count and handle deregistration. Called once per driver, file or slab, so it may cost a
+/// microsecond. Thread-safe.
+final class CuFileFunction {
+  // typedef struct CUfileError { CUfileOpError err; CUresult cu_err; } CUfileError_t;
+  private static final StructLayout STATUS =
+      MemoryLayout.structLayout(
+          ValueLayout.JAVA_INT.withName("err"), ValueLayout.JAVA_INT.withName("cu_err"));
+  private static final long ERR = STATUS.byteOffset(MemoryLayout.PathElement.groupElement("err"));
+  private static final long CUDA =
+      STATUS.byteOffset(MemoryLayout.PathElement.groupElement("cu_err"));
+
+  // CUFILEOP_BASE_ERR
+  private static final int CODES_BASE = 5000;
+
+  private final String name;
+  private final MethodHandle handle;
+
+  private CuFileFunction(String name, MethodHandle handle) {
+    this.name = name;
+    this.handle = handle;
+  }
+
+  static Availability<CuFileFunction> find(
+      NativeLibrary library, String symbol, MemoryLayout... arguments) {
+    return library
+        .function(symbol, FunctionDescriptor.of(STATUS, arguments))
+        .then(handle -> Availability.present(new CuFileFunction(symbol, handle)));
+  }
+
+  /// Calls it with `arguments`, boxed.
+  ///
+  /// @param subject on what, for the message
+  /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
+  void call(String subject, Object... arguments) {
+    Object[] all = new Object[arguments.length + 1];
+    System.arraycopy(arguments, 0, all, 1, arguments.length);
+    try (Arena arena = Arena.ofConfined()) {
+      all[0] = arena;
+      MemorySegment status = (MemorySegment) handle.invokeWithArguments(all);
+      int code = status.get(ValueLayout.JAVA_INT, ERR);
+      if (code != 0) {
+        int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
+        throw new TransferException(name, subject, CuFileCode.failure(code, cudaCode));
+      }
+    } catch (Throwable thrown) {
+      throw unchecked(thrown);
+    }
+  }
+
+  /// What a method handle's call threw, fit to be thrown on: a downcall throws nothing checked.
+  static RuntimeException unchecked(Throwable thrown) {
+    return switch (thrown) {
+      case RuntimeException unchecked -> unchecked;
+      case Error error -> throw error;
+      case Throwable other -> throw new AssertionError("a downcall threw it", other);
+    };
+  }
+
+  /// What a read or write met that returned no count of bytes between 0 and what was asked for.
+  static Failure transferFailure(long returned, int errno) {
+    if (returned == -1) {
+      return Errno.failure(errno);
+    }
+    // cufile.h takes the absolute value too, and libcufile was seen to return a code without its
+    // sign.
+    long code = Math.abs(returned);
+    return code > CODES_BASE && code == (int) code
+        ? CuFileCode.failure((int) code)
+        : new Failure.CuFile(
+            Math.clamp(returned, Integer.MIN_VALUE, Integer.MAX_VALUE),
+            "unknown",
+            "neither a count within the request nor a code of cuFile");
+  }
+}

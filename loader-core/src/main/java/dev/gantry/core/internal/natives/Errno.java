@@ -1,0 +1,110 @@
+package dev.gantry.core.internal.natives;
+
+import dev.gantry.core.Failure;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// The kernel's error codes that file and memory calls give.
+///
+/// Source: `asm-generic/errno-base.h` and `errno.h`, which x86-64 and aarch64 share, and glibc's
+/// `strerror`.
+public enum Errno {
+  EPERM(1, "Operation not permitted"),
+  ENOENT(2, "No such file or directory"),
+  ESRCH(3, "No such process"),
+  EINTR(4, "Interrupted system call"),
+  EIO(5, "Input/output error"),
+  ENXIO(6, "No such device or address"),
+  E2BIG(7, "Argument list too long"),
+  ENOEXEC(8, "Exec format error"),
+  EBADF(9, "Bad file descriptor"),
+  ECHILD(10, "No child processes"),
+  EAGAIN(11, "Resource temporarily unavailable"),
+  ENOMEM(12, "Cannot allocate memory"),
+  EACCES(13, "Permission denied"),
+  EFAULT(14, "Bad address"),
+  ENOTBLK(15, "Block device required"),
+  EBUSY(16, "Device or resource busy"),
+  EEXIST(17, "File exists"),
+  EXDEV(18, "Invalid cross-device link"),
+  ENODEV(19, "No such device"),
+  ENOTDIR(20, "Not a directory"),
+  EISDIR(21, "Is a directory"),
+  EINVAL(22, "Invalid argument"),
+  ENFILE(23, "Too many open files in system"),
+  EMFILE(24, "Too many open files"),
+  ENOTTY(25, "Inappropriate ioctl for device"),
+  ETXTBSY(26, "Text file busy"),
+  EFBIG(27, "File too large"),
+  ENOSPC(28, "No space left on device"),
+  ESPIPE(29, "Illegal seek"),
+  EROFS(30, "Read-only file system"),
+  EMLINK(31, "Too many links"),
+  EPIPE(32, "Broken pipe"),
+  EDOM(33, "Numerical argument out of domain"),
+  ERANGE(34, "Numerical result out of range"),
+  EDEADLK(35, "Resource deadlock avoided"),
+  ENAMETOOLONG(36, "File name too long"),
+  ENOLCK(37, "No locks available"),
+  ENOSYS(38, "Function not implemented"),
+  ENOTEMPTY(39, "Directory not empty"),
+  ELOOP(40, "Too many levels of symbolic links"),
+  ENODATA(61, "No data available"),
+  ETIME(62, "Timer expired"),
+  ECOMM(70, "Communication error on send"),
+  EPROTO(71, "Protocol error"),
+  EBADMSG(74, "Bad message"),
+  EOVERFLOW(75, "Value too large for defined data type"),
+  EILSEQ(84, "Invalid or incomplete multibyte or wide character"),
+  EOPNOTSUPP(95, "Operation not supported"),
+  ECONNABORTED(103, "Software caused connection abort"),
+  ECONNRESET(104, "Connection reset by peer"),
+  ENOBUFS(105, "No buffer space available"),
+  ENOTCONN(107, "Transport endpoint is not connected"),
+  ETIMEDOUT(110, "Connection timed out"),
+  ECONNREFUSED(111, "Connection refused"),
+  EHOSTDOWN(112, "Host is down"),
+  EHOSTUNREACH(113, "No route to host"),
+  ESTALE(116, "Stale file handle"),
+  EUCLEAN(117, "Structure needs cleaning"),
+  EREMOTEIO(121, "Remote I/O error"),
+  EDQUOT(122, "Disk quota exceeded"),
+  ENOMEDIUM(123, "No medium found"),
+  EMEDIUMTYPE(124, "Wrong medium type"),
+  ECANCELED(125, "Operation canceled"),
+  ENOTRECOVERABLE(131, "State not recoverable");
+
+  private static final Map<Integer, Errno> BY_CODE =
+      Stream.of(values()).collect(Collectors.toUnmodifiableMap(Errno::code, Function.identity()));
+
+  private final int code;
+  private final String meaning;
+
+  Errno(int code, String meaning) {
+    this.code = code;
+    this.meaning = meaning;
+  }
+
+  public int code() {
+    return code;
+  }
+
+  public String meaning() {
+    return meaning;
+  }
+
+  /// The constant of this code, or empty where the table has none.
+  public static Optional<Errno> of(int code) {
+    return Optional.ofNullable(BY_CODE.get(code));
+  }
+
+  /// The failure that a call with this `errno` met; named `unknown` where the table has no such code.
+  public static Failure.Errno failure(int code) {
+    return of(code)
+        .map(known -> new Failure.Errno(code, known.name(), known.meaning))
+        .orElseGet(() -> new Failure.Errno(code, "unknown", "no such code in our table"));
+  }
+}

@@ -1,0 +1,112 @@
+package dev.gantry.core.internal.natives;
+
+import java.io.IOException;
+import java.lang.foreign.AddressLayout;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/// A shared library that stays loaded until the process ends, and its symbols one by one.
+@SuppressWarnings("restricted") // to bind native code is what it is for
+final class NativeLibrary {
+  private static final Linker LINKER = Linker.nativeLinker();
+  private static final int RTLD_LAZY = 1;
+
+  private final String name;
+  private final SymbolLookup symbols;
+
+  private NativeLibrary(String name, SymbolLookup symbols) {
+    this.name = name;
+    this.symbols = symbols;
+  }
+
+  /// The first of `candidates` that loads.
+  ///
+  /// @param candidates file names for the dynamic loader's own search, or absolute paths
+  static Availability<NativeLibrary> load(List<String> candidates) {
+    List<String> refusals = new ArrayList<>();
+    for (String candidate : candidates) {
+      try {
+        return Availability.present(
+            new NativeLibrary(candidate, SymbolLookup.libraryLookup(candidate, Arena.global())));
+      } catch (IllegalArgumentException _) {
+        refusals.add(refusal(candidate));
+      }
+    }
+    return Availability.absent(String.join("; ", refusals));
+  }
+
+  /// `file` in the places where the CUDA toolkit installs its libraries.
+  static List<String> toolkitPaths(String file) {
+    List<String> paths = new ArrayList<>();
+    paths.add("/usr/local/cuda/lib64/" + file);
+    Path targets = Path.of("/usr/local/cuda/targets");
+    if (Files.isDirectory(targets)) {
+      try (DirectoryStream<Path> platforms = Files.newDirectoryStream(targets)) {
+        for (Path platform : platforms) {
+          paths.add(platform.resolve("lib").resolve(file).toString());
+        }
+      } catch (IOException _) {
+        // A folder that cannot be listed holds nothing that could be loaded.
+        return List.copyOf(paths);
+      }
+    }
+    return List.copyOf(paths);
+  }
+
+  /// The name or path under which it was loaded.
+  String name() {
+    return name;
+  }
+
+  boolean has(String symbol) {
+    return symbols.find(symbol).isPresent();
+  }
+
+  /// A handle of `symbol`. Never marked critical: what we bind blocks.
+  Availability<MethodHandle> function(
+      String symbol, FunctionDescriptor prototype, Linker.Option... options) {
+    return symbols
+        .find(symbol)
+        .map(address -> Availability.present(LINKER.downcallHandle(address, prototype, options)))
+        .orElseGet(() -> Availability.absent(name + " has no " + symbol));
+  }
+
+  /// Why the dynamic loader refuses `candidate`; the foreign function API does not pass that on.
+  private static String refusal(String candidate) {
+    AddressLayout text =
+        ValueLayout.ADDRESS.withTargetLayout(
+            MemoryLayout.sequenceLayout(Long.MAX_VALUE, ValueLayout.JAVA_BYTE));
+    SymbolLookup process = LINKER.defaultLookup();
+    // void *dlopen(const char *filename, int flags)
+    MethodHandle open =
+        LINKER.downcallHandle(
+            process.findOrThrow("dlopen"),
+            FunctionDescriptor.of(ValueLayout.ADDRESS, ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
+    // char *dlerror(void)
+    MethodHandle error =
+        LINKER.downcallHandle(process.findOrThrow("dlerror"), FunctionDescriptor.of(text));
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment loaded = (MemorySegment) open.invoke(arena.allocateFrom(candidate), RTLD_LAZY);
+      MemorySegment message = (MemorySegment) error.invoke();
+      if (loaded.address() != 0 || message.address() == 0) {
+        return candidate + " could not be loaded";
+      }
+      return message.getString(0);
+    } catch (RuntimeException | Error thrown) {
+      throw thrown;
+    } catch (Throwable thrown) {
+      throw new AssertionError("a downcall throws no checked exception", thrown);
+    }
+  }
+}
