@@ -1,0 +1,336 @@
+package dev.gantry.core.internal.natives;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import java.nio.charset.StandardCharsets;
+import java.util.Locale;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUdevice_attribute;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUevent_flags;
+import jcuda.driver.CUpointer_attribute;
+import jcuda.driver.CUresult;
+import jcuda.driver.CUstream;
+import jcuda.driver.CUstream_flags;
+import jcuda.driver.JCudaDriver;
+
+/// The CUDA driver API through JCuda, with addresses as `long` and every `CUresult` a typed failure.
+///
+/// Memory and stream calls act on the context that is current on the calling thread: see [#enter]. Thread-safe.
+public final class CudaDriver {
+  /// Counts as `CU_MEMHOSTALLOC_PORTABLE`: pinned for every context.
+  private static final int HOST_PORTABLE = 1;
+
+  private CudaDriver() {}
+
+  /// Loads libcuda and initialises it, once a process.
+  public static Availability<CudaDriver> load() {
+    return Holder.DRIVER;
+  }
+
+  private static final class Holder {
+    static final Availability<CudaDriver> DRIVER = probe();
+
+    private static Availability<CudaDriver> probe() {
+      try {
+        int result = JCudaDriver.cuInit(0);
+        if (result != CUresult.CUDA_SUCCESS) {
+          return new Availability.Absent<>("cuInit: " + failure(result).describe());
+        }
+        return new Availability.Present<>(new CudaDriver());
+      } catch (LinkageError e) {
+        // JCuda's message spans several lines; the last cause holds the loader's own words.
+        Throwable cause = e;
+        while (cause.getCause() != null) {
+          cause = cause.getCause();
+        }
+        String words = String.valueOf(cause.getMessage());
+        return new Availability.Absent<>(
+            "no CUDA driver: "
+                + (words.contains("libcuda.so") ? "libcuda.so.1 not found" : firstLine(words)));
+      }
+    }
+
+    private static String firstLine(String words) {
+      return words.lines().findFirst().orElse(words);
+    }
+  }
+
+  /// The version of the CUDA API that the driver serves, such as 13000 for 13.0.
+  public int driverVersion() {
+    int[] version = new int[1];
+    check(JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion", "driver");
+    return version[0];
+  }
+
+  public int deviceCount() {
+    int[] count = new int[1];
+    check(JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount", "driver");
+    return count[0];
+  }
+
+  /// The marketing name of a device.
+  public String deviceName(int ordinal) {
+    byte[] name = new byte[256];
+    check(
+        JCudaDriver.cuDeviceGetName(name, name.length, device(ordinal)),
+        "cuDeviceGetName",
+        subject(ordinal));
+    int end = 0;
+    while (end < name.length && name[end] != 0) {
+      end++;
+    }
+    return new String(name, 0, end, StandardCharsets.UTF_8);
+  }
+
+  /// Where the device sits, as sysfs names it: `0000:3b:00.0`.
+  public String pciAddress(int ordinal) {
+    CUdevice device = device(ordinal);
+    return String.format(
+        Locale.ROOT,
+        "%04x:%02x:%02x.0",
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, device, ordinal),
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device, ordinal),
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, device, ordinal));
+  }
+
+  private static int attribute(int attribute, CUdevice device, int ordinal) {
+    int[] value = new int[1];
+    check(
+        JCudaDriver.cuDeviceGetAttribute(value, attribute, device),
+        "cuDeviceGetAttribute",
+        subject(ordinal));
+    return value[0];
+  }
+
+  /// Retains the primary context of a device: the one that libtorch and the CUDA runtime share.
+  public Context retainPrimaryContext(int ordinal) {
+    CUcontext context = new CUcontext();
+    check(
+        JCudaDriver.cuDevicePrimaryCtxRetain(context, device(ordinal)),
+        "cuDevicePrimaryCtxRetain",
+        subject(ordinal));
+    return new Context(context);
+  }
+
+  public void releasePrimaryContext(int ordinal) {
+    check(
+        JCudaDriver.cuDevicePrimaryCtxRelease(device(ordinal)),
+        "cuDevicePrimaryCtxRelease",
+        subject(ordinal));
+  }
+
+  /// Makes `context` current on this thread until the scope closes, and leaves the caller's own as it was.
+  public Entered enter(Context context) {
+    check(JCudaDriver.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent", "context");
+    return () -> check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent", "context");
+  }
+
+  /// A device's context.
+  public static final class Context {
+    private final CUcontext handle;
+
+    private Context(CUcontext handle) {
+      this.handle = handle;
+    }
+  }
+
+  /// Work that a device does in order.
+  public static final class Stream {
+    private final CUstream handle;
+
+    private Stream(CUstream handle) {
+      this.handle = handle;
+    }
+  }
+
+  /// A point in a stream.
+  public static final class Event {
+    private final CUevent handle;
+
+    private Event(CUevent handle) {
+      this.handle = handle;
+    }
+  }
+
+  /// A context that is current on this thread.
+  @FunctionalInterface
+  public interface Entered extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  /// Waits for everything that was queued in the current context.
+  public void synchronizeContext() {
+    check(JCudaDriver.cuCtxSynchronize(), "cuCtxSynchronize", "context");
+  }
+
+  /// The address of `bytes` of new device memory.
+  public long allocateDevice(long bytes) {
+    Address address = new Address(0);
+    check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", bytes + " bytes");
+    return address.raw();
+  }
+
+  public void freeDevice(long address) {
+    check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
+  }
+
+  /// The address of `bytes` of new pinned host memory.
+  public long allocatePinned(long bytes) {
+    Address address = new Address(0);
+    check(
+        JCudaDriver.cuMemHostAlloc(address, bytes, HOST_PORTABLE),
+        "cuMemHostAlloc",
+        bytes + " bytes");
+    return address.raw();
+  }
+
+  public void freePinned(long address) {
+    check(JCudaDriver.cuMemFreeHost(new Address(address)), "cuMemFreeHost", hex(address));
+  }
+
+  /// Free and total bytes of the current context's device.
+  public MemoryInfo memoryInfo() {
+    long[] free = new long[1];
+    long[] total = new long[1];
+    check(JCudaDriver.cuMemGetInfo(free, total), "cuMemGetInfo", "context");
+    return new MemoryInfo(free[0], total[0]);
+  }
+
+  public record MemoryInfo(long freeBytes, long totalBytes) {}
+
+  public Stream createStream() {
+    CUstream stream = new CUstream();
+    check(
+        JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+        "cuStreamCreate",
+        "context");
+    return new Stream(stream);
+  }
+
+  public void synchronize(Stream stream) {
+    check(JCudaDriver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", "stream");
+  }
+
+  public void destroy(Stream stream) {
+    check(JCudaDriver.cuStreamDestroy(stream.handle), "cuStreamDestroy", "stream");
+  }
+
+  /// An event that can be waited for; it keeps no time.
+  public Event createEvent() {
+    CUevent event = new CUevent();
+    check(
+        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING),
+        "cuEventCreate",
+        "context");
+    return new Event(event);
+  }
+
+  public void record(Event event, Stream stream) {
+    check(JCudaDriver.cuEventRecord(event.handle, stream.handle), "cuEventRecord", "stream");
+  }
+
+  /// Waits until what was queued before the event was recorded is done.
+  public void synchronize(Event event) {
+    check(JCudaDriver.cuEventSynchronize(event.handle), "cuEventSynchronize", "event");
+  }
+
+  public void destroy(Event event) {
+    check(JCudaDriver.cuEventDestroy(event.handle), "cuEventDestroy", "event");
+  }
+
+  /// Queues a copy from pinned host memory; the source must stay as it is until the stream has passed it.
+  public void copyToDevice(long device, long host, long bytes, Stream stream) {
+    check(
+        JCudaDriver.cuMemcpyHtoDAsync(new Address(device), new Address(host), bytes, stream.handle),
+        "cuMemcpyHtoDAsync",
+        bytes + " bytes");
+  }
+
+  /// Copies to host memory, pinned or not, and returns when the bytes are there.
+  public void copyToHost(long host, long device, long bytes) {
+    check(
+        JCudaDriver.cuMemcpyDtoH(new Address(host), new Address(device), bytes),
+        "cuMemcpyDtoH",
+        bytes + " bytes");
+  }
+
+  /// Queues a copy from one place of a device to another on the default stream.
+  public void copyOnDevice(long target, long source, long bytes) {
+    check(
+        JCudaDriver.cuMemcpyDtoD(new Address(target), new Address(source), bytes),
+        "cuMemcpyDtoD",
+        bytes + " bytes");
+  }
+
+  /// The number that the driver gave the allocation at `address`: it changes when memory is freed and
+  /// allocated again at the same place.
+  public long bufferId(long address) {
+    long[] id = new long[1];
+    check(
+        JCudaDriver.cuPointerGetAttribute(
+            jcuda.Pointer.to(id),
+            CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID,
+            new Address(address)),
+        "cuPointerGetAttribute",
+        hex(address));
+    return id[0];
+  }
+
+  /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O into it needs.
+  public void syncMemoryOperations(long address) {
+    check(
+        JCudaDriver.cuPointerSetAttribute(
+            jcuda.Pointer.to(new int[] {1}),
+            CUpointer_attribute.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+            new Address(address)),
+        "cuPointerSetAttribute",
+        hex(address));
+  }
+
+  /// A `CUresult` with its name and meaning.
+  public static Failure.Cuda failure(int result) {
+    String[] name = new String[1];
+    String[] meaning = new String[1];
+    boolean known =
+        JCudaDriver.cuGetErrorName(result, name) == CUresult.CUDA_SUCCESS
+            && JCudaDriver.cuGetErrorString(result, meaning) == CUresult.CUDA_SUCCESS;
+    return known
+        ? new Failure.Cuda(result, name[0], meaning[0])
+        : new Failure.Cuda(result, "unknown", "a code that this driver does not name");
+  }
+
+  private static CUdevice device(int ordinal) {
+    CUdevice device = new CUdevice();
+    check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", subject(ordinal));
+    return device;
+  }
+
+  private static String subject(int ordinal) {
+    return "cuda:" + ordinal;
+  }
+
+  private static String hex(long address) {
+    return "address 0x" + Long.toHexString(address);
+  }
+
+  private static void check(int result, String operation, String subject) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw new TransferException(operation, subject, failure(result));
+    }
+  }
+
+  /// An address as JCuda wants it: its pointers are objects, and their native value is only open to subclasses.
+  private static final class Address extends CUdeviceptr {
+    Address(long address) {
+      super(new CUdeviceptr(), address);
+    }
+
+    long raw() {
+      return getNativePointer() + getByteOffset();
+    }
+  }
+}

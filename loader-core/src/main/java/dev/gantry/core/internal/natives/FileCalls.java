@@ -1,0 +1,71 @@
+package dev.gantry.core.internal.natives;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+
+/// The kernel's file calls as Gantry uses them. [Libc] is the real one; tests put one that fails on purpose in front.
+///
+/// Every call answers as the kernel does: a count or 0 where it went well, the negated `errno` where it did not. Nothing
+/// is retried here. All calls may be made from any thread.
+public interface FileCalls {
+  int O_RDONLY = 0;
+  int O_WRONLY = 1;
+  int O_RDWR = 2;
+  int O_CREAT = 0x40;
+  int O_EXCL = 0x80;
+  int O_CLOEXEC = 0x80000;
+
+  /// `int open(const char *path, int flags, mode_t mode)`: a descriptor.
+  int open(Path file, int flags, int mode);
+
+  /// The `O_DIRECT` flag of this processor.
+  int directFlag();
+
+  /// `int close(int fd)`. After `EINTR` the descriptor is closed all the same, so it is never retried.
+  int close(int fd);
+
+  /// `ssize_t pread(int fd, void *buf, size_t count, off_t offset)`: bytes read, 0 at the end of the file.
+  long pread(int fd, MemorySegment target, long length, long offset);
+
+  /// `ssize_t pwrite(int fd, const void *buf, size_t count, off_t offset)`: bytes written.
+  long pwrite(int fd, MemorySegment source, long length, long offset);
+
+  /// `int ftruncate(int fd, off_t length)`
+  int ftruncate(int fd, long length);
+
+  /// `int fallocate(int fd, int mode, off_t offset, off_t len)`
+  int fallocate(int fd, int mode, long offset, long length);
+
+  /// `int fsync(int fd)`: works on a directory's descriptor too.
+  int fsync(int fd);
+
+  /// `int rename(const char *old, const char *new)`
+  int rename(Path from, Path to);
+
+  /// Size and direct I/O alignment of an open file, by `statx(2)`.
+  StatResult stat(int fd);
+
+  /// How many bytes of the range lie in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux 6.5.
+  long cachedBytes(int fd, long offset, long length);
+
+  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` where nothing is in memory.
+  long preadNoWait(int fd, MemorySegment target, long length, long offset);
+
+  /// What `statx(2)` says.
+  ///
+  /// @param status 0, or the negated `errno`
+  /// @param size in bytes
+  /// @param directory whether this is a directory
+  /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 where the kernel does not say
+  /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 where the kernel does not say
+  /// @param deviceMajor of the device that holds the file
+  /// @param deviceMinor of the device that holds the file
+  record StatResult(
+      int status,
+      long size,
+      boolean directory,
+      int directMemoryAlignment,
+      int directOffsetAlignment,
+      int deviceMajor,
+      int deviceMinor) {}
+}

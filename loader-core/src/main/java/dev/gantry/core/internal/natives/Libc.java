@@ -1,0 +1,325 @@
+package dev.gantry.core.internal.natives;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+
+/// The C library's file and mapping calls on 64-bit Linux.
+///
+/// Blocking calls are ordinary foreign calls, never "critical" ones: a critical call holds up safepoints for as long as
+/// the disk takes. `errno` is captured per thread.
+public final class Libc implements FileCalls {
+  /// The C library of this process.
+  public static final Libc INSTANCE = new Libc();
+
+  public static final int PROT_READ = 1;
+  public static final int PROT_WRITE = 2;
+  public static final int MAP_PRIVATE = 2;
+  public static final int MAP_ANONYMOUS = 0x20;
+  public static final int MAP_NORESERVE = 0x4000;
+  public static final int MADV_HUGEPAGE = 14;
+
+  private static final int AT_EMPTY_PATH = 0x1000;
+  private static final int STATX_BASIC_STATS = 0x7ff;
+  private static final int STATX_DIOALIGN = 0x2000;
+  private static final int S_IFMT = 0xf000;
+  private static final int S_IFDIR = 0x4000;
+  private static final int RWF_NOWAIT = 8;
+  // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
+  private static final long SYS_CACHESTAT = 451;
+  private static final long PAGE_BYTES = 4096;
+
+  private static final Linker LINKER = Linker.nativeLinker();
+  private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
+
+  // int open(const char *path, int flags, ...)
+  private static final MethodHandle OPEN =
+      variadic("open", 2, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT);
+  // int close(int fd)
+  private static final MethodHandle CLOSE = call("close", JAVA_INT, JAVA_INT);
+  // ssize_t pread(int fd, void *buf, size_t count, off_t offset)
+  private static final MethodHandle PREAD =
+      call("pread", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_LONG);
+  // ssize_t pwrite(int fd, const void *buf, size_t count, off_t offset)
+  private static final MethodHandle PWRITE =
+      call("pwrite", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_LONG);
+  // ssize_t preadv2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags)
+  private static final MethodHandle PREADV2 =
+      call("preadv2", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT, JAVA_LONG, JAVA_INT);
+  // int ftruncate(int fd, off_t length)
+  private static final MethodHandle FTRUNCATE = call("ftruncate", JAVA_INT, JAVA_INT, JAVA_LONG);
+  // int fallocate(int fd, int mode, off_t offset, off_t len)
+  private static final MethodHandle FALLOCATE =
+      call("fallocate", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
+  // int fsync(int fd)
+  private static final MethodHandle FSYNC = call("fsync", JAVA_INT, JAVA_INT);
+  // int rename(const char *oldpath, const char *newpath)
+  private static final MethodHandle RENAME = call("rename", JAVA_INT, ADDRESS, ADDRESS);
+  // int statx(int dirfd, const char *path, int flags, unsigned int mask, struct statx *buf)
+  private static final MethodHandle STATX =
+      call("statx", JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS);
+  // long syscall(SYS_cachestat, unsigned int fd, struct cachestat_range *, struct cachestat *,
+  // unsigned int flags)
+  private static final MethodHandle CACHESTAT =
+      variadic("syscall", 1, JAVA_LONG, JAVA_LONG, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT);
+  // void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+  private static final MethodHandle MMAP =
+      call("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
+  // int munmap(void *addr, size_t length)
+  private static final MethodHandle MUNMAP = call("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
+  // int madvise(void *addr, size_t length, int advice)
+  private static final MethodHandle MADVISE =
+      call("madvise", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
+
+  private Libc() {}
+
+  @Override
+  public int open(Path file, int flags, int mode) {
+    Scratch scratch = SCRATCH.get();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment path = arena.allocateFrom(file.toString());
+      return scratch.result((int) OPEN.invokeExact(scratch.errno, path, flags | O_CLOEXEC, mode));
+    } catch (Throwable e) {
+      throw unexpected("open", e);
+    }
+  }
+
+  @Override
+  public int directFlag() {
+    // asm-generic's O_DIRECT is 040000; arm64 has its own value.
+    return System.getProperty("os.arch").equals("aarch64") ? 0x10000 : 0x4000;
+  }
+
+  @Override
+  public int close(int fd) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((int) CLOSE.invokeExact(scratch.errno, fd));
+    } catch (Throwable e) {
+      throw unexpected("close", e);
+    }
+  }
+
+  @Override
+  public long pread(int fd, MemorySegment target, long length, long offset) {
+    checkLength(target, length);
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((long) PREAD.invokeExact(scratch.errno, fd, target, length, offset));
+    } catch (Throwable e) {
+      throw unexpected("pread", e);
+    }
+  }
+
+  @Override
+  public long pwrite(int fd, MemorySegment source, long length, long offset) {
+    checkLength(source, length);
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((long) PWRITE.invokeExact(scratch.errno, fd, source, length, offset));
+    } catch (Throwable e) {
+      throw unexpected("pwrite", e);
+    }
+  }
+
+  @Override
+  public int ftruncate(int fd, long length) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((int) FTRUNCATE.invokeExact(scratch.errno, fd, length));
+    } catch (Throwable e) {
+      throw unexpected("ftruncate", e);
+    }
+  }
+
+  @Override
+  public int fallocate(int fd, int mode, long offset, long length) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((int) FALLOCATE.invokeExact(scratch.errno, fd, mode, offset, length));
+    } catch (Throwable e) {
+      throw unexpected("fallocate", e);
+    }
+  }
+
+  @Override
+  public int fsync(int fd) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((int) FSYNC.invokeExact(scratch.errno, fd));
+    } catch (Throwable e) {
+      throw unexpected("fsync", e);
+    }
+  }
+
+  @Override
+  public int rename(Path from, Path to) {
+    Scratch scratch = SCRATCH.get();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment source = arena.allocateFrom(from.toString());
+      MemorySegment target = arena.allocateFrom(to.toString());
+      return scratch.result((int) RENAME.invokeExact(scratch.errno, source, target));
+    } catch (Throwable e) {
+      throw unexpected("rename", e);
+    }
+  }
+
+  @Override
+  public StatResult stat(int fd) {
+    Scratch scratch = SCRATCH.get();
+    MemorySegment s = scratch.statx;
+    int status;
+    try {
+      status =
+          scratch.result(
+              (int)
+                  STATX.invokeExact(
+                      scratch.errno,
+                      fd,
+                      scratch.emptyPath,
+                      AT_EMPTY_PATH,
+                      STATX_BASIC_STATS | STATX_DIOALIGN,
+                      s));
+    } catch (Throwable e) {
+      throw unexpected("statx", e);
+    }
+    // Offsets of struct statx, linux/stat.h: mask 0, mode 28, size 40, dev 136 and 140, dio
+    // alignments 152 and 156.
+    boolean aligned = (s.get(JAVA_INT, 0) & STATX_DIOALIGN) != 0;
+    return new StatResult(
+        status,
+        s.get(JAVA_LONG, 40),
+        (s.get(JAVA_SHORT, 28) & S_IFMT) == S_IFDIR,
+        aligned ? s.get(JAVA_INT, 152) : 0,
+        aligned ? s.get(JAVA_INT, 156) : 0,
+        s.get(JAVA_INT, 136),
+        s.get(JAVA_INT, 140));
+  }
+
+  @Override
+  public long cachedBytes(int fd, long offset, long length) {
+    Scratch scratch = SCRATCH.get();
+    scratch.range.setAtIndex(JAVA_LONG, 0, offset);
+    scratch.range.setAtIndex(JAVA_LONG, 1, length);
+    try {
+      long result =
+          scratch.result(
+              (long)
+                  CACHESTAT.invokeExact(
+                      scratch.errno, SYS_CACHESTAT, fd, scratch.range, scratch.cachestat, 0));
+      return result < 0 ? result : scratch.cachestat.getAtIndex(JAVA_LONG, 0) * PAGE_BYTES;
+    } catch (Throwable e) {
+      throw unexpected("cachestat", e);
+    }
+  }
+
+  @Override
+  public long preadNoWait(int fd, MemorySegment target, long length, long offset) {
+    checkLength(target, length);
+    Scratch scratch = SCRATCH.get();
+    scratch.iovec.setAtIndex(JAVA_LONG, 0, target.address());
+    scratch.iovec.setAtIndex(JAVA_LONG, 1, length);
+    try {
+      return scratch.result(
+          (long) PREADV2.invokeExact(scratch.errno, fd, scratch.iovec, 1, offset, RWF_NOWAIT));
+    } catch (Throwable e) {
+      throw unexpected("preadv2", e);
+    }
+  }
+
+  /// `mmap`: the address, or the negated `errno`.
+  public long mmap(long length, int protection, int flags, int fd, long offset) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result(
+          (long) MMAP.invokeExact(scratch.errno, 0L, length, protection, flags, fd, offset));
+    } catch (Throwable e) {
+      throw unexpected("mmap", e);
+    }
+  }
+
+  /// `munmap`: 0, or the negated `errno`.
+  public int munmap(long address, long length) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((int) MUNMAP.invokeExact(scratch.errno, address, length));
+    } catch (Throwable e) {
+      throw unexpected("munmap", e);
+    }
+  }
+
+  /// `madvise`: 0, or the negated `errno`.
+  public int madvise(long address, long length, int advice) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      return scratch.result((int) MADVISE.invokeExact(scratch.errno, address, length, advice));
+    } catch (Throwable e) {
+      throw unexpected("madvise", e);
+    }
+  }
+
+  private static void checkLength(MemorySegment segment, long length) {
+    if (length < 0 || length > segment.byteSize()) {
+      throw new IndexOutOfBoundsException(
+          "length " + length + " outside a segment of " + segment.byteSize() + " bytes");
+    }
+  }
+
+  private static MethodHandle call(String name, ValueLayout result, MemoryLayout... arguments) {
+    return LINKER.downcallHandle(
+        LINKER.defaultLookup().findOrThrow(name),
+        FunctionDescriptor.of(result, arguments),
+        Linker.Option.captureCallState("errno"));
+  }
+
+  private static MethodHandle variadic(
+      String name, int firstVariadic, ValueLayout result, MemoryLayout... arguments) {
+    return LINKER.downcallHandle(
+        LINKER.defaultLookup().findOrThrow(name),
+        FunctionDescriptor.of(result, arguments),
+        Linker.Option.firstVariadicArg(firstVariadic),
+        Linker.Option.captureCallState("errno"));
+  }
+
+  /// What `invokeExact` declares but a downcall only throws for a caller's mistake.
+  private static RuntimeException unexpected(String function, Throwable e) {
+    return switch (e) {
+      case RuntimeException runtime -> runtime;
+      case Error error -> throw error;
+      default -> new IllegalStateException("calling " + function, e);
+    };
+  }
+
+  /// A thread's own `errno` and argument structs, so that no two calls share them.
+  private static final class Scratch {
+    private static final long ERRNO_OFFSET =
+        Linker.Option.captureStateLayout()
+            .byteOffset(MemoryLayout.PathElement.groupElement("errno"));
+
+    private final Arena arena = Arena.ofAuto();
+    final MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
+    final MemorySegment statx = arena.allocate(256, 8);
+    final MemorySegment range = arena.allocate(16, 8);
+    final MemorySegment cachestat = arena.allocate(40, 8);
+    final MemorySegment iovec = arena.allocate(16, 8);
+    final MemorySegment emptyPath = arena.allocate(1);
+
+    long result(long returned) {
+      return returned == -1 ? -errno.get(JAVA_INT, ERRNO_OFFSET) : returned;
+    }
+
+    int result(int returned) {
+      return returned == -1 ? -errno.get(JAVA_INT, ERRNO_OFFSET) : returned;
+    }
+  }
+}
