@@ -1,0 +1,17 @@
+package dev.gantry.core.plan;
+
+import dev.gantry.core.Extent;
+
+/// An extent and the alignment that the address of its first byte must have.
+///
+/// @param alignmentBytes a power of two, at most [#MOST_ALIGNMENT_BYTES]
+public record Wanted(Extent extent, int alignmentBytes) {
+  /// No dtype wants more, and vector loads want no more either.
+  public static final int MOST_ALIGNMENT_BYTES = 256;
+
+  public Wanted {
+    if (Integer.bitCount(alignmentBytes) != 1 || alignmentBytes > MOST_ALIGNMENT_BYTES) {
+      throw new IllegalArgumentException("no alignment: " + alignmentBytes);
+    }
+  }
+}
