@@ -16,4 +16,10 @@ public abstract sealed class GantryException extends RuntimeException
   GantryException(String message) {
     super(message);
   }
+
+  /// One line, never null.
+  @Override
+  public final String getMessage() {
+    return String.valueOf(super.getMessage());
+  }
 }

@@ -1,0 +1,57 @@
+package dev.gantry.core.memory;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CudaDriver;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// The primary context of one CUDA device: the one that libtorch uses too, so that its tensors can be ours.
+///
+/// Retained once a process and never released: NDArrays over our memory may outlive every session. Thread-safe.
+public final class CudaContext {
+  private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
+
+  private final CudaDriver driver;
+  private final int ordinal;
+  private final CudaDriver.Context context;
+
+  private CudaContext(CudaDriver driver, int ordinal) {
+    this.driver = driver;
+    this.ordinal = ordinal;
+    this.context = driver.retainPrimaryContext(ordinal);
+  }
+
+  /// @throws DeviceUnavailableException if there is no CUDA driver or no such device
+  public static CudaContext of(Device.Cuda device) {
+    return CONTEXTS.computeIfAbsent(
+        device.ordinal(),
+        ordinal ->
+            switch (CudaDriver.load()) {
+              case Availability.Absent<CudaDriver>(String reason) ->
+                  throw new DeviceUnavailableException(device + " is not available: " + reason);
+              case Availability.Present<CudaDriver>(CudaDriver driver) -> {
+                int count = driver.deviceCount();
+                if (ordinal >= count) {
+                  throw new DeviceUnavailableException(
+                      device + " is not available: this host has " + count + " CUDA device(s)");
+                }
+                yield new CudaContext(driver, ordinal);
+              }
+            });
+  }
+
+  public Device.Cuda device() {
+    return new Device.Cuda(ordinal);
+  }
+
+  public CudaDriver driver() {
+    return driver;
+  }
+
+  /// Makes this context current on the calling thread until the scope closes.
+  public CudaDriver.Entered enter() {
+    return driver.enter(context);
+  }
+}
