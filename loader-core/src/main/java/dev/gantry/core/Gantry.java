@@ -1,0 +1,63 @@
+package dev.gantry.core;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.io.Paths;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.plan.Planner;
+import dev.gantry.core.plan.ReadPlan;
+import dev.gantry.core.plan.Wanted;
+import java.util.List;
+
+/// A session: it opens devices and paths when they are first needed, keeps what is dear to make (pinned buffers, the cuFile
+/// driver) from load to load, and frees it when it closes. What it loaded outlives it.
+///
+/// Thread-safe; several loads may run at once, and share the session's staging buffers.
+public final class Gantry implements AutoCloseable {
+  private final Paths paths;
+
+  private Gantry(FileCalls calls) {
+    this.paths = new Paths(calls);
+  }
+
+  public static Gantry open() {
+    return new Gantry(Libc.INSTANCE);
+  }
+
+  /// The process's own session, which nobody closes: for callers that have no place to keep one.
+  public static Gantry shared() {
+    return Shared.SESSION;
+  }
+
+  private static final class Shared {
+    static final Gantry SESSION = open();
+  }
+
+  /// Brings extents into memory of `device`.
+  ///
+  /// @param wanted in any order; overlaps are read once
+  /// @throws TransferException if a file or device fails, or the caller cancels; nothing stays allocated then
+  /// @throws DeviceUnavailableException if there is no such device, or the only path asked for cannot serve
+  public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
+    ReadPlan plan = Planner.plan(wanted, options.limits());
+    return new LoadOperation(paths, plan, device, options).run();
+  }
+
+  /// Maps extents as private, copy-on-write memory of the CPU: bytes are read when they are first touched.
+  ///
+  /// An extent whose address in the file breaks its alignment is copied. The files must not shrink while they are mapped.
+  public Loaded map(List<Wanted> wanted) {
+    return MapOperation.run(paths, wanted);
+  }
+
+  /// The ways that this session has found, for whoever wants to show them.
+  public Paths paths() {
+    return paths;
+  }
+
+  /// Frees staging buffers and closes the cuFile driver. What was loaded stays.
+  @Override
+  public void close() {
+    paths.close();
+  }
+}

@@ -1,0 +1,99 @@
+package dev.gantry.core;
+
+import dev.gantry.core.io.Paths;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.memory.DeviceSlab;
+import dev.gantry.core.memory.HostMemory;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.plan.ReadPlan;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// One load: allocate the plan's slabs, read, relocate. All or nothing.
+final class LoadOperation {
+  private final Paths paths;
+  private final ReadPlan plan;
+  private final Device device;
+  private final TransferOptions options;
+
+  LoadOperation(Paths paths, ReadPlan plan, Device device, TransferOptions options) {
+    this.paths = paths;
+    this.plan = plan;
+    this.device = device;
+    this.options = options;
+  }
+
+  Loaded run() {
+    List<Slab> slabs = new ArrayList<>(plan.slabSizes().size());
+    boolean complete = false;
+    try {
+      TransferReport report =
+          paths.transfer(
+              plan,
+              device,
+              () -> {
+                allocate(slabs);
+                return slabs;
+              },
+              options);
+      relocate(slabs);
+      Loaded loaded = keepWhatIsPlaced(slabs, report);
+      complete = true;
+      return loaded;
+    } finally {
+      if (!complete) {
+        slabs.forEach(Slab::release);
+      }
+    }
+  }
+
+  private void allocate(List<Slab> slabs) {
+    switch (device) {
+      case Device.Host _ -> {
+        HostMemory.require(plan.allocatedBytes());
+        plan.slabSizes().forEach(size -> slabs.add(HostSlab.allocate(size)));
+      }
+      case Device.Cuda cuda -> {
+        CudaContext context = CudaContext.of(cuda);
+        plan.slabSizes().forEach(size -> slabs.add(DeviceSlab.allocate(context, size)));
+      }
+    }
+  }
+
+  private void relocate(List<Slab> slabs) {
+    for (ReadPlan.Relocation move : plan.relocations()) {
+      slabs
+          .get(move.toSlab())
+          .copyFrom(move.toOffset(), slabs.get(move.fromSlab()), move.fromOffset(), move.length());
+    }
+    if (!plan.relocations().isEmpty() && device instanceof Device.Cuda cuda) {
+      CudaContext context = CudaContext.of(cuda);
+      try (var _ = context.enter()) {
+        context.driver().synchronizeContext();
+      }
+    }
+  }
+
+  /// A slab from which everything was relocated is not kept.
+  private Loaded keepWhatIsPlaced(List<Slab> slabs, TransferReport report) {
+    List<Region> regions = new ArrayList<>(plan.placements().size());
+    Set<Slab> placed = new HashSet<>();
+    for (ReadPlan.Placement placement : plan.placements()) {
+      if (placement.slab() == ReadPlan.Placement.NOWHERE) {
+        regions.add(new Region(null, 0, 0));
+      } else {
+        Slab slab = slabs.get(placement.slab());
+        placed.add(slab);
+        regions.add(new Region(slab, placement.offset(), placement.length()));
+      }
+    }
+    slabs.stream().filter(slab -> !placed.contains(slab)).forEach(Slab::release);
+    slabs.removeIf(slab -> !placed.contains(slab));
+    return new Loaded(regions, slabs, report);
+  }
+}

@@ -1,0 +1,95 @@
+package dev.gantry.core;
+
+import dev.gantry.core.io.CachePolicy;
+import dev.gantry.core.io.Paths;
+import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.MappedSlab;
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.plan.Wanted;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Maps the files of extents, one mapping a file from the first wanted block to the last. All or nothing.
+final class MapOperation {
+  private record Span(long start, long end) {
+    Span with(Extent extent) {
+      return new Span(Math.min(start, extent.offset()), Math.max(end, extent.end()));
+    }
+  }
+
+  private record Mapping(MappedSlab slab, long fileOffset) {}
+
+  private MapOperation() {}
+
+  static Loaded run(Paths paths, List<Wanted> wanted) {
+    long start = System.nanoTime();
+    Map<Path, Span> spans = new HashMap<>();
+    for (Wanted one : wanted) {
+      Extent extent = one.extent();
+      if (extent.length() > 0) {
+        spans.merge(
+            extent.file(), new Span(extent.offset(), extent.end()), (span, _) -> span.with(extent));
+      }
+    }
+    List<Slab> slabs = new ArrayList<>();
+    boolean complete = false;
+    try {
+      Map<Path, Mapping> mappings = new HashMap<>();
+      for (Map.Entry<Path, Span> entry : spans.entrySet()) {
+        Mapping mapping = map(paths, entry.getKey(), entry.getValue());
+        slabs.add(mapping.slab());
+        mappings.put(entry.getKey(), mapping);
+      }
+      List<Region> regions = new ArrayList<>(wanted.size());
+      for (Wanted one : wanted) {
+        regions.add(region(one, mappings, slabs));
+      }
+      Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+      Loaded loaded =
+          new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, List.of(), elapsed));
+      complete = true;
+      return loaded;
+    } finally {
+      if (!complete) {
+        slabs.forEach(Slab::release);
+      }
+    }
+  }
+
+  private static Mapping map(Paths paths, Path path, Span span) {
+    try (SourceFile file = paths.openFile(path, CachePolicy.BUFFERED)) {
+      if (file.size() < span.end()) {
+        // Touching what the file does not have would be a bus error later.
+        throw new TransferException(
+            "mmap", path.toString(), new Failure.EndOfFile(span.end() - file.size()));
+      }
+      long offset = span.start() & -PlanLimits.BLOCK_BYTES;
+      return new Mapping(
+          MappedSlab.map(path, file.bufferedDescriptor(), offset, span.end() - offset), offset);
+    }
+  }
+
+  private static Region region(Wanted wanted, Map<Path, Mapping> mappings, List<Slab> slabs) {
+    Extent extent = wanted.extent();
+    Mapping mapping = mappings.get(extent.file());
+    if (extent.length() == 0 || mapping == null) {
+      return new Region(null, 0, 0);
+    }
+    Region inPlace =
+        new Region(mapping.slab(), extent.offset() - mapping.fileOffset(), extent.length());
+    if (inPlace.offset() % wanted.alignmentBytes() == 0) {
+      return inPlace;
+    }
+    HostSlab copy = HostSlab.allocate(extent.length());
+    slabs.add(copy);
+    inPlace.copyTo(copy.segment());
+    return new Region(copy, 0, extent.length());
+  }
+}

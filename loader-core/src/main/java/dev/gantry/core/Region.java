@@ -1,0 +1,49 @@
+package dev.gantry.core;
+
+import dev.gantry.core.memory.DeviceSlab;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.MappedSlab;
+import dev.gantry.core.memory.PinnedSlab;
+import dev.gantry.core.memory.Slab;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// A part of a slab that holds an extent's bytes.
+///
+/// @param slab null only where `length` is 0
+/// @param offset bytes from the slab's start
+/// @param length in bytes
+public record Region(@Nullable Slab slab, long offset, long length) {
+  /// The address of the first byte, on the slab's device; 0 for a region of no bytes.
+  ///
+  /// @throws MisuseException if the slab is closed
+  public long address() {
+    return slab == null ? 0 : slab.address() + offset;
+  }
+
+  /// Takes a share of the slab; the result gives it back.
+  public Runnable retain() {
+    if (slab == null) {
+      return () -> {};
+    }
+    Slab retained = slab.retain();
+    return retained::release;
+  }
+
+  /// Copies all bytes to memory of the CPU, after whatever the device had to do before.
+  ///
+  /// @param target of at least `length` bytes
+  public void copyTo(MemorySegment target) {
+    switch (slab) {
+      case null -> {}
+      case HostSlab host -> copy(host.segment(), target);
+      case PinnedSlab pinned -> copy(pinned.segment(), target);
+      case MappedSlab mapped -> copy(mapped.segment(), target);
+      case DeviceSlab device -> device.copyToHost(offset, target, length);
+    }
+  }
+
+  private void copy(MemorySegment from, MemorySegment target) {
+    MemorySegment.copy(from, offset, target, 0, length);
+  }
+}

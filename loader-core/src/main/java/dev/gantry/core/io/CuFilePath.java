@@ -1,0 +1,113 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.memory.DeviceSlab;
+import dev.gantry.core.memory.Registrations;
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.plan.ReadPlan.Read;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// `gds` and `compat`: libcufile moves one file's bytes straight into device memory, by itself past the CPU or through it.
+///
+/// Owns the file's registrations with cuFile. Thread-safe; [#close] only when no read is under way.
+public final class CuFilePath implements TransferPath, AutoCloseable {
+  private final CuFile cuFile;
+  private final @Nullable Registrations registrations;
+  private final CudaContext context;
+  private final PathKind kind;
+  private final CuFileHandle buffered;
+  private final @Nullable CuFileHandle direct;
+
+  /// @param registrations where slabs are registered, or null where that would gain nothing
+  CuFilePath(
+      CuFile cuFile,
+      @Nullable Registrations registrations,
+      CudaContext context,
+      PathKind kind,
+      CuFileHandle buffered,
+      @Nullable CuFileHandle direct) {
+    this.cuFile = cuFile;
+    this.registrations = registrations;
+    this.context = context;
+    this.kind = kind;
+    this.buffered = buffered;
+    this.direct = direct;
+  }
+
+  /// [PathKind#GDS] or [PathKind#COMPAT].
+  public PathKind kind() {
+    return kind;
+  }
+
+  @Override
+  public Lane openLane() {
+    return new CuFileLane(this);
+  }
+
+  @Override
+  public void close() {
+    try {
+      buffered.close();
+    } finally {
+      if (direct != null) {
+        direct.close();
+      }
+    }
+  }
+
+  /// Nothing of its own: cuFile keeps what it needs.
+  static final class CuFileLane implements Lane {
+    private final CuFilePath path;
+
+    CuFileLane(CuFilePath path) {
+      this.path = path;
+    }
+
+    @Override
+    public boolean read(SourceFile file, Read read, Slab target, boolean wantDirect) {
+      CuFileHandle past = wantDirect ? path.direct : null;
+      CuFileHandle handle = past != null ? past : path.buffered;
+      if (!(target instanceof DeviceSlab slab)) {
+        throw new MisuseException("cuFile cannot fill memory of " + target.device());
+      }
+      if (path.registrations != null) {
+        path.registrations.register(slab);
+      }
+      MemorySegment base = slab.deviceSegment();
+      long done = 0;
+      try (var _ = path.context.enter()) {
+        // Counts short of the request are no errors to cuFile: they are continued here, until what
+        // is wanted has come.
+        while (done < read.required()) {
+          long count =
+              path.cuFile.read(
+                  handle,
+                  base,
+                  read.length() - done,
+                  read.fileOffset() + done,
+                  read.slabOffset() + done);
+          if (count <= 0) {
+            throw new TransferException(
+                "cuFileRead",
+                file.file() + " offset " + (read.fileOffset() + done),
+                new Failure.EndOfFile(read.required() - done));
+          }
+          done += count;
+        }
+      }
+      return past != null;
+    }
+
+    @Override
+    public void drain() {}
+
+    @Override
+    public void close() {}
+  }
+}

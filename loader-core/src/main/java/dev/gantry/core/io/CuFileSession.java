@@ -1,0 +1,115 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.natives.CuFileProperties;
+import dev.gantry.core.internal.natives.CuFileProperties.Storage;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.memory.Registrations;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// The cuFile driver, opened when the first file asks for it, and what it can do here.
+///
+/// libcufile opens happily where no direct I/O is to be had, and then carries everything through the CPU without a word; so
+/// direct I/O is believed only where nvidia-fs is loaded or the driver reports peer-to-peer NVMe. Thread-safe.
+public final class CuFileSession implements AutoCloseable {
+  private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
+
+  private @Nullable Availability<CuFile> driver;
+  private @Nullable Registrations registrations;
+  private boolean direct;
+
+  /// The open driver, or why there is none.
+  public synchronized Availability<CuFile> driver() {
+    if (driver == null) {
+      driver = CuFile.find().then(this::open);
+    }
+    return driver;
+  }
+
+  private Availability<CuFile> open(CuFile cuFile) {
+    try {
+      cuFile.openDriver();
+    } catch (TransferException e) {
+      return Availability.absent(e.getMessage());
+    }
+    CuFileProperties properties = cuFile.properties();
+    direct = Files.exists(NVIDIA_FS) || properties.supported().contains(Storage.NVME_P2P);
+    // BAR1 serves others too; cuFile's own bounce buffers come out of it.
+    long barBytes = cuFile.barSizeKib(0).toOptional().orElse(0L) << 10;
+    registrations = new Registrations(cuFile, barBytes / 2);
+    return Availability.present(cuFile);
+  }
+
+  /// Whether bytes can go from a disk to device memory past the CPU.
+  public synchronized Availability<Set<Storage>> direct() {
+    return driver()
+        .then(cuFile ->
+            direct
+                ? Availability.present(cuFile.properties().supported())
+                : Availability.absent(
+                    "neither nvidia-fs nor peer-to-peer NVMe is there, so cuFile would copy through"
+                        + " the CPU"));
+  }
+
+  /// A path for one file, which the caller closes before the file; or why cuFile does not take the file.
+  Availability<CuFilePath> pathTo(SourceFile file, CudaContext context, PathKind kind) {
+    Availability<CuFile> usable = kind == PathKind.GDS ? direct().then(_ -> driver()) : driver();
+    return usable.then(cuFile -> register(cuFile, file, context));
+  }
+
+  private Availability<CuFilePath> register(CuFile cuFile, SourceFile file, CudaContext context) {
+    try (var _ = context.enter()) {
+      PathKind kind = isDirect() && file.directDescriptor() >= 0 ? PathKind.GDS : PathKind.COMPAT;
+      CuFileHandle buffered = cuFile.registerHandle(file.file(), file.bufferedDescriptor());
+      boolean complete = false;
+      try {
+        CuFileHandle past =
+            file.directDescriptor() < 0
+                ? null
+                : cuFile.registerHandle(file.file(), file.directDescriptor());
+        complete = true;
+        return Availability.present(
+            new CuFilePath(
+                cuFile,
+                kind == PathKind.GDS ? registrations() : null,
+                context,
+                kind,
+                buffered,
+                past));
+      } finally {
+        if (!complete) {
+          buffered.close();
+        }
+      }
+    } catch (TransferException e) {
+      return Availability.absent(e.getMessage());
+    }
+  }
+
+  private synchronized @Nullable Registrations registrations() {
+    return registrations;
+  }
+
+  private synchronized boolean isDirect() {
+    return direct;
+  }
+
+  /// Closes the driver; no file may be registered any more.
+  @Override
+  public synchronized void close() {
+    if (registrations != null) {
+      registrations.clear();
+      registrations = null;
+    }
+    if (driver instanceof Availability.Present<CuFile>(CuFile open)) {
+      open.closeDriver();
+    }
+    driver = Availability.absent("this session is closed");
+  }
+}

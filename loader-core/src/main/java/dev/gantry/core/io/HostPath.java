@@ -1,0 +1,33 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.plan.ReadPlan.Read;
+import java.lang.foreign.MemorySegment;
+
+/// `host`: reads straight into memory of the CPU.
+public record HostPath() implements TransferPath {
+  @Override
+  public Lane openLane() {
+    return new HostLane();
+  }
+
+  /// Nothing of its own: the slab is the buffer.
+  static final class HostLane implements Lane {
+    @Override
+    public boolean read(SourceFile file, Read read, Slab target, boolean direct) {
+      if (!(target instanceof HostSlab slab)) {
+        throw new MisuseException("the host path cannot fill memory of " + target.device());
+      }
+      MemorySegment place = slab.segment().asSlice(read.slabOffset(), read.length());
+      return file.read(place, read.fileOffset(), read.required(), direct);
+    }
+
+    @Override
+    public void drain() {}
+
+    @Override
+    public void close() {}
+  }
+}

@@ -1,0 +1,197 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.memory.LiveResources;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/// One file open for reading, through the page cache and, where the file system can, past it.
+///
+/// Reads continue after short counts, are retried after `EINTR`, and fail at the end of the file. Thread-safe, but
+/// [#close] only when no read is under way.
+public final class SourceFile implements AutoCloseable {
+  private static final int EINTR = 4;
+  private static final int EAGAIN = 11;
+  private static final int EISDIR = 21;
+  private static final int ENOSYS = 38;
+  private static final int NONE = -1;
+
+  /// Where the kernel does not say, direct I/O is aligned to this: what every disk and file system accepts.
+  private static final int ASSUMED_DIRECT_ALIGNMENT_BYTES = 4096;
+
+  private final FileCalls calls;
+  private final Path file;
+  private final long size;
+  private final int buffered;
+  private final int direct;
+  private final int directMemoryAlignment;
+  private final int directOffsetAlignment;
+  private final String directAbsence;
+  private final CachePolicy policy;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  private SourceFile(FileCalls calls, Path file, CachePolicy policy) {
+    this.calls = calls;
+    this.file = file;
+    this.policy = policy;
+    buffered = retryOpen(FileCalls.O_RDONLY);
+    if (buffered < 0) {
+      throw failure("open", Errno.failure(-buffered));
+    }
+    FileCalls.StatResult stat = calls.stat(buffered);
+    if (stat.status() < 0 || stat.directory()) {
+      calls.close(buffered);
+      throw failure(
+          stat.directory() ? "open" : "statx",
+          Errno.failure(stat.directory() ? EISDIR : -stat.status()));
+    }
+    size = stat.size();
+    directMemoryAlignment = orAssumed(stat.directMemoryAlignment());
+    directOffsetAlignment = orAssumed(stat.directOffsetAlignment());
+    int descriptor =
+        policy == CachePolicy.BUFFERED ? NONE : retryOpen(FileCalls.O_RDONLY | calls.directFlag());
+    direct = Math.max(descriptor, NONE);
+    directAbsence =
+        policy == CachePolicy.BUFFERED
+            ? "not wanted"
+            : descriptor < 0 ? "open with O_DIRECT: " + Errno.failure(-descriptor).describe() : "";
+    LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
+  }
+
+  /// @throws TransferException if the file cannot be opened, or is a directory
+  public static SourceFile open(FileCalls calls, Path file, CachePolicy policy) {
+    return new SourceFile(calls, file, policy);
+  }
+
+  public Path file() {
+    return file;
+  }
+
+  /// In bytes, when the file was opened.
+  public long size() {
+    return size;
+  }
+
+  /// The descriptor that reads through the page cache.
+  public int bufferedDescriptor() {
+    return buffered;
+  }
+
+  /// The descriptor that reads past the page cache, or -1 where there is none; see [#directAbsence].
+  public int directDescriptor() {
+    return direct;
+  }
+
+  /// Why there is no direct descriptor; empty where there is one.
+  public String directAbsence() {
+    return directAbsence;
+  }
+
+  /// Whether a read of this range should go past the page cache: the policy and, where it says to look, the cache decide.
+  public boolean prefersDirect(long offset, long length) {
+    if (direct == NONE) {
+      return false;
+    }
+    return switch (policy) {
+      case BUFFERED -> false;
+      case DIRECT -> true;
+      case BY_RESIDENCY -> !mostlyResident(offset, Math.min(length, size - offset));
+    };
+  }
+
+  private boolean mostlyResident(long offset, long length) {
+    long cached = calls.cachedBytes(buffered, offset, length);
+    if (cached >= 0) {
+      return cached >= length / 2;
+    }
+    if (-cached == ENOSYS) {
+      return middleByteIsResident(offset + length / 2);
+    }
+    // cachestat refuses some file systems (EOPNOTSUPP) and files of others (EPERM): those are read
+    // as ever.
+    return true;
+  }
+
+  /// Before Linux 6.5: one byte that is read without waiting stands for its request.
+  private boolean middleByteIsResident(long offset) {
+    try (Arena arena = Arena.ofConfined()) {
+      long count = calls.preadNoWait(buffered, arena.allocate(1), 1, offset);
+      return count != -EAGAIN;
+    }
+  }
+
+  /// Fills `target` from `offset` on. The file may end after `required` bytes, not before.
+  ///
+  /// Goes past the page cache where `wantDirect` and the alignment of offset, length and address allow it.
+  ///
+  /// @return whether the bytes came past the page cache
+  /// @throws TransferException on any failure, and at an end of the file before `required` bytes
+  public boolean read(MemorySegment target, long offset, long required, boolean wantDirect) {
+    long done = 0;
+    boolean directly = wantDirect && direct != NONE && isAligned(target, offset);
+    boolean wentDirectly = directly;
+    while (done < required) {
+      MemorySegment rest = target.asSlice(done);
+      long count = calls.pread(directly ? direct : buffered, rest, rest.byteSize(), offset + done);
+      if (count == -EINTR) {
+        continue;
+      }
+      if (count < 0) {
+        throw failure("pread", offset + done, rest.byteSize(), Errno.failure((int) -count));
+      }
+      if (count == 0) {
+        throw failure(
+            "pread", offset + done, rest.byteSize(), new Failure.EndOfFile(required - done));
+      }
+      done += count;
+      // After a short direct read the next offset may be in mid-block, where direct I/O is refused.
+      directly =
+          directly && count % directOffsetAlignment == 0 && count % directMemoryAlignment == 0;
+    }
+    return wentDirectly;
+  }
+
+  private boolean isAligned(MemorySegment target, long offset) {
+    return offset % directOffsetAlignment == 0
+        && target.byteSize() % directOffsetAlignment == 0
+        && target.address() % directMemoryAlignment == 0;
+  }
+
+  private int retryOpen(int flags) {
+    int descriptor = calls.open(file, flags, 0);
+    while (descriptor == -EINTR) {
+      descriptor = calls.open(file, flags, 0);
+    }
+    return descriptor;
+  }
+
+  private static int orAssumed(int alignment) {
+    return alignment > 0 ? alignment : ASSUMED_DIRECT_ALIGNMENT_BYTES;
+  }
+
+  private TransferException failure(String operation, Failure failure) {
+    return new TransferException(operation, file.toString(), failure);
+  }
+
+  private TransferException failure(String operation, long offset, long length, Failure failure) {
+    return new TransferException(
+        operation, file + " offset " + offset + " length " + length, failure);
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      // Nothing was written: there is nothing that a failing close could lose.
+      calls.close(buffered);
+      if (direct != NONE) {
+        calls.close(direct);
+      }
+      LiveResources.add(LiveResources.Kind.OPEN_FILES, -1);
+    }
+  }
+}

@@ -1,0 +1,27 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.plan.ReadPlan.Read;
+
+/// One way for bytes to travel from a file into a slab. Thread-safe; the lanes it opens are for one thread each.
+public sealed interface TransferPath permits HostPath, StagedPath, CuFilePath {
+  /// Opens what one reader thread needs.
+  Lane openLane();
+
+  /// One reader's own buffers and streams. For one thread.
+  sealed interface Lane extends AutoCloseable
+      permits HostPath.HostLane, StagedPath.StagedLane, CuFilePath.CuFileLane {
+    /// Brings `read`'s bytes into `target`. They may still be on their way when this returns: see [#drain].
+    ///
+    /// @param direct whether to go past the page cache
+    /// @return whether the bytes went past the page cache
+    boolean read(SourceFile file, Read read, Slab target, boolean direct);
+
+    /// Waits until everything read has arrived.
+    void drain();
+
+    /// Waits for copies under way, whatever became of them, and frees the buffers.
+    @Override
+    void close();
+  }
+}

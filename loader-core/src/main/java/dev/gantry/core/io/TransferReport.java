@@ -1,0 +1,45 @@
+package dev.gantry.core.io;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+
+/// What a transfer did.
+///
+/// @param bytesByPath bytes read by each path that carried any, blocks at the edges included
+/// @param directBytes of these, the bytes that went past the page cache
+/// @param reads how many requests that took
+/// @param files one line a file
+/// @param elapsed from planning to the last byte's arrival
+public record TransferReport(
+    Map<PathKind, Long> bytesByPath,
+    long directBytes,
+    long reads,
+    List<FileReport> files,
+    Duration elapsed) {
+
+  public TransferReport {
+    bytesByPath = Map.copyOf(bytesByPath);
+    files = List.copyOf(files);
+  }
+
+  /// @param path how this file's cold bytes travel
+  /// @param reason why not by a better path; empty where it is the best
+  public record FileReport(Path file, PathKind path, String reason) {}
+
+  /// Bytes of all paths together.
+  public long bytes() {
+    return bytesByPath.values().stream().mapToLong(Long::longValue).sum();
+  }
+
+  /// Bytes that took `path`.
+  public long bytes(PathKind path) {
+    return bytesByPath.getOrDefault(path, 0L);
+  }
+
+  /// 10⁹ bytes a second.
+  public double gigabytesPerSecond() {
+    return (double) bytes() / Math.max(1, elapsed.toNanos());
+  }
+}
