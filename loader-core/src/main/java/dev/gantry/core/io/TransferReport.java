@@ -2,8 +2,11 @@ package dev.gantry.core.io;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /// What a transfer did.
 ///
@@ -19,6 +22,10 @@ public record TransferReport(
     List<FileReport> files,
     Duration elapsed) {
 
+  /// Of a transfer that had nothing to do.
+  public static final TransferReport NOTHING =
+      new TransferReport(Map.of(), 0, 0, List.of(), Duration.ZERO);
+
   public TransferReport {
     bytesByPath = Map.copyOf(bytesByPath);
     files = List.copyOf(files);
@@ -27,6 +34,20 @@ public record TransferReport(
   /// @param path how this file's cold bytes travel
   /// @param reason why not by a better path; empty where it is the best
   public record FileReport(Path file, PathKind path, String reason) {}
+
+  /// This transfer and one that came after it, as one.
+  public TransferReport plus(TransferReport next) {
+    Map<PathKind, Long> sums = new HashMap<>(bytesByPath);
+    next.bytesByPath.forEach((path, bytes) -> sums.merge(path, bytes, Long::sum));
+    Set<FileReport> all = new LinkedHashSet<>(files);
+    all.addAll(next.files);
+    return new TransferReport(
+        sums,
+        directBytes + next.directBytes,
+        reads + next.reads,
+        List.copyOf(all),
+        elapsed.plus(next.elapsed));
+  }
 
   /// Bytes of all paths together.
   public long bytes() {

@@ -1,0 +1,152 @@
+package dev.gantry.djl;
+
+import ai.djl.Device;
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.io.CachePolicy;
+import dev.gantry.core.io.Cancellation;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.ProgressListener;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.io.TransferReport;
+import dev.gantry.formats.safetensors.TensorSelection;
+import java.util.Optional;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// How a checkpoint is loaded. Immutable.
+public final class LoadOptions {
+  private final @Nullable Device device;
+  private final TensorSelection selection;
+  private final @Nullable DataType cast;
+  private final boolean lazy;
+  private final TransferOptions transfer;
+  private final Consumer<TransferReport> report;
+
+  private LoadOptions(Builder builder) {
+    this.device = builder.device;
+    this.selection = builder.selection;
+    this.cast = builder.cast;
+    this.lazy = builder.lazy;
+    this.transfer = builder.transfer;
+    this.report = builder.report;
+  }
+
+  /// Everything, onto the manager's device, as it is in the file.
+  public static LoadOptions defaults() {
+    return builder().build();
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  Optional<Device> device() {
+    return Optional.ofNullable(device);
+  }
+
+  TensorSelection selection() {
+    return selection;
+  }
+
+  Optional<DataType> cast() {
+    return Optional.ofNullable(cast);
+  }
+
+  boolean lazy() {
+    return lazy;
+  }
+
+  TransferOptions transfer() {
+    return transfer;
+  }
+
+  Consumer<TransferReport> report() {
+    return report;
+  }
+
+  /// Makes [LoadOptions]; nothing is required. For one thread.
+  public static final class Builder {
+    private @Nullable Device device;
+    private TensorSelection selection = TensorSelection.all();
+    private @Nullable DataType cast;
+    private boolean lazy;
+    private TransferOptions transfer = TransferOptions.defaults();
+    private Consumer<TransferReport> report = _ -> {};
+
+    private Builder() {}
+
+    /// Where the tensors go; else to the manager's device.
+    public Builder optDevice(Device chosen) {
+      device = chosen;
+      return this;
+    }
+
+    /// Which tensors, and which rows of them; else all. Only their bytes are read.
+    public Builder optSelection(TensorSelection chosen) {
+      selection = chosen;
+      return this;
+    }
+
+    /// Turns floating-point tensors (F16, BF16, F32, F64) into this type, on the device, after they are read; the others stay as they are. A
+    /// selection with FP8 or smaller floating-point tensors is refused then, since DJL cannot hold what they would be cast from.
+    ///
+    /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32, FLOAT64
+    public Builder optCast(DataType type) {
+      cast = Casts.requireTarget(type);
+      return this;
+    }
+
+    /// Maps the files instead of reading them: bytes come from disk when they are first touched. For the CPU only. The files must
+    /// not shrink while a tensor lives, and what is written to a tensor never reaches them.
+    public Builder optLazy(boolean chosen) {
+      lazy = chosen;
+      return this;
+    }
+
+    /// The most that one read asks for, in bytes; a multiple of 4096.
+    public Builder optRequestBytes(long bytes) {
+      transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
+      return this;
+    }
+
+    /// Readers that work at once; 0 for what suits the path and the machine.
+    public Builder optThreads(int threads) {
+      transfer = transfer.withThreads(threads);
+      return this;
+    }
+
+    /// The only path to take; else the path is chosen by evidence, per file.
+    public Builder optPath(PathKind path) {
+      transfer = transfer.withPath(path);
+      return this;
+    }
+
+    /// Whether reads go through the page cache; else by looking what lies there.
+    public Builder optCachePolicy(CachePolicy policy) {
+      transfer = transfer.withCachePolicy(policy);
+      return this;
+    }
+
+    /// Hears how far the load is, on the loading thread.
+    public Builder optProgress(ProgressListener listener) {
+      transfer = transfer.withProgress(listener);
+      return this;
+    }
+
+    /// Ends the load early.
+    public Builder optCancellation(Cancellation cancellation) {
+      transfer = transfer.withCancellation(cancellation);
+      return this;
+    }
+
+    /// Is told afterwards by which paths the bytes came.
+    public Builder optReport(Consumer<TransferReport> listener) {
+      report = listener;
+      return this;
+    }
+
+    public LoadOptions build() {
+      return new LoadOptions(this);
+    }
+  }
+}
