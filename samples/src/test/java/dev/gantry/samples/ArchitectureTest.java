@@ -36,20 +36,35 @@ class ArchitectureTest {
       new ClassFileImporter()
           .withImportOption(new ImportOption.DoNotIncludeTests())
           .withImportOption(ArchitectureTest::isNotATestJar)
-          .importPackages("dev.gantry");
+          .importPackages("dev.gantry", "ai.djl.pytorch.engine");
 
   enum Module {
     CORE("loader-core", "dev.gantry.core"),
     FORMATS("formats", "dev.gantry.formats"),
-    DJL("loader-djl", "dev.gantry.djl"),
+    /// A guest in DJL's package too, for constructors that are visible only there.
+    DJL("loader-djl", "dev.gantry.djl", "ai.djl.pytorch.engine"),
     SAMPLES("samples", "dev.gantry.samples");
 
     final String folder;
     final String root;
+    final String guestIn;
 
     Module(String folder, String root) {
+      this(folder, root, root);
+    }
+
+    Module(String folder, String root, String guestIn) {
       this.folder = folder;
       this.root = root;
+      this.guestIn = guestIn;
+    }
+
+    boolean mayHold(String className) {
+      return className.startsWith(root + ".") || className.startsWith(guestIn + ".");
+    }
+
+    DescribedPredicate<JavaClass> classes() {
+      return DescribedPredicate.describe("of " + folder, type -> mayHold(type.getName()));
     }
   }
 
@@ -60,7 +75,7 @@ class ArchitectureTest {
     Path sources = Path.of("..", module.folder, "src", "main", "java");
     assertThat(HOUSE).isNotEmpty();
     assertThat(namesOf(sources))
-        .allMatch(name -> name.startsWith(module.root + "."), "under " + module.root)
+        .allMatch(module::mayHold, "in packages of " + module.folder)
         .allMatch(HOUSE::contain, "imported");
   }
 
@@ -69,7 +84,7 @@ class ArchitectureTest {
   void internalPackagesServeTheirOwnModuleOnly(Module module) {
     check(
         noClasses()
-            .that(resideOutsideOfPackage(module.root + ".."))
+            .that(DescribedPredicate.not(module.classes()))
             .should()
             .dependOnClassesThat(resideInAPackage(module.root + "..internal..")));
   }
