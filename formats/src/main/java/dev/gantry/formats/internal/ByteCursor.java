@@ -35,6 +35,26 @@ final class ByteCursor {
     return next < limit || fill() ? buffer[next++] & 0xFF : END;
   }
 
+  /// Moves plain characters of a JSON string (ASCII, no quote, backslash or control character) to
+  /// `target` from `at` on, as far as it has room and as they lie in the buffer. Most of a header
+  /// is such runs.
+  ///
+  /// @return how many were moved, possibly none though some follow
+  int takePlain(byte[] target, int at) {
+    int most = Math.min(limit - next, target.length - at);
+    int count = 0;
+    while (count < most && isPlain(buffer[next + count])) {
+      count++;
+    }
+    System.arraycopy(buffer, next, target, at, count);
+    next += count;
+    return count;
+  }
+
+  private static boolean isPlain(byte b) {
+    return b >= 0x20 && b != '"' && b != '\\';
+  }
+
   /// The file offset of the next byte.
   long offset() {
     return bufferedTo - (limit - next);

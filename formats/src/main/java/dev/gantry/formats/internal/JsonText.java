@@ -23,6 +23,7 @@ final class JsonText {
   String read() {
     length = 0;
     while (true) {
+      length += input.takePlain(text, length);
       long at = input.offset();
       int first = input.take();
       if (first == '"') {
