@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.safetensors;
+
+import org.jspecify.annotations.NullMarked;
