@@ -9,6 +9,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
 import java.nio.file.Path;
 import java.util.Optional;
 
@@ -93,6 +94,10 @@ public final class PyTorch {
       return Device.HOST;
     }
     throw new MisuseException("the device " + device + " is neither the CPU nor a GPU of CUDA");
+  }
+
+  static Shape shape(ai.djl.ndarray.types.Shape shape) {
+    return Shape.of(shape.getShape());
   }
 
   private static final class Holder {
