@@ -41,6 +41,16 @@ public sealed interface Failure extends Serializable {
     }
   }
 
+  /// libtorch said no. It gives no reason to its caller, and prints one to standard error.
+  ///
+  /// @param code what its C entry point returned
+  record Torch(int code) implements Failure {
+    @Override
+    public String describe() {
+      return "libtorch " + code + ": refused, with its reason on standard error";
+    }
+  }
+
   /// The file ended before all bytes were read.
   ///
   /// @param missing bytes that were still wanted

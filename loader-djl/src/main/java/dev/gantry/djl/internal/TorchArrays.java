@@ -1,0 +1,83 @@
+package dev.gantry.djl.internal;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.pytorch.engine.PtNDManager;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// Makes DJL arrays over memory that somebody else owns. Thread-safe.
+public final class TorchArrays {
+  private TorchArrays() {}
+
+  /// An array over memory, without a copy: dense, in C order, any dtype that [TorchLibrary#holds].
+  // It belongs to
+  /// `manager`, which closes it at the latest; the manager may be for another device.
+  ///
+  /// `release` runs once, when the array and all views of it are closed, on the thread that closes
+  // the last. For
+  /// memory of a GPU that is when the last kernel that uses it has been queued, not when it has
+  // run. If this throws,
+  /// `release` has not run and never will: the memory is still the caller's.
+  ///
+  /// @param address of the first element, aligned to it; ignored where there are no elements
+  /// @throws MisuseException if the manager is not of DJL's PyTorch engine, the address or shape is
+  // impossible, or no
+  /// tensor holds the dtype
+  /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public static NDArray wrap(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      Shape shape,
+      @Nullable String name,
+      Runnable release) {
+    if (!(manager instanceof PtNDManager torchManager)) {
+      throw new MisuseException(
+          "a manager of " + manager.getClass().getName() + " is not one of DJL's PyTorch engine");
+    }
+    Handover handover = new Handover(release);
+    long handle = PyTorch.library().wrap(address, device, dtype, shape, handover);
+    GantryNDArray array = GantryNDArray.over(torchManager, handle);
+    handover.complete();
+    array.setName(name);
+    return array;
+  }
+
+  /// A release that counts only once the array exists: the tensor of an array that its manager
+  // refused dies without
+  /// it. From then on it runs when the tensor dies, even if another thread was faster.
+  private static final class Handover implements Runnable {
+    private enum State {
+      BEGUN,
+      COMPLETE,
+      TENSOR_DEAD
+    }
+
+    private final Runnable release;
+    private final AtomicReference<State> state = new AtomicReference<>(State.BEGUN);
+
+    Handover(Runnable release) {
+      this.release = release;
+    }
+
+    void complete() {
+      if (!state.compareAndSet(State.BEGUN, State.COMPLETE)) {
+        release.run();
+      }
+    }
+
+    @Override
+    public void run() {
+      if (!state.compareAndSet(State.BEGUN, State.TENSOR_DEAD)) {
+        release.run();
+      }
+    }
+  }
+}
