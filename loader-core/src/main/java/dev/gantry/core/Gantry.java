@@ -1,5 +1,6 @@
 package dev.gantry.core;
 
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.io.Paths;
@@ -7,6 +8,7 @@ import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.Planner;
 import dev.gantry.core.plan.ReadPlan;
 import dev.gantry.core.plan.Wanted;
+import java.nio.file.Path;
 import java.util.List;
 
 /// A session: it opens devices and paths when they are first needed, keeps what is dear to make (pinned buffers, the cuFile
@@ -50,9 +52,24 @@ public final class Gantry implements AutoCloseable {
     return MapOperation.run(paths, wanted);
   }
 
-  /// The ways that this session has found, for whoever wants to show them.
-  public Paths paths() {
-    return paths;
+  /// What this machine has, and why not more.
+  public Diagnosis diagnose() {
+    return Examination.of(paths);
+  }
+
+  /// Which path a file would take to `device`, without reading it.
+  ///
+  /// @throws TransferException if the file cannot be opened
+  /// @throws DeviceUnavailableException if there is no such device
+  public Diagnosis.FileDiagnosis diagnose(Path file, Device device) {
+    return paths.diagnose(file, device);
+  }
+
+  /// The first CUDA device, or [Device#HOST] where there is none.
+  public static Device bestDevice() {
+    return CudaDriver.load().toOptional().filter(driver -> driver.deviceCount() > 0).isPresent()
+        ? new Device.Cuda(0)
+        : Device.HOST;
   }
 
   /// Frees staging buffers and closes the cuFile driver. What was loaded stays.

@@ -6,6 +6,7 @@ import dev.gantry.core.memory.MappedSlab;
 import dev.gantry.core.memory.PinnedSlab;
 import dev.gantry.core.memory.Slab;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// A part of a slab that holds an extent's bytes.
@@ -28,6 +29,12 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     }
     Slab retained = slab.retain();
     return retained::release;
+  }
+
+  /// A part of this region.
+  public Region slice(long from, long bytes) {
+    Objects.checkFromIndexSize(from, bytes, length);
+    return new Region(slab, offset + from, bytes);
   }
 
   /// Copies all bytes to memory of the CPU, after whatever the device had to do before.

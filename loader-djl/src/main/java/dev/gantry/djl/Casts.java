@@ -3,6 +3,7 @@ package dev.gantry.djl;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.formats.safetensors.TensorInfo;
 
 /// Which casts exist.
@@ -44,6 +45,6 @@ final class Casts {
 
   /// Whether DJL has arrays of this dtype; the others come as raw bytes.
   static boolean isHeld(DType dtype) {
-    return dev.gantry.djl.internal.PyTorch.dataType(dtype).isPresent();
+    return PyTorch.dataType(dtype).isPresent();
   }
 }

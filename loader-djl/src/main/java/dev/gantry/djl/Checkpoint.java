@@ -13,9 +13,10 @@ import java.util.SequencedMap;
 
 /// A safetensors checkpoint: one file, a folder of shards, or a `model.safetensors.index.json`.
 ///
-/// Opening reads and checks the headers; loading brings the tensors' bytes straight into memory that the NDArrays own. An array's memory
-/// lives until the array and all of its views are closed, whatever becomes of the checkpoint, the list or a parent; neighbours in the
-/// file share an allocation of up to 512 MiB, which goes with the last of them.
+/// Opening reads and checks the headers; loading brings the tensors' bytes straight into memory
+/// that the NDArrays own. An array's memory lives until the array and all of its views are closed,
+/// whatever becomes of the checkpoint, the list or a parent; neighbours in the file share an
+/// allocation of up to 512 MiB, which goes with the last of them.
 ///
 /// Thread-safe: several loads may run at once.
 public final class Checkpoint implements AutoCloseable {
@@ -29,7 +30,8 @@ public final class Checkpoint implements AutoCloseable {
 
   /// Opens with the process's shared session.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if a header or the index breaks a rule, or they do not agree
+  /// @throws dev.gantry.core.MalformedFileException if a header or the index breaks a rule, or they
+  ///     do not agree
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public static Checkpoint open(Path path) {
     return open(path, Gantry.shared());
@@ -40,7 +42,8 @@ public final class Checkpoint implements AutoCloseable {
     return new Checkpoint(SafetensorsCheckpoint.open(path), session);
   }
 
-  /// What is in it, by name, without loading: true dtypes and shapes, also of tensors that DJL cannot hold.
+  /// What is in it, by name, without loading: true dtypes and shapes, also of tensors that DJL
+  /// cannot hold.
   public SequencedMap<String, TensorInfo> tensors() {
     return contents.tensors();
   }
@@ -65,13 +68,17 @@ public final class Checkpoint implements AutoCloseable {
     return load(manager, LoadOptions.defaults());
   }
 
-  /// Loads tensors as arrays with their names, in the checkpoint's order. The manager owns them, as it does all of its arrays.
+  /// Loads tensors as arrays with their names, in the checkpoint's order. The manager owns them, as
+  /// it does all of its arrays.
   ///
-  /// BF16 and the unsigned and 16-bit integers come as arrays that know their type and refuse what DJL's native code cannot do. FP8 and
-  /// sub-byte tensors come as their raw bytes: UINT8 of shape `[bytes]`; [#tensors] has their true dtype and shape.
+  /// BF16 and the unsigned and 16-bit integers come as arrays that know their type and refuse what
+  /// DJL's native code cannot do. FP8 and sub-byte tensors come as their raw bytes: UINT8 of shape
+  /// `[bytes]`; [#tensors] has their true dtype and shape.
   ///
-  /// @throws dev.gantry.core.TransferException if a file or device fails, or the load is cancelled; nothing stays loaded then
-  /// @throws dev.gantry.core.MisuseException if a selected name is unknown, a cast does not exist, or the manager is not PyTorch's
+  /// @throws dev.gantry.core.TransferException if a file or device fails, or the load is cancelled;
+  ///     nothing stays loaded then
+  /// @throws dev.gantry.core.MisuseException if a selected name is unknown, a cast does not exist,
+  ///     or the manager is not PyTorch's
   public NDList load(NDManager manager, LoadOptions options) {
     return new TensorLoad(session, manager, options).load(options.selection().of(tensors()));
   }
@@ -83,19 +90,21 @@ public final class Checkpoint implements AutoCloseable {
     load(manager, block.getParameters(), names, options);
   }
 
-  /// Loads parameters. One that has no array yet gets the loaded one, without a copy; one that is initialised keeps its array, into which
-  /// the values are copied, cast to its type where both are floating-point, so that trainers and other holders of the array see them.
+  /// Loads parameters. One that has no array yet gets the loaded one, without a copy; one that is
+  /// initialised keeps its array, into which the values are copied, cast to its type where both are
+  /// floating-point, so that trainers and other holders of the array see them.
   ///
   /// The options' selection is not used: `names` selects.
   ///
-  /// @throws dev.gantry.core.MisuseException if a tensor is unknown, or its shape or type is not the parameter's; no parameter has
-  ///     been changed then
+  /// @throws dev.gantry.core.MisuseException if a tensor is unknown, or its shape or type is not
+  ///     the parameter's; no parameter has been changed then
   public void load(
       NDManager manager, ParameterList parameters, ParameterNames names, LoadOptions options) {
     new ParameterLoad(session, manager, options).load(tensors(), parameters, names);
   }
 
-  /// Does nothing yet but say that the caller is done: nothing is held open between loads. Loaded arrays live on.
+  /// Does nothing yet but say that the caller is done: nothing is held open between loads. Loaded
+  /// arrays live on.
   @Override
   public void close() {}
 }

@@ -87,17 +87,20 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Turns floating-point tensors (F16, BF16, F32, F64) into this type, on the device, after they are read; the others stay as they are. A
-    /// selection with FP8 or smaller floating-point tensors is refused then, since DJL cannot hold what they would be cast from.
+    /// Turns floating-point tensors (F16, BF16, F32, F64) into this type, on the device, after they
+    /// are read; the others stay as they are. A selection with FP8 or smaller floating-point
+    /// tensors is refused then, since DJL cannot hold what they would be cast from.
     ///
-    /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32, FLOAT64
+    /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32,
+    ///     FLOAT64
     public Builder optCast(DataType type) {
       cast = Casts.requireTarget(type);
       return this;
     }
 
-    /// Maps the files instead of reading them: bytes come from disk when they are first touched. For the CPU only. The files must
-    /// not shrink while a tensor lives, and what is written to a tensor never reaches them.
+    /// Maps the files instead of reading them: bytes come from disk when they are first touched.
+    /// For the CPU only. The files must not shrink while a tensor lives, and what is written to a
+    /// tensor never reaches them.
     public Builder optLazy(boolean chosen) {
       lazy = chosen;
       return this;

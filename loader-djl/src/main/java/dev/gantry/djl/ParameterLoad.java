@@ -10,6 +10,7 @@ import ai.djl.util.Pair;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.djl.internal.TorchArrays;
 import dev.gantry.formats.safetensors.TensorInfo;
 import dev.gantry.formats.safetensors.TensorSelection;
@@ -18,10 +19,12 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
 
-/// One load of tensors into parameters. Everything is checked and loaded before the first parameter changes.
+/// One load of tensors into parameters. Everything is checked and loaded before the first parameter
+/// changes.
 final class ParameterLoad {
   private record Assignment(String parameterName, Parameter parameter, TensorInfo tensor) {}
 
@@ -63,15 +66,14 @@ final class ParameterLoad {
     for (Pair<String, Parameter> pair : parameters) {
       names
           .tensorFor(pair.getKey())
-          .ifPresent(
-              name -> {
-                // For its error, which names the nearest that are known.
-                TensorInfo tensor =
-                    TensorSelection.names(List.of(name)).of(tensors).firstEntry().getValue();
-                Assignment assignment = new Assignment(pair.getKey(), pair.getValue(), tensor);
-                check(assignment);
-                assignments.add(assignment);
-              });
+          .ifPresent(name -> {
+            // For its error, which names the nearest that are known.
+            TensorInfo tensor =
+                TensorSelection.names(List.of(name)).of(tensors).firstEntry().getValue();
+            Assignment assignment = new Assignment(pair.getKey(), pair.getValue(), tensor);
+            check(assignment);
+            assignments.add(assignment);
+          });
     }
     return assignments;
   }
@@ -88,7 +90,7 @@ final class ParameterLoad {
     if (assignment.parameter().isInitialized()) {
       DataType type = assignment.parameter().getArray().getDataType();
       boolean castable = type.isFloating() && Casts.concerns(tensor);
-      if (!castable && !TorchArrays.dataType(tensor.dtype()).equals(type)) {
+      if (!castable && !PyTorch.dataType(tensor.dtype()).equals(Optional.of(type))) {
         throw mismatch(assignment, "the parameter is of type " + type);
       }
     }
@@ -112,27 +114,16 @@ final class ParameterLoad {
   private void assign(Assignment assignment, NDArray array, Set<NDArray> handedOver) {
     Parameter parameter = assignment.parameter();
     if (parameter.isInitialized()) {
-      copy(array, parameter.getArray());
+      TorchArrays.copy(array, parameter.getArray());
       return;
     }
     if (parameter.getShape() != null) {
       // Its shape is set, so DJL takes no other array: it makes its own, which is then filled.
       parameter.initialize(manager, options.cast().orElse(array.getDataType()));
-      copy(array, parameter.getArray());
+      TorchArrays.copy(array, parameter.getArray());
       return;
     }
     // Two parameters may share a tensor; the first takes the array, the second a view of it.
     parameter.setArray(handedOver.add(array) ? array : array.reshape(array.getShape()));
-  }
-
-  private static void copy(NDArray array, NDArray target) {
-    NDArray cast = array.toType(target.getDataType(), false);
-    try {
-      TorchArrays.copy(cast, target);
-    } finally {
-      if (cast != array) {
-        cast.close();
-      }
-    }
   }
 }

@@ -4,11 +4,13 @@ import dev.gantry.core.MisuseException;
 import java.util.Map;
 import java.util.Optional;
 
-/// Which tensor of a checkpoint fills which parameter of a block. DJL's names carry the place of each child
-/// (`01Linear_weight`), those of a checkpoint the names of the layers (`fc1.weight`), so somebody must say which is which.
+/// Which tensor of a checkpoint fills which parameter of a block. DJL's names carry the place of
+/// each child (`01Linear_weight`), those of a checkpoint the names of the layers (`fc1.weight`), so
+/// somebody must say which is which.
 @FunctionalInterface
 public interface ParameterNames {
-  /// The tensor for the parameter of this name, as `Block.getParameters()` spells it; empty to leave the parameter as it is.
+  /// The tensor for the parameter of this name, as `Block.getParameters()` spells it; empty to
+  /// leave the parameter as it is.
   Optional<String> tensorFor(String parameterName);
 
   /// The tensors have the parameters' own names.

@@ -48,7 +48,9 @@ final class TensorLoad {
     boolean complete = false;
     try {
       TransferReport report =
-          options.cast().isPresent() ? loadCast(infos, arrays) : loadPart(infos, arrays, options.transfer());
+          options.cast().isPresent()
+              ? loadCast(infos, arrays)
+              : loadPart(infos, arrays, options.transfer());
       options.report().accept(report);
       complete = true;
       return arrays;
@@ -59,7 +61,8 @@ final class TensorLoad {
     }
   }
 
-  /// Loads and casts part by part, so that the memory for what is cast from is a part's, not the checkpoint's.
+  /// Loads and casts part by part, so that the memory for what is cast from is a part's, not the
+  /// checkpoint's.
   private TransferReport loadCast(List<TensorInfo> infos, NDList arrays) {
     DataType target = options.cast().orElseThrow();
     long total = infos.stream().mapToLong(info -> info.extent().length()).sum();
@@ -109,8 +112,7 @@ final class TensorLoad {
   }
 
   /// Appends an array for each of `infos`.
-  private TransferReport loadPart(
-      List<TensorInfo> infos, NDList arrays, TransferOptions transfer) {
+  private TransferReport loadPart(List<TensorInfo> infos, NDList arrays, TransferOptions transfer) {
     List<Wanted> wanted = new ArrayList<>(infos.size());
     for (TensorInfo info : infos) {
       wanted.add(new Wanted(info.extent(), info.dtype().alignmentBytes()));

@@ -2,6 +2,7 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Diagnosis;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -147,6 +148,23 @@ public final class Paths implements AutoCloseable {
       // Eight readers fill a PCIe 5 x16 link from the page cache (measured on an H200 host).
       case Device.Cuda _ -> Math.clamp(cores, 2, 8);
     };
+  }
+
+  /// What would become of a file whose bytes are to go to `device`.
+  public Diagnosis.FileDiagnosis diagnose(Path path, Device device) {
+    TransferOptions options = TransferOptions.defaults();
+    SourceFile file = openFile(path, options.cachePolicy());
+    Route route = null;
+    try {
+      route = route(file, device, stagedPath(device, options), options);
+      return new Diagnosis.FileDiagnosis(
+          route.report(), file.directAbsence(), file.size(), file.residentBytes());
+    } finally {
+      if (route != null) {
+        route.close();
+      }
+      file.close();
+    }
   }
 
   /// Frees staging buffers and closes the cuFile driver.

@@ -92,6 +92,11 @@ public final class SourceFile implements AutoCloseable {
     return directAbsence;
   }
 
+  /// How much of the file lies in the page cache, in bytes; -1 where the kernel does not say.
+  public long residentBytes() {
+    return Math.max(-1, Math.min(size, calls.cachedBytes(buffered, 0, size)));
+  }
+
   /// Whether a read of this range should go past the page cache: the policy and, where it says to look, the cache decide.
   public boolean prefersDirect(long offset, long length) {
     if (direct == NONE) {

@@ -16,21 +16,17 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// An array of DJL's PyTorch engine that may have any dtype that libtorch knows, and whose memory
-// may be somebody
-/// else's.
+/// may be somebody else's.
 ///
 /// DJL 0.35's native code ends the process when it is handed a dtype outside its list of eight, and
-// so do many methods
-/// of its own arrays of BF16, I16, U16, U32, U64. Here each of them takes another way, or throws a
-/// [MisuseException]. What these methods return is guarded in the same way, so that no chain of
-// calls leaves the guard.
+/// so do many methods of its own arrays of BF16, I16, U16, U32, U64. Here each of them takes
+/// another way, or throws a [MisuseException]. What these methods return is guarded in the same
+/// way, so that no chain of calls leaves the guard.
 ///
 /// Beyond its reach, because they start elsewhere: `NDManager`'s `create`, `zeros`, `ones` and
-// `full` with such a
-/// dtype; operations of an array that is not guarded and has a guarded operand (an embedding of
-// unguarded indices in a
-/// guarded BF16 table); and a gradient collector's `backward` from a BF16 array. [#guard] brings
-// such results back.
+/// `full` with such a dtype; operations of an array that is not guarded and has a guarded operand
+/// (an embedding of unguarded indices in a guarded BF16 table); and a gradient collector's
+/// `backward` from a BF16 array. [#guard] brings such results back.
 ///
 /// Threads: as DJL's arrays.
 public final class GantryNDArray extends GuardedReading {
@@ -42,8 +38,7 @@ public final class GantryNDArray extends GuardedReading {
   }
 
   /// An array over a handle, which it owns from here on; it belongs to `manager`. If this throws,
-  // the handle is
-  /// deleted.
+  /// the handle is deleted.
   static GantryNDArray over(PtNDManager manager, long handle) {
     try {
       return new GantryNDArray(manager, handle);
@@ -60,7 +55,7 @@ public final class GantryNDArray extends GuardedReading {
   }
 
   /// The true type: also BFLOAT16, INT16 and the unsigned ones, which DJL's own arrays call
-  // UNKNOWN.
+  /// UNKNOWN.
   @Override
   public DataType getDataType() {
     if (dataType == null) {
@@ -177,7 +172,7 @@ public final class GantryNDArray extends GuardedReading {
   }
 
   /// A new array of this shape, of FLOAT32 whatever this one's type is, with arbitrary values: as
-  // DJL has it.
+  /// DJL has it.
   @Override
   public NDArray like() {
     return guard(super.like());
@@ -229,8 +224,7 @@ public final class GantryNDArray extends GuardedReading {
   }
 
   /// An array of this one's name over a new handle. Like DJL's own, it belongs to this one's
-  // manager, or to a new one
-  /// below it if that is for another device.
+  /// manager, or to a new one below it if that is for another device.
   private PtNDArray made(long handle, Device device) {
     PtNDManager manager = getManager();
     PtNDArray array =

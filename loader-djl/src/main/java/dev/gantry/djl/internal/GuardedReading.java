@@ -20,7 +20,7 @@ abstract class GuardedReading extends GuardedShaping {
   /// The bytes in C order and the machine's byte order.
   ///
   /// @param tryDirect for memory of the CPU, no copy: valid as long as this array, if it is
-  // contiguous
+  ///     contiguous
   /// @throws MisuseException if they are more than a buffer can hold (2 GiB)
   @Override
   public ByteBuffer toByteBuffer(boolean tryDirect) {

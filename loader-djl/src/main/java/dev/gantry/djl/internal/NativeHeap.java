@@ -9,8 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /// The C library's heap, for memory whose owner is native code. An arena per tensor would cost a
-// handshake with all
-/// threads on each close; this costs nanoseconds. Thread-safe.
+/// handshake with all threads on each close; this costs nanoseconds. Thread-safe.
 final class NativeHeap {
   private static final Linker LINKER = Linker.nativeLinker();
 

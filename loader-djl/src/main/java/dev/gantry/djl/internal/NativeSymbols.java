@@ -10,8 +10,7 @@ import java.util.List;
 import java.util.Optional;
 
 /// Looks functions up in one library and remembers which were not there, so that one message names
-// them all.
-/// Confined to the thread that opens the library.
+/// them all. Confined to the thread that opens the library.
 final class NativeSymbols {
   private final SymbolLookup lookup;
   private final List<String> missing = new ArrayList<>();
@@ -21,14 +20,13 @@ final class NativeSymbols {
   }
 
   /// The function of this name; where there is none, a stand-in that must not be called: see
-  // [#missing].
+  /// [#missing].
   MethodHandle required(String name, FunctionDescriptor type) {
     return optional(name, type)
-        .orElseGet(
-            () -> {
-              missing.add(name);
-              return Linker.nativeLinker().downcallHandle(MemorySegment.ofAddress(1), type);
-            });
+        .orElseGet(() -> {
+          missing.add(name);
+          return Linker.nativeLinker().downcallHandle(MemorySegment.ofAddress(1), type);
+        });
   }
 
   Optional<MethodHandle> optional(String name, FunctionDescriptor type) {

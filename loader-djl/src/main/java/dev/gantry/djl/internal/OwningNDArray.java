@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 /// The foot of [GantryNDArray]: whom it belongs to, and how an array of DJL's becomes one of ours.
 ///
 /// An array of DJL's that is taken over lives on inside ours, detached from its manager, because on
-// the CPU it may hold
-/// the Java buffer that the native tensor points into. Both go when ours is closed.
+/// the CPU it may hold the Java buffer that the native tensor points into. Both go when ours is
+/// closed.
 abstract class OwningNDArray extends PtNDArray {
   private final AtomicReference<@Nullable PtNDArray> source = new AtomicReference<>();
 
@@ -23,10 +23,8 @@ abstract class OwningNDArray extends PtNDArray {
   }
 
   /// This array guarded: it, and all that is made of it by its methods, can have any dtype without
-  // ending the process.
-  /// The array given must not be used any more. Arrays of strings and arrays that are guarded
-  // already come back as they
-  /// are.
+  /// ending the process. The array given must not be used any more. Arrays of strings and arrays
+  /// that are guarded already come back as they are.
   public static PtNDArray guard(PtNDArray array) {
     if (array instanceof GantryNDArray) {
       return array;

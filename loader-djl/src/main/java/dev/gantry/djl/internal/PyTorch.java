@@ -23,7 +23,7 @@ public final class PyTorch {
   }
 
   /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what
-  // we need
+  ///     we need
   public static TorchLibrary library() {
     return switch (Holder.PROBE) {
       case TorchProbe.Found(TorchLibrary library) -> library;
@@ -76,8 +76,7 @@ public final class PyTorch {
   }
 
   /// Whether DJL's native code can be handed this type. It ends the process on the others, except
-  // on COMPLEX64, which
-  /// it takes for FLOAT32 (measured: DJL 0.35.1).
+  /// on COMPLEX64, which it takes for FLOAT32 (measured: DJL 0.35.1).
   static boolean isSafe(DataType type) {
     return switch (type) {
       case FLOAT32, FLOAT64, FLOAT16, UINT8, INT32, INT8, INT64, BOOLEAN -> true;

@@ -6,8 +6,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// What is to be run when libtorch lets go of wrapped memory. Native code carries a number, never a
-// reference; a number
-/// that was taken once is gone, so nothing is released twice. Thread-safe.
+/// reference; a number that was taken once is gone, so nothing is released twice. Thread-safe.
 final class Releases {
   private static final Logger LOG = LoggerFactory.getLogger(Releases.class);
   private static final AtomicLong NEXT = new AtomicLong(1);
@@ -21,15 +20,14 @@ final class Releases {
   }
 
   /// From here on the release belongs to the tensor. Called only once libtorch has the memory: a
-  // deleter that runs
-  /// while the wrapping itself fails finds nothing, and the caller still owns what it brought.
+  /// deleter that runs while the wrapping itself fails finds nothing, and the caller still owns
+  /// what it brought.
   static void handOver(long number, Runnable release) {
     PENDING.put(number, release);
   }
 
   /// Runs the release, if it was handed over and has not run. Never throws: native frames lie
-  // below, and an exception
-  /// that reaches them ends the JVM.
+  /// below, and an exception that reaches them ends the JVM.
   static void run(long number) {
     Runnable release = PENDING.remove(number);
     if (release == null) {

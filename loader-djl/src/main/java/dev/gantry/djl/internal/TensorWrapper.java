@@ -5,14 +5,13 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Shape;
 
 /// The ways into libtorch for memory that it does not own. Which one there is depends on its
-// version.
+/// version.
 sealed interface TensorWrapper permits DlPackWrapper, FromBlobWrapper {
   /// The native function, as `gantry doctor` shows it.
   String function();
 
   /// Makes an `at::Tensor` over the memory, dense and in C order. When the last tensor or view over
-  // it dies, on
-  /// whatever thread, `Releases.run(release)` runs.
+  /// it dies, on whatever thread, `Releases.run(release)` runs.
   ///
   /// @param address not 0
   /// @return the address of a new `at::Tensor`, which the caller deletes

@@ -2,6 +2,7 @@ package dev.gantry.djl.internal;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
@@ -15,19 +16,16 @@ public final class TorchArrays {
   private TorchArrays() {}
 
   /// An array over memory, without a copy: dense, in C order, any dtype that [TorchLibrary#holds].
-  // It belongs to
-  /// `manager`, which closes it at the latest; the manager may be for another device.
+  /// It belongs to `manager`, which closes it at the latest; the manager may be for another device.
   ///
   /// `release` runs once, when the array and all views of it are closed, on the thread that closes
-  // the last. For
-  /// memory of a GPU that is when the last kernel that uses it has been queued, not when it has
-  // run. If this throws,
-  /// `release` has not run and never will: the memory is still the caller's.
+  /// the last. For memory of a GPU that is when the last kernel that uses it has been queued, not
+  /// when it has run. If this throws, `release` has not run and never will: the memory is still the
+  /// caller's.
   ///
   /// @param address of the first element, aligned to it; ignored where there are no elements
   /// @throws MisuseException if the manager is not of DJL's PyTorch engine, the address or shape is
-  // impossible, or no
-  /// tensor holds the dtype
+  ///     impossible, or no tensor holds the dtype
   /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public static NDArray wrap(
@@ -50,9 +48,31 @@ public final class TorchArrays {
     return array;
   }
 
+  /// Copies the values of `source` into the memory of `target`, cast to its type; a parameter that
+  /// needs gradients gets them without recording the copy.
+  ///
+  /// @throws MisuseException if one is not an array of DJL's PyTorch engine
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public static void copy(NDArray source, NDArray target) {
+    if (!(source instanceof PtNDArray from) || !(target instanceof PtNDArray to)) {
+      throw new MisuseException("only arrays of DJL's PyTorch engine can be copied");
+    }
+    boolean recorded = to.hasGradient();
+    if (recorded) {
+      to.setRequiresGradient(false);
+    }
+    try {
+      PyTorch.library().copy(to.getHandle(), from.getHandle());
+    } finally {
+      if (recorded) {
+        to.setRequiresGradient(true);
+      }
+    }
+  }
+
   /// A release that counts only once the array exists: the tensor of an array that its manager
-  // refused dies without
-  /// it. From then on it runs when the tensor dies, even if another thread was faster.
+  /// refused dies without it. From then on it runs when the tensor dies, even if another thread was
+  /// faster.
   private static final class Handover implements Runnable {
     private enum State {
       BEGUN,

@@ -49,8 +49,7 @@ final class TorchCodes {
   }
 
   /// What libtorch calls a dtype; empty where DJL cannot hold it in a tensor: FP8, for which DJL
-  // has no type, and what
-  /// is smaller than a byte.
+  /// has no type, and what is smaller than a byte.
   static Optional<String> name(DType dtype) {
     return switch (dtype) {
       case BOOL -> Optional.of("bool");
@@ -112,8 +111,7 @@ final class TorchCodes {
   }
 
   /// Elements between neighbours along each axis, for a tensor without gaps in C order. An axis of
-  // 0 counts as 1, as
-  /// libtorch has it.
+  /// 0 counts as 1, as libtorch has it.
   static long[] denseStrides(Shape shape) {
     long[] strides = new long[shape.rank()];
     long step = 1;

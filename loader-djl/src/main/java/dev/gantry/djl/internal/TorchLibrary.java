@@ -24,12 +24,9 @@ import java.util.Optional;
 /// libtorch's C entry points. Knows nothing of DJL: it serves any folder with a `libtorch_cpu`.
 ///
 /// A *handle* is the address of an `at::Tensor` on the C++ heap, which is what DJL's `PtNDArray`
-// holds; whoever has it
-/// deletes it, once. Several handles may share one tensor's memory, which lives as long as the last
-// of them. All that
-/// is called here reports failure by its return value, never by a C++ exception. Thread-safe, as
-// far as different
-/// threads use different handles.
+/// holds; whoever has it deletes it, once. Several handles may share one tensor's memory, which
+/// lives as long as the last of them. All that is called here reports failure by its return value,
+/// never by a C++ exception. Thread-safe, as far as different threads use different handles.
 public final class TorchLibrary {
   private static final AddressLayout LONGS =
       ADDRESS.withTargetLayout(MemoryLayout.sequenceLayout(Integer.MAX_VALUE, JAVA_LONG));
@@ -91,8 +88,7 @@ public final class TorchLibrary {
   }
 
   /// Loads libtorch from this folder, for the life of the JVM. If this process has it from there
-  // already, this is that
-  /// one.
+  /// already, this is that one.
   public static TorchProbe open(Path folder) {
     Path file = folder.resolve(System.mapLibraryName("torch_cpu"));
     if (!Files.exists(file)) {
@@ -121,8 +117,7 @@ public final class TorchLibrary {
   }
 
   /// Whether a tensor can have this dtype in DJL. FP8 and what is smaller than a byte it cannot:
-  // their bytes go into a
-  /// tensor of [DType#U8].
+  /// their bytes go into a tensor of [DType#U8].
   public static boolean holds(DType dtype) {
     return TorchCodes.name(dtype).isPresent();
   }
@@ -133,15 +128,13 @@ public final class TorchLibrary {
   }
 
   /// A tensor over memory that somebody else owns, without a copy: dense, in C order. When the last
-  // tensor or view over
-  /// it dies, `release` runs, once, on whatever thread that happens. If this throws, `release` has
-  // not run and never
-  /// will: the memory is still the caller's.
+  /// tensor or view over it dies, `release` runs, once, on whatever thread that happens. If this
+  /// throws, `release` has not run and never will: the memory is still the caller's.
   ///
   /// @param address of the first element, aligned to it; ignored where there are no elements
   /// @return a new handle
   /// @throws MisuseException if the address or the shape is impossible, or no tensor holds the
-  // dtype (see [#holds])
+  ///     dtype (see [#holds])
   /// @throws TransferException if libtorch refuses
   public long wrap(long address, Device device, DType dtype, Shape shape, Runnable release) {
     int _ = codes.of(dtype);
@@ -217,13 +210,13 @@ public final class TorchLibrary {
   }
 
   /// A new tensor with the same values in another dtype, on another device, or both; dense whatever
-  // the source is.
+  /// the source is.
   public long convert(long source, DType dtype, Device device) {
     return convert(source, codes.of(dtype), device);
   }
 
   /// A new tensor with the same values and dtype on a device, whether or not the dtype is one that
-  // we know.
+  /// we know.
   public long move(long source, Device device) {
     return convert(source, dtypeCode(source), device);
   }
@@ -237,18 +230,24 @@ public final class TorchLibrary {
     return withValues(empty(shape(source), dtypeCode, device), source);
   }
 
+  /// Copies values into a tensor that is there already, cast to its dtype, moved to its device.
+  ///
+  /// @throws TransferException if libtorch refuses, as it does where a gradient is recorded
+  public void copy(long target, long source) {
+    int error;
+    try {
+      error =
+          (int)
+              copy.invokeExact(MemorySegment.ofAddress(target), MemorySegment.ofAddress(source), 0);
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+    check("aoti_torch_copy_", error, shape(source).toString());
+  }
+
   private long withValues(long target, long source) {
     try {
-      int error;
-      try {
-        error =
-            (int)
-                copy.invokeExact(
-                    MemorySegment.ofAddress(target), MemorySegment.ofAddress(source), 0);
-      } catch (Throwable fault) {
-        throw NativeSymbols.broken(fault);
-      }
-      check("aoti_torch_copy_", error, shape(source).toString());
+      copy(target, source);
       return target;
     } catch (TransferException refused) {
       delete(target);

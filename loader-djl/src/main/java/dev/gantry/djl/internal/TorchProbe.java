@@ -8,6 +8,6 @@ public sealed interface TorchProbe {
   /// It cannot be used.
   ///
   /// @param reason one line for a person: the file that is not there, or the functions that it
-  // lacks
+  ///     lacks
   record Missing(String reason) implements TorchProbe {}
 }

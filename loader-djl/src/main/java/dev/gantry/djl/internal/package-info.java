@@ -1,5 +1,5 @@
 /// How memory becomes a PyTorch array: libtorch's C entry points, and arrays that no call can make
-// end the JVM.
+/// end the JVM.
 ///
 /// Not for users of Gantry; it changes without notice.
 @NullMarked

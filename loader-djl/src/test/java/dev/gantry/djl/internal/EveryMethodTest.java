@@ -29,9 +29,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// Calls all of DJL's interface on an array of each dtype that DJL does not know, so that a method
-// that a new version
-/// of DJL adds cannot slip past the guard: none may end the process, and what comes back is
-// guarded.
+/// that a new version of DJL adds cannot slip past the guard: none may end the process, and what
+/// comes back is guarded.
 class EveryMethodTest {
   /// Types that DJL's native code may be handed, and ones that it may not.
   private static final List<DataType> TYPES = List.of(DataType.FLOAT32, DataType.BFLOAT16);
@@ -55,7 +54,7 @@ class EveryMethodTest {
   }
 
   /// Returns how many calls gave an array back; the others were refused by an exception, which is
-  // well.
+  /// well.
   private static int callAll(Class<?> type, DType dtype, Function<NDArray, Object> target) {
     Set<String> escaped = new TreeSet<>();
     int returned = 0;

@@ -78,15 +78,14 @@ class GantryNDArrayTest {
             from == DType.BOOL ? new float[] {1, 0, 1, 0, 1, 0} : new float[] {1, 2, 3, 4, 5, 6});
     held()
         .filter(to -> to != DType.BOOL)
-        .forEach(
-            to -> {
-              DataType type = PyTorch.dataType(to).orElseThrow();
-              NDArray cast = array.toType(type, false);
-              assertThat(cast.getDataType()).isEqualTo(type);
-              assertThat(cast).isInstanceOf(GantryNDArray.class);
-              assertThat(cast.getName()).isEqualTo("wrapped");
-              assertThat(cast.toType(DataType.FLOAT32, true).toFloatArray()).isEqualTo(expected);
-            });
+        .forEach(to -> {
+          DataType type = PyTorch.dataType(to).orElseThrow();
+          NDArray cast = array.toType(type, false);
+          assertThat(cast.getDataType()).isEqualTo(type);
+          assertThat(cast).isInstanceOf(GantryNDArray.class);
+          assertThat(cast.getName()).isEqualTo("wrapped");
+          assertThat(cast.toType(DataType.FLOAT32, true).toFloatArray()).isEqualTo(expected);
+        });
     assertThatThrownBy(() -> array.toType(DataType.UNKNOWN, false))
         .isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> array.toType(DataType.STRING, false))

@@ -1,0 +1,44 @@
+package dev.gantry.core;
+
+import dev.gantry.core.io.TransferReport;
+import java.util.List;
+
+/// What a session found on this machine.
+///
+/// @param cudaAbsence why there are no CUDA devices; empty where there are
+/// @param cudaVersion of the API that the driver serves, such as `13.0`; empty where there is no driver
+/// @param devices the CUDA devices
+/// @param cuFileLibrary the library that was loaded, with its version; empty where there is none
+/// @param cuFileAbsence why cuFile cannot be used at all; empty where it can
+/// @param directAbsence why cuFile cannot pass the CPU by; empty where it can
+public record Diagnosis(
+    String cudaAbsence,
+    String cudaVersion,
+    List<CudaDevice> devices,
+    String cuFileLibrary,
+    String cuFileAbsence,
+    String directAbsence) {
+
+  public Diagnosis {
+    devices = List.copyOf(devices);
+  }
+
+  /// @param pciAddress as sysfs names it
+  /// @param barBytes the BAR1 window, through which other PCIe devices reach the memory; 0 where sysfs does not say
+  public record CudaDevice(
+      Device.Cuda device,
+      String name,
+      String pciAddress,
+      long freeBytes,
+      long totalBytes,
+      long barBytes) {}
+
+  /// What would become of one file.
+  ///
+  /// @param route the path that its cold bytes would take, and why not a better one
+  /// @param directAbsence why reads cannot go past the page cache; empty where they can
+  /// @param size in bytes
+  /// @param residentBytes how much of it lies in the page cache; -1 where the kernel does not say
+  public record FileDiagnosis(
+      TransferReport.FileReport route, String directAbsence, long size, long residentBytes) {}
+}
