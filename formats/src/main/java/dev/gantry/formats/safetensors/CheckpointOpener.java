@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.TreeMap;
 
@@ -71,7 +72,7 @@ final class CheckpointOpener {
         }
       }
     } catch (DirectoryIteratorException e) {
-      throw FileErrors.of("list", folder.toString(), e.getCause());
+      throw FileErrors.of("list", folder.toString(), Objects.requireNonNull(e.getCause()));
     } catch (IOException e) {
       throw FileErrors.of("list", folder.toString(), e);
     }
@@ -106,19 +107,18 @@ final class CheckpointOpener {
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
     Map<String, Path> elsewhere = new HashMap<>();
     SequencedMap<String, Path> shards = shards(index);
-    shards.forEach(
-        (name, shard) -> {
-          SafetensorsHeader header = SafetensorsHeader.read(shard);
-          header.metadata().forEach(metadata::putIfAbsent);
-          for (TensorInfo tensor : header.tensors().values()) {
-            SafetensorsIndex.Entry entry = index.weightMap().get(tensor.name());
-            if (entry != null && entry.shard().equals(name)) {
-              tensors.put(tensor.name(), tensor);
-            } else if (entry != null) {
-              elsewhere.putIfAbsent(tensor.name(), shard);
-            }
-          }
-        });
+    shards.forEach((name, shard) -> {
+      SafetensorsHeader header = SafetensorsHeader.read(shard);
+      header.metadata().forEach(metadata::putIfAbsent);
+      for (TensorInfo tensor : header.tensors().values()) {
+        SafetensorsIndex.Entry entry = index.weightMap().get(tensor.name());
+        if (entry != null && entry.shard().equals(name)) {
+          tensors.put(tensor.name(), tensor);
+        } else if (entry != null) {
+          elsewhere.putIfAbsent(tensor.name(), shard);
+        }
+      }
+    });
     index.weightMap().forEach((name, entry) -> agree(index, name, entry, tensors, elsewhere));
     return new SafetensorsCheckpoint(List.copyOf(shards.values()), tensors, metadata);
   }
@@ -128,21 +128,20 @@ final class CheckpointOpener {
     SequencedMap<String, Path> shards = new TreeMap<>();
     index
         .weightMap()
-        .forEach(
-            (tensor, entry) -> {
-              if (shards.containsKey(entry.shard())) {
-                return;
-              }
-              Path shard = index.file().resolveSibling(entry.shard());
-              if (!Files.exists(shard)) {
-                throw new MalformedFileException(
-                    index.file(),
-                    entry.offset(),
-                    "missing-shard",
-                    "'" + entry.shard() + "' with tensor '" + tensor + "' is not there");
-              }
-              shards.put(entry.shard(), shard);
-            });
+        .forEach((tensor, entry) -> {
+          if (shards.containsKey(entry.shard())) {
+            return;
+          }
+          Path shard = index.file().resolveSibling(entry.shard());
+          if (!Files.exists(shard)) {
+            throw new MalformedFileException(
+                index.file(),
+                entry.offset(),
+                "missing-shard",
+                "'" + entry.shard() + "' with tensor '" + tensor + "' is not there");
+          }
+          shards.put(entry.shard(), shard);
+        });
     return shards;
   }
 

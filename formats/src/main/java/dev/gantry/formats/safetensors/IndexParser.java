@@ -41,7 +41,7 @@ final class IndexParser {
     if (json.peek() != Kind.OBJECT) {
       throw json.unwanted("not-an-object", "the index is JSON, but no object");
     }
-    SequencedMap<String, SafetensorsIndex.@Nullable Entry> weightMap = null;
+    @Nullable SequencedMap<String, SafetensorsIndex.Entry> weightMap = null;
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (json.memberName()) {
         case "weight_map" -> {

@@ -1,5 +1,6 @@
 package dev.gantry.formats.safetensors;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import java.nio.file.Path;
 import java.util.Collections;

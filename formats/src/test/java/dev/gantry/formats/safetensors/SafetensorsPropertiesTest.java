@@ -62,12 +62,11 @@ class SafetensorsPropertiesTest {
             .between(0, 5)
             .list()
             .ofMaxSize(4)
-            .map(
-                some -> {
-                  List<Integer> shape = new ArrayList<>(some);
-                  shape.add(4);
-                  return shape;
-                });
+            .map(some -> {
+              List<Integer> shape = new ArrayList<>(some);
+              shape.add(4);
+              return shape;
+            });
     return Combinators.combine(names, Arbitraries.of(DType.class), shapes)
         .as(Made::new)
         .list()

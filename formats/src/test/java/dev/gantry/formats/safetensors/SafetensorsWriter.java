@@ -94,7 +94,8 @@ final class SafetensorsWriter {
 
   static String quoted(String text) {
     StringBuilder json = new StringBuilder("\"");
-    for (char c : text.toCharArray()) {
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
       if (c == '"' || c == '\\' || c < 0x20) {
         json.append(String.format("\\u%04x", (int) c));
       } else {

@@ -68,6 +68,18 @@ class TensorSelectionTest {
   }
 
   @Test
+  void aHostileNameStaysOnOneLine() throws IOException {
+    Path file =
+        new SafetensorsWriter()
+            .tensor("odd\nforged", DType.U8, 1)
+            .write(folder.resolve("hostile.safetensors"));
+    SequencedMap<String, TensorInfo> hostile = SafetensorsHeader.read(file).tensors();
+    assertThatThrownBy(() -> TensorSelection.names(List.of("oddforged")).of(hostile))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("odd\\u000aforged");
+  }
+
+  @Test
   void rowsNarrowATensor() {
     TensorInfo whole = tensors.get("layers.1.weight");
     TensorInfo part =
