@@ -38,7 +38,7 @@ public sealed interface Availability<T> {
   }
 
   /// The value, or the exception that `refusal` makes of the reason.
-  default T orElseThrow(Function<String, ? extends RuntimeException> refusal) {
+  default <X extends Throwable> T orElseThrow(Function<? super String, X> refusal) throws X {
     return switch (this) {
       case Present<T>(T value) -> value;
       case Absent<T>(String reason) -> throw refusal.apply(reason);

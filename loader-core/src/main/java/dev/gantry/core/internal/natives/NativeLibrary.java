@@ -17,7 +17,6 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// A shared library that stays loaded until the process ends, and its symbols one by one.
-@SuppressWarnings("restricted") // to bind native code is what it is for
 final class NativeLibrary {
   private static final Linker LINKER = Linker.nativeLinker();
   private static final int RTLD_LAZY = 1;

@@ -1,0 +1,96 @@
+/* A libcuda.so.1 without a GPU: "device" memory is the host's, and streams run late on purpose.
+ *
+ * Nothing that is queued on a stream happens before somebody waits for it or asks for it, so that a
+ * missing synchronisation shows as wrong bytes on every run. Device memory is filled with rubbish
+ * and no better aligned than the driver promises. A call without a current context is refused, as
+ * the driver does. */
+#ifndef GANTRY_STUB_CUDA_H
+#define GANTRY_STUB_CUDA_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stub_faults.h"
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct context *CUcontext;
+typedef struct stream *CUstream;
+typedef struct event *CUevent;
+
+enum {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_VALUE = 1,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_NOT_INITIALIZED = 3,
+  CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_INVALID_DEVICE = 101,
+  CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_INVALID_HANDLE = 400,
+  CUDA_ERROR_NOT_READY = 600,
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+  CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713
+};
+
+enum { MOST_DEVICES = 8 };
+
+/* One lock for all of the state, held for a whole call. */
+extern pthread_mutex_t stub_lock;
+
+static inline void stub_unlock(int *unused) {
+  (void)unused;
+  pthread_mutex_unlock(&stub_lock);
+}
+
+enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
+
+/* Counts the call and says why it cannot go on; holds the lock until the function returns. */
+#define ENTER(function, needs)                                               \
+  __attribute__((cleanup(stub_unlock))) int entered = 0;                     \
+  pthread_mutex_lock(&stub_lock);                                            \
+  (void)entered;                                                             \
+  do {                                                                       \
+    CUresult refusal = stub_enter(function, needs);                          \
+    if (refusal != CUDA_SUCCESS) {                                           \
+      return refusal;                                                        \
+    }                                                                        \
+  } while (0)
+
+CUresult stub_enter(const char *function, enum needs needs);
+
+/* The current context's device; only after ENTER(..., NEEDS_CONTEXT). */
+CUdevice stub_device(void);
+CUcontext stub_context(void);
+CUcontext stub_primary(CUdevice device);
+long stub_contexts(void);
+
+/* Memory. */
+enum kind { DEVICE = 1, PINNED = 2, REGISTERED = 4 };
+
+struct block {
+  uintptr_t start;
+  size_t bytes;
+  enum kind kind;
+  CUdevice device;
+  unsigned long long id;
+  void *mapping;
+  size_t mapping_bytes;
+  unsigned int flags;
+  int sync_memops;
+  struct block *next;
+};
+
+/* The live block that holds all of these bytes and is of one of these kinds, or NULL. */
+struct block *stub_block(uintptr_t start, size_t bytes, int kinds);
+long stub_memory_count(const char *what);
+
+/* Streams. */
+long stub_stream_count(const char *what);
+
+/* Runs what is queued and touches these bytes; how many operations there were. */
+long stub_finish_range(uintptr_t start, size_t bytes);
+
+#endif

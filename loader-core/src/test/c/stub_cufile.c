@@ -1,0 +1,323 @@
+/* A libcufile.so.0 without a GPU: reads and writes go between the file and plain memory.
+ *
+ * It refuses what libcufile refuses, and counts what libcufile may punish with a hang: memory freed
+ * while registered, a descriptor closed before its handle, a driver closed over live registrations.
+ * With STUB_OLD it is a libcufile from before CUDA 12.3, which lacks the newer functions. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stub_cufile.h"
+
+enum { PAGE = 4096, DRIVER_VERSION = 1150 };
+
+struct handle {
+  int descriptor; /* the caller's */
+  int own;        /* the same file, opened anew without O_DIRECT: any alignment will do */
+  struct handle *next;
+};
+
+struct buffer {
+  uintptr_t base;
+  size_t bytes;
+  struct buffer *next;
+};
+
+pthread_mutex_t stub_lock = PTHREAD_MUTEX_INITIALIZER;
+struct figures stub_figures;
+
+static long opened;
+static struct handle *handles;
+static struct buffer *buffers;
+static long limit_bytes = -1;
+
+static struct { size_t poll, direct, cache, pinned; int polls; } settings = {4, 16384, 131072,
+                                                                            33554432, 0};
+
+CUfileError_t stub_status(int code) { return (CUfileError_t){code, 0}; }
+
+int stub_open(void) { return opened > 0; }
+
+/* No read or write moves more than so many bytes from now on; negative: as many as asked for. */
+EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
+
+EXPORT CUfileError_t cuFileDriverOpen(void) {
+  CALLED("cuFileDriverOpen");
+  pthread_mutex_lock(&stub_lock);
+  if (opened++ == 0) {
+    limit_bytes = limit_bytes < 0 ? stub_environment("GANTRY_STUB_CUFILE_LIMIT", -1) : limit_bytes;
+  }
+  pthread_mutex_unlock(&stub_lock);
+  return stub_status(0);
+}
+
+static CUfileError_t driver_close(void) {
+  CALLED("cuFileDriverClose");
+  pthread_mutex_lock(&stub_lock);
+  int code = opened > 0 ? 0 : DRIVER_NOT_INITIALIZED;
+  if (code == 0 && --opened == 0) {
+    stub_figures.disorder += handles != NULL || buffers != NULL;
+  }
+  pthread_mutex_unlock(&stub_lock);
+  return stub_status(code);
+}
+
+EXPORT CUfileError_t cuFileDriverClose(void) { return driver_close(); }
+
+EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
+  CALLED("cuFileDriverGetProperties");
+  if (!stub_open()) {
+    return stub_status(DRIVER_NOT_INITIALIZED);
+  }
+  *props = (CUfileDrvProps_t){.nvfs = {.poll_thresh_size = settings.poll,
+                                       .max_direct_io_size = settings.direct,
+                                       .dstatusflags = 1u << 4 | 1u << 6,
+                                       .dcontrolflags = 1u << 1 | (unsigned)settings.polls},
+                              .fflags = 1u << 1,
+                              .max_device_cache_size = (unsigned)settings.cache,
+                              .per_buffer_cache_size = 1024,
+                              .max_device_pinned_mem_size = (unsigned)settings.pinned,
+                              .max_batch_io_size = 128,
+                              .max_batch_io_timeout_msecs = 5};
+  return stub_status(0);
+}
+
+static CUfileError_t set(size_t *setting, size_t kib) {
+  if (!stub_open()) {
+    return stub_status(DRIVER_NOT_INITIALIZED);
+  }
+  if (kib == 0 || kib % 4 != 0) {
+    return stub_status(DRIVER_UNSUPPORTED_LIMIT);
+  }
+  *setting = kib;
+  return stub_status(0);
+}
+
+EXPORT CUfileError_t cuFileDriverSetPollMode(bool poll, size_t kib) {
+  CALLED("cuFileDriverSetPollMode");
+  settings.polls = poll;
+  return set(&settings.poll, kib);
+}
+
+EXPORT CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t kib) {
+  CALLED("cuFileDriverSetMaxDirectIOSize");
+  return set(&settings.direct, kib);
+}
+
+EXPORT CUfileError_t cuFileDriverSetMaxCacheSize(size_t kib) {
+  CALLED("cuFileDriverSetMaxCacheSize");
+  return set(&settings.cache, kib);
+}
+
+EXPORT CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t kib) {
+  CALLED("cuFileDriverSetMaxPinnedMemSize");
+  return set(&settings.pinned, kib);
+}
+
+EXPORT CUfileError_t cuFileHandleRegister(CUfileHandle_t *out, CUfileDescr_t *description) {
+  CALLED("cuFileHandleRegister");
+  if (!stub_open()) {
+    return stub_status(DRIVER_NOT_INITIALIZED);
+  }
+  int flags = fcntl(description->handle.fd, F_GETFL);
+  if (description->type != 1 || description->fs_ops || flags < 0) {
+    return stub_status(INVALID_VALUE);
+  }
+  if (flags & (O_APPEND | O_NONBLOCK)) {
+    return stub_status(INVALID_FILE_OPEN_FLAG);
+  }
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", description->handle.fd);
+  int own = open(path, (flags & O_ACCMODE) | O_CLOEXEC);
+  if (own < 0) {
+    return stub_status(INVALID_FILE_TYPE);
+  }
+  pthread_mutex_lock(&stub_lock);
+  for (struct handle *one = handles; one; one = one->next) {
+    if (one->descriptor == description->handle.fd) {
+      pthread_mutex_unlock(&stub_lock);
+      close(own);
+      return stub_status(HANDLE_ALREADY_REGISTERED);
+    }
+  }
+  struct handle *one = malloc(sizeof *one);
+  *one = (struct handle){description->handle.fd, own, handles};
+  handles = one;
+  *out = one;
+  stub_figures.handles++;
+  pthread_mutex_unlock(&stub_lock);
+  return stub_status(0);
+}
+
+EXPORT void cuFileHandleDeregister(CUfileHandle_t handle) {
+  struct stub_fault ignored;
+  stub_called("cuFileHandleDeregister", &ignored);
+  pthread_mutex_lock(&stub_lock);
+  struct handle **at = &handles;
+  while (*at && *at != handle) {
+    at = &(*at)->next;
+  }
+  if (!*at) {
+    stub_figures.disorder++;
+  } else {
+    struct handle *one = *at;
+    *at = one->next;
+    stub_figures.disorder += fcntl(one->descriptor, F_GETFD) < 0;
+    stub_figures.handles--;
+    close(one->own);
+    free(one);
+  }
+  pthread_mutex_unlock(&stub_lock);
+}
+
+/* Tells the stub of libcuda, if it is in this process, so that it sees memory freed too early. */
+static void tell_cuda(const void *base, size_t bytes) {
+  void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (cuda) {
+    void (*registered)(uintptr_t, size_t) = NULL;
+    *(void **)&registered = dlsym(cuda, "gantry_stub_registered");
+    if (registered) {
+      registered((uintptr_t)base, bytes);
+    }
+    dlclose(cuda);
+  }
+}
+
+EXPORT CUfileError_t cuFileBufRegister(const void *base, size_t bytes, int flags) {
+  CALLED("cuFileBufRegister");
+  if (!stub_open()) {
+    return stub_status(DRIVER_NOT_INITIALIZED);
+  }
+  if (!base || bytes == 0 || flags != 0) {
+    return stub_status(INVALID_VALUE);
+  }
+  pthread_mutex_lock(&stub_lock);
+  for (struct buffer *one = buffers; one; one = one->next) {
+    if (one->base == (uintptr_t)base) {
+      pthread_mutex_unlock(&stub_lock);
+      return stub_status(MEMORY_ALREADY_REGISTERED);
+    }
+  }
+  struct buffer *one = malloc(sizeof *one);
+  *one = (struct buffer){(uintptr_t)base, bytes, buffers};
+  buffers = one;
+  stub_figures.buffers++;
+  stub_figures.registered_bytes += (long)bytes;
+  pthread_mutex_unlock(&stub_lock);
+  tell_cuda(base, bytes);
+  return stub_status(0);
+}
+
+EXPORT CUfileError_t cuFileBufDeregister(const void *base) {
+  CALLED("cuFileBufDeregister");
+  pthread_mutex_lock(&stub_lock);
+  struct buffer **at = &buffers;
+  while (*at && (*at)->base != (uintptr_t)base) {
+    at = &(*at)->next;
+  }
+  int code = *at ? 0 : MEMORY_NOT_REGISTERED;
+  if (*at) {
+    struct buffer *one = *at;
+    *at = one->next;
+    stub_figures.buffers--;
+    stub_figures.registered_bytes -= (long)one->bytes;
+    free(one);
+  }
+  pthread_mutex_unlock(&stub_lock);
+  if (code == 0) {
+    tell_cuda(base, 0);
+  }
+  return stub_status(code);
+}
+
+/* The file to use, or a negative result. */
+static long admit(CUfileHandle_t handle, uintptr_t base, size_t size, off_t file, off_t at) {
+  struct handle *known = handles;
+  while (known && known != handle) {
+    known = known->next;
+  }
+  if (!stub_open() || !known) {
+    errno = EBADF; /* the real one was seen to answer -1 here */
+    return -1;
+  }
+  if (fcntl(known->descriptor, F_GETFD) < 0) {
+    stub_figures.disorder++;
+  }
+  for (struct buffer *one = buffers; one; one = one->next) {
+    if (one->base == base && (size_t)at + size > one->bytes) {
+      return -INVALID_MAPPING_RANGE;
+    }
+    /* Inside a registered buffer, but named by another base: the registration would not serve. */
+    stub_figures.wrong_base += base > one->base && base < one->base + one->bytes;
+  }
+  int aligned = ((uintptr_t)file | size | base | (uintptr_t)at) % PAGE == 0;
+  stub_figures.unaligned += !aligned;
+  return known->own;
+}
+
+static ssize_t transfer(
+    const char *function, CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at,
+    int writes) {
+  struct stub_fault fault;
+  if (stub_called(function, &fault)) {
+    errno = (int)fault.detail;
+    return (ssize_t)fault.code;
+  }
+  pthread_mutex_lock(&stub_lock);
+  long descriptor = admit(handle, (uintptr_t)base, size, file, at);
+  pthread_mutex_unlock(&stub_lock);
+  if (descriptor < 0) {
+    return descriptor;
+  }
+  size_t now = limit_bytes >= 0 && (size_t)limit_bytes < size ? (size_t)limit_bytes : size;
+  char *memory = (char *)base + at;
+  ssize_t count = writes ? pwrite((int)descriptor, memory, now, file)
+                         : pread((int)descriptor, memory, now, file);
+  if (count > 0) {
+    __atomic_add_fetch(writes ? &stub_figures.bytes_written : &stub_figures.bytes_read, count,
+                       __ATOMIC_RELAXED);
+  }
+  return count;
+}
+
+EXPORT ssize_t cuFileRead(
+    CUfileHandle_t handle, void *base, size_t size, off_t file_offset, off_t base_offset) {
+  return transfer("cuFileRead", handle, base, size, file_offset, base_offset, 0);
+}
+
+EXPORT ssize_t cuFileWrite(
+    CUfileHandle_t handle, const void *base, size_t size, off_t file_offset, off_t base_offset) {
+  return transfer("cuFileWrite", handle, (void *)base, size, file_offset, base_offset, 1);
+}
+
+long gantry_stub_count(const char *what) {
+  return strcmp(what, "opened") == 0             ? opened
+         : strcmp(what, "handles") == 0          ? stub_figures.handles
+         : strcmp(what, "buffers") == 0          ? stub_figures.buffers
+         : strcmp(what, "registered bytes") == 0 ? stub_figures.registered_bytes
+         : strcmp(what, "bytes read") == 0       ? stub_figures.bytes_read
+         : strcmp(what, "bytes written") == 0    ? stub_figures.bytes_written
+         : strcmp(what, "unaligned") == 0        ? stub_figures.unaligned
+         : strcmp(what, "wrong base") == 0       ? stub_figures.wrong_base
+         : strcmp(what, "disorder") == 0         ? stub_figures.disorder
+                                                 : -1;
+}
+
+#ifndef STUB_OLD
+EXPORT CUfileError_t cuFileDriverClose_v2(void) { return driver_close(); }
+
+EXPORT long cuFileUseCount(void) { return opened; }
+
+EXPORT CUfileError_t cuFileGetVersion(int *version) {
+  CALLED("cuFileGetVersion");
+  *version = (int)stub_environment("GANTRY_STUB_CUFILE_VERSION", DRIVER_VERSION);
+  return stub_status(0);
+}
+#endif
