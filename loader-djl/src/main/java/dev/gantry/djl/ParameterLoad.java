@@ -15,7 +15,9 @@ import dev.gantry.djl.internal.TorchArrays;
 import dev.gantry.formats.safetensors.TensorInfo;
 import dev.gantry.formats.safetensors.TensorSelection;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -44,7 +46,8 @@ final class ParameterLoad {
     Set<String> wanted = new LinkedHashSet<>();
     assignments.forEach(assignment -> wanted.add(assignment.tensor().name()));
     NDList loaded = tensorLoad.load(TensorSelection.names(wanted).of(tensors));
-    Set<NDArray> handedOver = new LinkedHashSet<>();
+    // By identity: DJL's arrays are equal where their values are.
+    Set<NDArray> handedOver = Collections.newSetFromMap(new IdentityHashMap<>());
     try {
       Map<String, NDArray> byName = new HashMap<>();
       loaded.forEach(array -> byName.put(array.getName(), array));

@@ -103,11 +103,12 @@ final class TensorLoad {
   }
 
   private static NDArray cast(NDArray array, DataType target) {
-    NDArray result = array.toType(target, false);
-    if (result != array) {
-      result.setName(array.getName());
-      array.close();
+    if (array.getDataType() == target) {
+      return array;
     }
+    NDArray result = array.toType(target, true);
+    result.setName(array.getName());
+    array.close();
     return result;
   }
 

@@ -1,33 +1,102 @@
 package dev.gantry.samples;
 
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.IVersionProvider;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ScopeType;
 
-/// The `gantry` command line, which `./gantry` at the root starts.
+/// The command line. Results go to standard output, all else to standard error; an error is one
+/// line there.
 @Command(
     name = "gantry",
     description = "Moves tensors between files and GPU memory at the speed of the hardware.",
     mixinStandardHelpOptions = true,
-    versionProvider = Gantry.Version.class,
-    exitCodeOnInvalidInput = Gantry.USAGE)
+    versionProvider = Version.class,
+    scope = ScopeType.INHERIT,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:well",
+      "64:usage",
+      "65:malformed input",
+      "66:no such input",
+      "69:device not available",
+      "74:I/O error"
+    },
+    subcommands = {
+      DoctorCommand.class,
+      InspectCommand.class,
+      DigestCommand.class,
+      LoadCommand.class,
+      DemoCommand.class
+    })
 public final class Gantry {
-  /// The exit code of a command line that cannot be understood: `EX_USAGE` of `sysexits.h`.
-  static final int USAGE = 64;
+  static final int EXIT_USAGE = 64;
+  static final int EXIT_MALFORMED = 65;
+  static final int EXIT_NO_INPUT = 66;
+  static final int EXIT_UNAVAILABLE = 69;
+  static final int EXIT_SOFTWARE = 70;
+  static final int EXIT_IO = 74;
 
-  private Gantry() {}
+  private static final int ENOENT = 2;
 
-  /// Runs one command and ends the JVM with its exit code.
-  public static void main(String[] arguments) {
-    System.exit(new CommandLine(new Gantry()).execute(arguments));
+  @Option(
+      names = "--verbose",
+      description = "Show where an error came from.",
+      scope = ScopeType.INHERIT)
+  private boolean verbose;
+
+  Gantry() {}
+
+  static void main(String[] arguments) {
+    System.exit(run(arguments));
   }
 
-  /// The version in the manifest of the jar.
-  static final class Version implements IVersionProvider {
-    @Override
-    public String[] getVersion() {
-      String version = Gantry.class.getPackage().getImplementationVersion();
-      return new String[] {"gantry " + (version == null ? "(not built as a jar)" : version)};
+  /// Runs one command line.
+  ///
+  /// @return the exit code
+  static int run(String... arguments) {
+    Gantry gantry = new Gantry();
+    CommandLine commands = new CommandLine(gantry);
+    commands.setParameterExceptionHandler((e, _) -> {
+      e.getCommandLine().getErr().println("gantry: " + oneLine(e));
+      return EXIT_USAGE;
+    });
+    commands.setExecutionExceptionHandler((e, command, _) -> {
+      command.getErr().println("gantry: " + oneLine(e));
+      if (gantry.verbose) {
+        e.printStackTrace(command.getErr());
+      }
+      return exitCode(e);
+    });
+    return commands.execute(arguments);
+  }
+
+  private static String oneLine(Exception e) {
+    String message =
+        e instanceof GantryException || e instanceof CommandLine.ParameterException
+            ? e.getMessage()
+            : e.toString();
+    return String.valueOf(message).lines().findFirst().orElse("");
+  }
+
+  private static int exitCode(Exception e) {
+    if (!(e instanceof GantryException known)) {
+      return EXIT_SOFTWARE;
     }
+    return switch (known) {
+      case MalformedFileException _ -> EXIT_MALFORMED;
+      case DeviceUnavailableException _ -> EXIT_UNAVAILABLE;
+      case MisuseException _ -> EXIT_USAGE;
+      case TransferException transfer ->
+          transfer.failure() instanceof Failure.Errno(int code, _, _) && code == ENOENT
+              ? EXIT_NO_INPUT
+              : EXIT_IO;
+    };
   }
 }

@@ -117,6 +117,7 @@ final class DlPackWrapper implements TensorWrapper {
   }
 
   /// Called by libtorch, from any thread.
+  @SuppressWarnings("UnusedMethod") // libtorch calls it
   private static void deleter(MemorySegment self) {
     MemorySegment managed = self.reinterpret(STRUCT_BYTES);
     long release = managed.get(JAVA_LONG, CONTEXT_OFFSET);

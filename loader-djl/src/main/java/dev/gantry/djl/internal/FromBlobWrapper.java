@@ -88,6 +88,7 @@ final class FromBlobWrapper implements TensorWrapper {
   }
 
   /// Called by libtorch, from any thread.
+  @SuppressWarnings({"UnusedMethod", "UnusedVariable"}) // libtorch calls it, with what it has
   private static void deleter(MemorySegment data, MemorySegment context) {
     Releases.run(context.address());
   }

@@ -1,0 +1,138 @@
+package dev.gantry.samples;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Loaded;
+import dev.gantry.core.io.CachePolicy;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.plan.Wanted;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `load`: how fast a checkpoint comes into memory.
+@Command(name = "load", description = "Loads a checkpoint and says how fast that went.")
+final class LoadCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "FILE",
+      description = "A safetensors file, a folder of them, or an index.json.")
+  private Path file;
+
+  @Mixin private DeviceOption device;
+
+  @Option(names = "--repeat", paramLabel = "N", defaultValue = "1", description = "Load N times.")
+  private int repeat;
+
+  @Option(
+      names = "--path",
+      paramLabel = "PATH",
+      description = "Only this path: gds, compat, staged or host; chosen by evidence by default.")
+  private @Nullable String path;
+
+  @Option(
+      names = "--cache",
+      paramLabel = "POLICY",
+      defaultValue = "BY_RESIDENCY",
+      description = "Use of the page cache: ${COMPLETION-CANDIDATES}; ${DEFAULT-VALUE} by default.")
+  private CachePolicy cache;
+
+  @Option(
+      names = "--threads",
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "Readers at once; what suits the path by default.")
+  private int threads;
+
+  @Option(
+      names = "--request-mib",
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "MiB in one read; what suits the path by default.")
+  private int requestMib;
+
+  @Override
+  public void run() {
+    TransferOptions options = options();
+    SafetensorsCheckpoint checkpoint = SafetensorsCheckpoint.open(file);
+    List<Wanted> wanted = new ArrayList<>();
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      wanted.add(new Wanted(tensor.extent(), tensor.dtype().alignmentBytes()));
+    }
+    Device target = device.device();
+    PrintWriter out = spec.commandLine().getOut();
+    Table table = new Table("run", "device", "path", "past the cache", "seconds", "GB/s", "slabs");
+    try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open()) {
+      for (int run = 1; run <= repeat; run++) {
+        long start = System.nanoTime();
+        try (Progress bar = new Progress("load", checkpoint.totalBytes());
+            Loaded loaded = session.load(wanted, target, options.withProgress(bar))) {
+          double seconds = (System.nanoTime() - start) / 1e9;
+          LiveResources.Snapshot held = LiveResources.snapshot();
+          TransferReport report = loaded.report();
+          table.row(
+              Integer.toString(run),
+              target.toString(),
+              paths(report),
+              percent(report.directBytes(), report.bytes()),
+              String.format(Locale.ROOT, "%.3f", seconds),
+              String.format(Locale.ROOT, "%.2f", checkpoint.totalBytes() / 1e9 / seconds),
+              ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");
+        }
+      }
+    }
+    table.print(out);
+  }
+
+  private TransferOptions options() {
+    try {
+      TransferOptions options =
+          TransferOptions.defaults().withThreads(threads).withCachePolicy(cache);
+      if (path != null) {
+        options = options.withPath(PathKind.valueOf(path.toUpperCase(Locale.ROOT)));
+      }
+      if (requestMib != 0) {
+        options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
+      }
+      if (repeat < 1) {
+        throw new IllegalArgumentException("--repeat must be 1 or more: " + repeat);
+      }
+      return options;
+    } catch (IllegalArgumentException e) {
+      throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
+    }
+  }
+
+  /// As in `staged`, or `gds 80%, staged 20%`.
+  static String paths(TransferReport report) {
+    if (report.bytesByPath().size() == 1) {
+      return report.bytesByPath().keySet().iterator().next().toString();
+    }
+    return report.bytesByPath().entrySet().stream()
+        .sorted(Map.Entry.comparingByKey())
+        .map(entry -> entry.getKey() + " " + percent(entry.getValue(), report.bytes()))
+        .collect(Collectors.joining(", "));
+  }
+
+  static String percent(long part, long whole) {
+    return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
+  }
+}
