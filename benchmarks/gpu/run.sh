@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Gantry on a Linux GPU host that has no Java: everything is in this folder.
+#
+#   run.sh tests              the tests that need a GPU, and the corpus on cuda:0
+#   run.sh bench FILE         ceilings, peers and ours on one file, which is made (8.6 GB) if it is not there
+#   run.sh sweep FILE         hot loads by number of readers and request size
+#   run.sh gantry ARGUMENTS   the command line
+#
+# As root, cold runs drop the page cache. libcufile is found by the loader or under /usr/local/cuda; libtorch by
+# GANTRY_LIBTORCH, or through python3's torch.
+set -uo pipefail
+here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+java=$here/runtime/bin/java
+if [[ -d /usr/local/cuda/lib64 ]]; then
+  export LD_LIBRARY_PATH=/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
+fi
+options=(--enable-native-access=ALL-UNNAMED -Xmx1g -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
+
+main() {
+  "$java" "${options[@]}" -cp "$here/lib/*" "$@"
+}
+
+find_libtorch() {
+  if [[ -z ${GANTRY_LIBTORCH:-} ]] && command -v python3 >/dev/null; then
+    GANTRY_LIBTORCH=$(python3 -c 'import torch, os; print(os.path.join(os.path.dirname(torch.__file__), "lib"))' 2>/dev/null)
+    export GANTRY_LIBTORCH
+  fi
+  if [[ -n ${GANTRY_LIBTORCH:-} ]]; then
+    LD_LIBRARY_PATH=$GANTRY_LIBTORCH:$(printf '%s:' "$GANTRY_LIBTORCH"/../../nvidia/*/lib)${LD_LIBRARY_PATH:-}
+    export LD_LIBRARY_PATH
+  fi
+}
+
+tests() {
+  local failed=0
+  find_libtorch
+  echo "== tests of loader-core on the GPU"
+  main dev.gantry.core.stub.TaggedTests dev.gantry.core gpu || failed=1
+  echo "== tests of loader-djl on the GPU, libtorch in ${GANTRY_LIBTORCH:-(none)}"
+  main dev.gantry.core.stub.TaggedTests dev.gantry.djl gpu || failed=1
+  echo "== the corpus on cuda:0"
+  main dev.gantry.benchmarks.CorpusCheck "$here/corpus/safetensors" cuda:0 || failed=1
+  return $failed
+}
+
+bench() {
+  local file=$1 folder
+  folder=$(dirname "$file")
+  [[ -f $file ]] || main dev.gantry.benchmarks.MakeCheckpoint "$file" 8600000000 256
+  [[ -f $folder/1gb-256.safetensors ]] ||
+    main dev.gantry.benchmarks.MakeCheckpoint "$folder/1gb-256.safetensors" 1000000000 256
+  [[ -f $folder/1gb-20000.safetensors ]] ||
+    main dev.gantry.benchmarks.MakeCheckpoint "$folder/1gb-20000.safetensors" 1000000000 20000
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
+  echo "== ceilings"
+  if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+    PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/limits.cu" -o "$folder/limits" &&
+      "$folder/limits" "$file" "$folder"
+  else
+    echo "no nvcc: no ceilings"
+  fi
+  echo "== peers"
+  python3 "$here/peers.py" "$file" 2>&1 | grep -v '^$' || echo "no python3 with torch: no peers"
+  rm -f "$file.pt"
+  echo "== ours"
+  main dev.gantry.benchmarks.LoadBench cuda:0 rows "$file" "$folder/1gb-256.safetensors" "$folder/1gb-20000.safetensors"
+}
+
+case ${1:-} in
+  tests) tests ;;
+  bench) bench "${2:?run.sh bench FILE}" ;;
+  sweep) main dev.gantry.benchmarks.LoadBench cuda:0 sweep "${2:?run.sh sweep FILE}" ;;
+  gantry) shift; main dev.gantry.samples.Gantry "$@" ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+esac

@@ -1,0 +1,190 @@
+package dev.gantry.benchmarks;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Loaded;
+import dev.gantry.core.Region;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.plan.Wanted;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/// How fast checkpoints come into a device's memory: `LoadBench DEVICE sweep|rows FILE…`.
+///
+/// A run counts from the call to the return of a load: planning, opening, allocating and reading.
+/// Prints a line a run: `gantry PATH, cold|hot, GB/s, what`. All bytes are read back from the device and
+/// compared with the file once for each row.
+public final class LoadBench {
+  private static final Path DROP_CACHES = Path.of("/proc/sys/vm/drop_caches");
+  private static final int CHUNK_BYTES = 16 << 20;
+
+  private final Device device;
+  private final Gantry session;
+
+  private LoadBench(Device device, Gantry session) {
+    this.device = device;
+    this.session = session;
+  }
+
+  public static void main(String[] arguments) {
+    if (arguments.length < 3) {
+      System.err.println("usage: LoadBench DEVICE sweep|rows FILE...");
+      System.exit(64);
+    }
+    Device device = Device.parse(arguments[0]);
+    for (String name : List.of(arguments).subList(2, arguments.length)) {
+      try (Gantry session = Gantry.open()) {
+        LoadBench bench = new LoadBench(device, session);
+        Path file = Path.of(name);
+        if (arguments[1].equals("sweep")) {
+          bench.sweep(file);
+        } else {
+          bench.rows(file);
+        }
+      }
+    }
+  }
+
+  /// Every path, first cold, then hot; the first hot run also pins the staging buffers.
+  private void rows(Path file) {
+    List<PathKind> paths =
+        device instanceof Device.Cuda
+            ? List.of(PathKind.STAGED, PathKind.COMPAT, PathKind.GDS)
+            : List.of(PathKind.HOST);
+    for (PathKind path : paths) {
+      TransferOptions options = TransferOptions.defaults().withPath(path);
+      try {
+        if (dropCaches()) {
+          run(file, options, path + "\tcold");
+          dropCaches();
+          run(file, options, path + "\tcold");
+        }
+        warm(file);
+        for (int i = 0; i < 3; i++) {
+          run(file, options, path + "\thot");
+        }
+        check(file, options, path);
+      } catch (DeviceUnavailableException e) {
+        System.out.printf("gantry %s\t-\t%s%n", path, e.getMessage());
+      }
+    }
+    run(file, TransferOptions.defaults(), "by evidence\thot");
+    check(file, TransferOptions.defaults(), "by evidence");
+  }
+
+  /// Hot loads by readers and request size, to choose the defaults by.
+  private void sweep(Path file) {
+    warm(file);
+    for (int threads : new int[] {2, 4, 8, 12, 16}) {
+      for (int mib : new int[] {2, 4, 8, 16}) {
+        TransferOptions options =
+            TransferOptions.defaults()
+                .withThreads(threads)
+                .withLimits(PlanLimits.DEFAULT.withRequestBytes((long) mib << 20));
+        for (int i = 0; i < 3; i++) {
+          run(file, options, threads + " threads x " + mib + " MiB\thot");
+        }
+      }
+    }
+  }
+
+  private void run(Path file, TransferOptions options, String label) {
+    long start = System.nanoTime();
+    List<Wanted> wanted = wanted(file);
+    long opened = System.nanoTime();
+    try (Loaded loaded = session.load(wanted, device, options)) {
+      double seconds = (System.nanoTime() - start) / 1e9;
+      long bytes = wanted.stream().mapToLong(one -> one.extent().length()).sum();
+      System.out.printf(
+          Locale.ROOT,
+          "gantry %s\t%.2f GB/s\t%s, %d tensors; header %.1f ms, reading alone %.2f GB/s%n",
+          label,
+          bytes / 1e9 / seconds,
+          file.getFileName(),
+          wanted.size(),
+          (opened - start) / 1e6,
+          loaded.report().gigabytesPerSecond());
+    }
+  }
+
+  private static List<Wanted> wanted(Path file) {
+    List<Wanted> wanted = new ArrayList<>();
+    for (TensorInfo tensor : SafetensorsCheckpoint.open(file).tensors().values()) {
+      wanted.add(new Wanted(tensor.extent(), tensor.dtype().alignmentBytes()));
+    }
+    return wanted;
+  }
+
+  private void check(Path file, TransferOptions options, Object label) {
+    List<Wanted> wanted = wanted(file);
+    long compared = 0;
+    try (Loaded loaded = session.load(wanted, device, options);
+        FileChannel channel = FileChannel.open(file);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment ours = arena.allocate(CHUNK_BYTES);
+      MemorySegment theirs = arena.allocate(CHUNK_BYTES);
+      for (int i = 0; i < wanted.size(); i++) {
+        Region region = loaded.regions().get(i);
+        for (long at = 0; at < region.length(); at += CHUNK_BYTES) {
+          long length = Math.min(CHUNK_BYTES, region.length() - at);
+          region.slice(at, length).copyTo(ours);
+          ByteBuffer buffer = theirs.asSlice(0, length).asByteBuffer();
+          long offset = wanted.get(i).extent().offset() + at;
+          while (buffer.hasRemaining()) {
+            channel.read(buffer, offset + buffer.position());
+          }
+          if (ours.asSlice(0, length).mismatch(theirs.asSlice(0, length)) >= 0) {
+            System.out.printf("gantry %s\tWRONG BYTES\t%s tensor %d%n", label, file, i);
+            System.exit(1);
+          }
+          compared += length;
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    System.out.printf("gantry %s\tchecked\t%,d bytes on %s%n", label, compared, device);
+  }
+
+  private static void warm(Path file) {
+    try (FileChannel channel = FileChannel.open(file)) {
+      ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK_BYTES);
+      while (channel.read(chunk) >= 0) {
+        chunk.clear();
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Only root may; without it there are no cold runs.
+  private static boolean dropCaches() {
+    if (!Files.isWritable(DROP_CACHES)) {
+      return false;
+    }
+    try {
+      new ProcessBuilder("sync").start().waitFor();
+      Files.writeString(DROP_CACHES, "3");
+      return true;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted", e);
+    }
+  }
+}
