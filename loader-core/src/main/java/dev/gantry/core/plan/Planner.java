@@ -131,10 +131,7 @@ public final class Planner {
       relocations.add(new Relocation(from.slab(), from.offset(), slab, to, from.length()));
       placements[i] = new Placement(slab, to, from.length());
     }
-    if (slabOpen) {
-      int last = slabSizes.size() - 1;
-      slabSizes.set(last, ceiling(slabSizes.get(last)));
-    }
+    slabSizes.replaceAll(Planner::ceiling);
   }
 
   private Extent extent(int i) {
