@@ -18,6 +18,7 @@ public final class SourceFile implements AutoCloseable {
   private static final int EINTR = 4;
   private static final int EAGAIN = 11;
   private static final int EISDIR = 21;
+  private static final int EINVAL = 22;
   private static final int ENOSYS = 38;
   private static final int NONE = -1;
 
@@ -134,7 +135,7 @@ public final class SourceFile implements AutoCloseable {
   ///
   /// Goes past the page cache where `wantDirect` and the alignment of offset, length and address allow it.
   ///
-  /// @return whether the bytes came past the page cache
+  /// @return whether all bytes came past the page cache
   /// @throws TransferException on any failure, and at an end of the file before `required` bytes
   public boolean read(MemorySegment target, long offset, long required, boolean wantDirect) {
     long done = 0;
@@ -146,6 +147,11 @@ public final class SourceFile implements AutoCloseable {
       if (count == -EINTR) {
         continue;
       }
+      if (count == -EINVAL && directly) {
+        // Some file systems take O_DIRECT when a file is opened, and refuse it when it is read.
+        directly = false;
+        continue;
+      }
       if (count < 0) {
         throw failure("pread", offset + done, rest.byteSize(), Errno.failure((int) -count));
       }
@@ -154,6 +160,7 @@ public final class SourceFile implements AutoCloseable {
             "pread", offset + done, rest.byteSize(), new Failure.EndOfFile(required - done));
       }
       done += count;
+      wentDirectly &= directly;
       // After a short direct read the next offset may be in mid-block, where direct I/O is refused.
       directly =
           directly && count % directOffsetAlignment == 0 && count % directMemoryAlignment == 0;
