@@ -97,7 +97,8 @@ final class Transfer {
       } catch (InterruptedException _) {
         interrupted = true;
         failure.compareAndSet(null, cancelled());
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
+        // Not passed on before the readers have ended: the caller frees what they fill.
         failure.compareAndSet(null, e);
       }
     }
