@@ -41,6 +41,7 @@ public final class Paths implements AutoCloseable {
 
   /// @throws TransferException if the file cannot be opened, or is a directory
   public SourceFile openFile(Path file, CachePolicy policy) {
+    checkOpen();
     return SourceFile.open(calls, file, policy);
   }
 
@@ -54,9 +55,7 @@ public final class Paths implements AutoCloseable {
   /// @param slabs allocates the plan's slabs; asked once, after the files were found to be as long as the plan needs
   public TransferReport transfer(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
-    if (closed.get()) {
-      throw new MisuseException("this session is closed");
-    }
+    checkOpen();
     Map<Path, SourceFile> files = new LinkedHashMap<>();
     Map<Path, Route> routes = new LinkedHashMap<>();
     try {
@@ -69,6 +68,12 @@ public final class Paths implements AutoCloseable {
     } finally {
       routes.values().forEach(Route::close);
       files.values().forEach(SourceFile::close);
+    }
+  }
+
+  private void checkOpen() {
+    if (closed.get()) {
+      throw new MisuseException("this session is closed");
     }
   }
 

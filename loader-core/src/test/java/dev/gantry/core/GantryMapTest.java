@@ -1,0 +1,154 @@
+package dev.gantry.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.memory.MappedSlab;
+import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.PageCache;
+import dev.gantry.core.testing.TestFiles;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Files as memory. [NoLeaks] looks into `/proc/self/maps`.
+@ExtendWith(NoLeaks.class)
+class GantryMapTest {
+  private static final int LENGTH = 4 << 20;
+
+  @TempDir Path folder;
+  private final Gantry gantry = Gantry.open();
+  private Path file;
+
+  @BeforeEach
+  void writeFile() {
+    file = TestFiles.write(folder.resolve("weights"), 11, LENGTH);
+  }
+
+  @AfterEach
+  void close() {
+    gantry.close();
+  }
+
+  private Wanted wanted(long offset, long length, int alignment) {
+    return new Wanted(new Extent(file, offset, length), alignment);
+  }
+
+  @Test
+  void extentsOfOneFileShareOneMapping() throws IOException {
+    List<Wanted> wanted =
+        List.of(wanted(LENGTH - 3, 3, 1), wanted(8, 100, 8), wanted(5000, 0, 8), wanted(8, 1, 8));
+    try (Loaded loaded = gantry.map(wanted)) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      assertThat(NoLeaks.mappedFiles()).containsExactly(file.toString());
+      assertThat(NoLeaks.openFiles()).as("the mapping needs no descriptor").isEmpty();
+      assertThat(loaded.report().bytes()).isZero();
+    }
+  }
+
+  @Test
+  void theMappingSpansOnlyWhatIsWanted() {
+    try (Loaded loaded =
+        gantry.map(List.of(wanted(1 << 20, 4096, 8), wanted((1 << 20) + 8192, 8, 8)))) {
+      assertThat(loaded.regions()).hasSize(2);
+      assertThat(LiveResources.snapshot().mappedBytes()).isEqualTo(8200);
+    }
+  }
+
+  @Test
+  void nothingIsReadBeforeItIsTouched() {
+    assumeTrue(PageCache.drop(file), "the page cache of this file system cannot be dropped");
+    int descriptor = Libc.INSTANCE.open(file, FileCalls.O_RDONLY, 0);
+    try (Loaded loaded = gantry.map(List.of(wanted(0, LENGTH, 8)))) {
+      assertThat(Libc.INSTANCE.cachedBytes(descriptor, 0, LENGTH)).isZero();
+      byte first = segment(loaded.regions().getFirst()).get(ValueLayout.JAVA_BYTE, 0);
+      assertThat(first).isEqualTo(TestFiles.bytes(11, 1)[0]);
+      assertThat(Libc.INSTANCE.cachedBytes(descriptor, 0, LENGTH)).isPositive();
+    } finally {
+      assertThat(Libc.INSTANCE.close(descriptor)).isZero();
+    }
+  }
+
+  @Test
+  void whatIsWrittenThereNeverReachesTheFile() throws IOException {
+    try (Loaded loaded = gantry.map(List.of(wanted(0, LENGTH, 8)))) {
+      MemorySegment memory = segment(loaded.regions().getFirst());
+      memory.fill((byte) 0);
+      assertThat(memory.get(ValueLayout.JAVA_BYTE, LENGTH - 1)).isZero();
+      assertThat(Files.readAllBytes(file)).isEqualTo(TestFiles.bytes(11, LENGTH));
+    }
+    assertThat(Files.readAllBytes(file)).isEqualTo(TestFiles.bytes(11, LENGTH));
+  }
+
+  private static MemorySegment segment(Region region) {
+    assertThat(region.slab()).isInstanceOf(MappedSlab.class);
+    return ((MappedSlab) region.slab()).segment();
+  }
+
+  @Test
+  void whatWouldBeMisalignedIsCopied() {
+    List<Wanted> wanted = List.of(wanted(4097, 1000, 4), wanted(4100, 1000, 4));
+    try (Loaded loaded = gantry.map(wanted)) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      assertThat(loaded.regions().get(0).slab()).isInstanceOf(HostSlab.class);
+      assertThat(loaded.regions().get(1).slab()).isInstanceOf(MappedSlab.class);
+    }
+  }
+
+  @Test
+  void aFileShorterThanItsExtentIsRefused() {
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () -> gantry.map(List.of(wanted(0, 8, 8), wanted(LENGTH - 8, 20, 4))));
+    assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(12));
+    assertThat(failure).hasMessageContaining(file.toString());
+  }
+
+  @Test
+  void oneFileOfSeveralThatIsMissingUndoesTheOthers() {
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () ->
+                gantry.map(
+                    List.of(
+                        wanted(0, 8, 8),
+                        new Wanted(new Extent(folder.resolve("missing"), 0, 8), 8))));
+    assertThat(failure).hasMessageContaining("missing").hasMessageContaining("ENOENT");
+  }
+
+  @Test
+  void aViewOutlivesItsLoad() {
+    Loaded loaded = gantry.map(List.of(wanted(123, 456, 1)));
+    Region region = loaded.regions().getFirst();
+    Runnable release = region.retain();
+    loaded.close();
+    assertThat(TestFiles.bytes(region)).isEqualTo(TestFiles.expected(wanted(123, 456, 1).extent()));
+    release.run();
+  }
+
+  @Test
+  void manyMappingsComeAndGo() throws IOException {
+    for (int i = 0; i < 100; i++) {
+      try (Loaded loaded = gantry.map(List.of(wanted(i * 4096L, 4096, 8)))) {
+        assertThat(TestFiles.bytes(loaded.regions().getFirst())).hasSize(4096);
+      }
+    }
+    assertThat(NoLeaks.mappedFiles()).isEmpty();
+  }
+}
