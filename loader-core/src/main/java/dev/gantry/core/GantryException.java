@@ -10,11 +10,11 @@ public abstract sealed class GantryException extends RuntimeException
   private static final long serialVersionUID = 1L;
 
   GantryException(String message, Throwable cause) {
-    super(message, cause);
+    super(OneLine.escaped(message), cause);
   }
 
   GantryException(String message) {
-    super(message);
+    super(OneLine.escaped(message));
   }
 
   /// One line, never null.

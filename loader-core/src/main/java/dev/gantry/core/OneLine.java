@@ -1,15 +1,29 @@
 package dev.gantry.core;
 
-/// Text from a file made fit for one line of a message: a hostile name must not forge a second one.
+/// Text from a file made fit for one line of a message: a hostile name must not forge a second one, nor hide the rest.
 final class OneLine {
-  private static final int MOST_CHARACTERS = 300;
+  /// Of what is longer, this much of the start and of the end is kept: a file's offset stands behind its name.
+  private static final int START_CHARACTERS = 200;
+
+  private static final int END_CHARACTERS = 100;
 
   private OneLine() {}
 
+  /// Escaped, and cut in the middle where it is long.
   static String of(String text) {
-    StringBuilder line = new StringBuilder(Math.min(text.length(), MOST_CHARACTERS) + 8);
-    int end = Math.min(text.length(), MOST_CHARACTERS);
-    for (int i = 0; i < end; i++) {
+    if (text.length() <= START_CHARACTERS + END_CHARACTERS) {
+      return escaped(text);
+    }
+    String start =
+        text.substring(0, START_CHARACTERS - (splitsAPair(text, START_CHARACTERS) ? 1 : 0));
+    int end = text.length() - END_CHARACTERS;
+    return escaped(start) + '…' + escaped(text.substring(splitsAPair(text, end) ? end + 1 : end));
+  }
+
+  /// The whole text, with what would end the line or is half a character spelled as in Java source.
+  static String escaped(String text) {
+    StringBuilder line = new StringBuilder(text.length() + 8);
+    for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
       if (Character.isISOControl(c)
           || c == '\u2028'
@@ -20,12 +34,21 @@ final class OneLine {
         line.append(c);
       }
     }
-    return text.length() > end ? line.append('…').toString() : line.toString();
+    return line.toString();
+  }
+
+  /// Whether a cut before `i` would go through one character.
+  private static boolean splitsAPair(String text, int i) {
+    return isLow(text, i) && paired(text, i);
+  }
+
+  private static boolean isLow(String text, int i) {
+    return Character.isLowSurrogate(text.charAt(i));
   }
 
   private static boolean paired(String text, int i) {
     return Character.isHighSurrogate(text.charAt(i))
-        ? i + 1 < text.length() && Character.isLowSurrogate(text.charAt(i + 1))
-        : i > 0 && Character.isHighSurrogate(text.charAt(i - 1));
+        ? i + 1 < text.length() && isLow(text, i + 1)
+        : isLow(text, i) && i > 0 && Character.isHighSurrogate(text.charAt(i - 1));
   }
 }
