@@ -23,11 +23,12 @@ main() {
 find_libtorch() {
   if [[ -z ${GANTRY_LIBTORCH:-} ]] && command -v python3 >/dev/null; then
     GANTRY_LIBTORCH=$(python3 -c 'import torch, os; print(os.path.join(os.path.dirname(torch.__file__), "lib"))' 2>/dev/null)
-    export GANTRY_LIBTORCH
   fi
   if [[ -n ${GANTRY_LIBTORCH:-} ]]; then
     LD_LIBRARY_PATH=$GANTRY_LIBTORCH:$(printf '%s:' "$GANTRY_LIBTORCH"/../../nvidia/*/lib)${LD_LIBRARY_PATH:-}
-    export LD_LIBRARY_PATH
+    export GANTRY_LIBTORCH LD_LIBRARY_PATH
+  else
+    unset GANTRY_LIBTORCH
   fi
 }
 

@@ -82,24 +82,34 @@ public final class LoadBench {
         System.out.printf("gantry %s\t-\t%s%n", path, e.getMessage());
       }
     }
+    warm(file);
     run(file, TransferOptions.defaults(), "by evidence\thot");
     check(file, TransferOptions.defaults(), "by evidence");
   }
 
-  /// Hot loads by readers and request size, to choose the defaults by.
+  /// Loads by readers and request size, to choose the defaults by.
   private void sweep(Path file) {
     warm(file);
-    for (int threads : new int[] {2, 4, 8, 12, 16}) {
-      for (int mib : new int[] {2, 4, 8, 16}) {
-        TransferOptions options =
-            TransferOptions.defaults()
-                .withThreads(threads)
-                .withLimits(PlanLimits.DEFAULT.withRequestBytes((long) mib << 20));
+    for (int threads : new int[] {4, 8, 12}) {
+      for (int mib : new int[] {4, 8, 16}) {
         for (int i = 0; i < 3; i++) {
-          run(file, options, threads + " threads x " + mib + " MiB\thot");
+          run(file, options(threads, mib), threads + " threads x " + mib + " MiB\thot");
         }
       }
     }
+    for (int threads : new int[] {2, 4, 8}) {
+      for (int mib : new int[] {8}) {
+        for (int i = 0; i < 2 && dropCaches(); i++) {
+          run(file, options(threads, mib), threads + " threads x " + mib + " MiB\tcold");
+        }
+      }
+    }
+  }
+
+  private static TransferOptions options(int threads, int mib) {
+    return TransferOptions.defaults()
+        .withThreads(threads)
+        .withLimits(PlanLimits.DEFAULT.withRequestBytes((long) mib << 20));
   }
 
   private void run(Path file, TransferOptions options, String label) {

@@ -3,21 +3,33 @@ package dev.gantry.core.memory;
 import dev.gantry.core.Device;
 import java.lang.foreign.MemorySegment;
 
-/// Page-locked memory of the CPU, from which and to which a GPU copies by itself while the CPU goes on.
+/// Page-locked memory of the CPU, from which and to which a GPU copies by itself while the CPU goes
+/// on.
 public final class PinnedSlab extends Slab {
   private final CudaContext context;
+  private final HugePages pages;
 
-  private PinnedSlab(CudaContext context, long address, long size) {
-    super(address, size, LiveResources.Kind.PINNED_BYTES);
+  private PinnedSlab(CudaContext context, HugePages pages) {
+    super(pages.address(), pages.size(), LiveResources.Kind.PINNED_BYTES);
     this.context = context;
+    this.pages = pages;
   }
 
+  /// @param size in bytes, less than 2 GiB
   /// @throws dev.gantry.core.TransferException if the driver cannot pin that much
   public static PinnedSlab allocate(CudaContext context, long size) {
     checkSize(size);
+    HugePages pages = HugePages.map(size);
+    boolean pinned = false;
     try (var _ = context.enter()) {
-      return new PinnedSlab(context, context.driver().allocatePinned(size), size);
+      context.driver().pin(segment(pages));
+      pinned = true;
+    } finally {
+      if (!pinned) {
+        pages.unmap();
+      }
     }
+    return new PinnedSlab(context, pages);
   }
 
   /// The memory as a segment. It does not keep the slab: hold a share while you use it.
@@ -38,7 +50,12 @@ public final class PinnedSlab extends Slab {
   @Override
   void free() {
     try (var _ = context.enter()) {
-      context.driver().freePinned(address);
+      context.driver().unpin(segment(pages));
     }
+    pages.unmap();
+  }
+
+  private static MemorySegment segment(HugePages pages) {
+    return MemorySegment.ofAddress(pages.address()).reinterpret(pages.size());
   }
 }

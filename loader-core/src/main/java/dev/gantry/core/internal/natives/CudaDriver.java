@@ -2,6 +2,7 @@ package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import jcuda.driver.CUcontext;
@@ -20,7 +21,7 @@ import jcuda.driver.JCudaDriver;
 ///
 /// Memory and stream calls act on the context that is current on the calling thread: see [#enter]. Thread-safe.
 public final class CudaDriver {
-  /// Counts as `CU_MEMHOSTALLOC_PORTABLE`: pinned for every context.
+  /// `CU_MEMHOSTREGISTER_PORTABLE`: pinned for every context.
   private static final int HOST_PORTABLE = 1;
 
   private CudaDriver() {}
@@ -178,18 +179,22 @@ public final class CudaDriver {
     check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
   }
 
-  /// The address of `bytes` of new pinned host memory.
-  public long allocatePinned(long bytes) {
-    Address address = new Address(0);
+  /// Pins memory of less than 2 GiB, for every context.
+  public void pin(MemorySegment memory) {
+    long bytes = memory.byteSize();
     check(
-        JCudaDriver.cuMemHostAlloc(address, bytes, HOST_PORTABLE),
-        "cuMemHostAlloc",
+        JCudaDriver.cuMemHostRegister(
+            jcuda.Pointer.to(memory.asByteBuffer()), bytes, HOST_PORTABLE),
+        "cuMemHostRegister",
         bytes + " bytes");
-    return address.raw();
   }
 
-  public void freePinned(long address) {
-    check(JCudaDriver.cuMemFreeHost(new Address(address)), "cuMemFreeHost", hex(address));
+  /// Must come before the memory is freed.
+  public void unpin(MemorySegment memory) {
+    check(
+        JCudaDriver.cuMemHostUnregister(jcuda.Pointer.to(memory.asByteBuffer())),
+        "cuMemHostUnregister",
+        hex(memory.address()));
   }
 
   /// Free and total bytes of the current context's device.
