@@ -65,7 +65,12 @@ final class DemoCommand implements Callable<Integer> {
     long room = Files.getFileStore(folder).getUsableSpace();
     if (room < bytes + (bytes >> 4)) {
       throw new IOException(
-          String.format("%s has room for %s, the demo needs %s", folder, size(room), size(bytes)));
+          String.format(
+              Locale.ROOT,
+              "%s has room for %s, the demo needs %s",
+              folder,
+              size(room),
+              size(bytes)));
     }
     Device device = Engine.getInstance().defaultDevice();
     SampleCheckpoint sample = make(folder);
@@ -97,7 +102,8 @@ final class DemoCommand implements Callable<Integer> {
     return trial;
   }
 
-  private static void checkDigests(SampleCheckpoint sample, NDList arrays) {
+  /// @throws CheckFailedException if the arrays are not all tensors, or not as they were written
+  static void checkDigests(SampleCheckpoint sample, NDList arrays) {
     if (arrays.size() != sample.digests().size()) {
       throw new CheckFailedException(
           arrays.size() + " tensors were loaded, of " + sample.digests().size());

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -37,7 +38,7 @@ record SampleCheckpoint(Path index, Path floatShard, Map<String, String> digests
     SequencedMap<String, List<ShardWriter.Tensor>> shards = new LinkedHashMap<>();
     for (int number = 1; number <= count; number++) {
       shards.put(
-          String.format("model-%05d-of-%05d.safetensors", number, count),
+          String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", number, count),
           number < count ? layers(number, shardBytes) : embeddings(shardBytes));
     }
     long total =
