@@ -1,9 +1,202 @@
 package dev.gantry.samples;
 
+import ai.djl.Device;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.Diagnosis;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
-@Command(name = "demo")
-final class DemoCommand implements Runnable {
+/// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer from
+/// loaded weights, and loads a file by DJL's own decoder for comparison.
+@Command(
+    name = "demo",
+    description = "Makes a checkpoint in a temporary folder, loads it, checks and compares.")
+final class DemoCommand implements Callable<Integer> {
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = "--dir",
+      paramLabel = "FOLDER",
+      description = "Where the temporary folder is made; the system's place for such by default.")
+  private @Nullable Path parent;
+
+  @Option(
+      names = "--bytes",
+      paramLabel = "N",
+      defaultValue = "2000000000",
+      description = "How large the checkpoint is, nearly; ${DEFAULT-VALUE} by default.")
+  private long bytes;
+
+  @Option(names = "--keep", description = "Leave the temporary folder there.")
+  private boolean keep;
+
   @Override
-  public void run() {}
+  public Integer call() throws IOException, TranslateException {
+    if (bytes < SampleCheckpoint.LEAST_BYTES) {
+      throw usage("--bytes must be " + SampleCheckpoint.LEAST_BYTES + " or more: " + bytes);
+    }
+    if (parent != null && !Files.isDirectory(parent)) {
+      throw usage("--dir is no folder: " + parent);
+    }
+    try (TemporaryFolder folder = TemporaryFolder.create(parent, keep)) {
+      run(folder.path());
+    }
+    return 0;
+  }
+
+  private ParameterException usage(String message) {
+    return new ParameterException(spec.commandLine(), message);
+  }
+
+  private void run(Path folder) throws IOException, TranslateException {
+    long room = Files.getFileStore(folder).getUsableSpace();
+    if (room < bytes + (bytes >> 4)) {
+      throw new IOException(
+          String.format(
+              Locale.ROOT,
+              "%s has room for %s, the demo needs %s",
+              folder,
+              size(room),
+              size(bytes)));
+    }
+    Device device = Engine.getInstance().defaultDevice();
+    SampleCheckpoint sample = make(folder);
+    LoadTrial whole = load(sample, device);
+    answer(folder);
+    compare(sample, whole, device);
+    say(keep ? "%s stays there." : "%s goes now.", folder);
+  }
+
+  private SampleCheckpoint make(Path folder) throws IOException {
+    long start = System.nanoTime();
+    SampleCheckpoint sample = SampleCheckpoint.write(folder, bytes);
+    say(
+        "made    %s: %d tensors, %s of random BF16 and F32, in %.1f s",
+        sample.index(),
+        sample.digests().size(),
+        size(sample.bytes()),
+        (System.nanoTime() - start) / 1e9);
+    return sample;
+  }
+
+  private LoadTrial load(SampleCheckpoint sample, Device device) throws IOException {
+    LoadTrial trial =
+        LoadTrial.gantry(sample.index(), device, arrays -> checkDigests(sample, arrays));
+    say(
+        "loaded  to %s; SHA-256 of all %d tensors, read from the loaded memory, is that of what"
+            + " was written",
+        name(device), sample.digests().size());
+    return trial;
+  }
+
+  /// @throws CheckFailedException if the arrays are not all tensors, or not as they were written
+  static void checkDigests(SampleCheckpoint sample, NDList arrays) {
+    if (arrays.size() != sample.digests().size()) {
+      throw new CheckFailedException(
+          arrays.size() + " tensors were loaded, of " + sample.digests().size());
+    }
+    for (NDArray array : arrays) {
+      String digest = ArrayDigest.of(array);
+      if (!digest.equals(sample.digests().get(array.getName()))) {
+        throw new CheckFailedException(
+            "tensor '" + array.getName() + "' was not loaded as it was written: " + digest);
+      }
+    }
+  }
+
+  private void answer(Path folder) throws IOException, TranslateException {
+    Path digits = DigitModel.extract(folder);
+    DigitAnswers expected = DigitAnswers.of(digits);
+    double difference = expected.difference(ServeExample.answer(digits, expected.inputs()));
+    if (!(difference <= expected.tolerance())) {
+      throw new CheckFailedException(
+          "the model's logits differ by "
+              + difference
+              + " from those expected, more than "
+              + expected.tolerance());
+    }
+    say(
+        "served  a DJL model from three shards that safetensors' own writer made: %d logits, off"
+            + " by at most %.1e (allowed %.0e)",
+        expected.logits(), difference, expected.tolerance());
+  }
+
+  private void compare(SampleCheckpoint sample, LoadTrial whole, Device device) throws IOException {
+    Path shard = sample.floatShard();
+    long shardBytes = Files.size(shard);
+    Table table = new Table("what", "by", "to", "path", "seconds", "GB/s", "peak heap");
+    row(table, "all shards, " + size(sample.bytes()), "gantry", device, whole, sample.bytes());
+    String what = "F32 shard, " + size(shardBytes);
+    String before = resident(shard);
+    row(table, what, "gantry", device, LoadTrial.gantry(shard, device, _ -> {}), shardBytes);
+    String between = resident(shard);
+    String heapLimit = size(Runtime.getRuntime().maxMemory());
+    try {
+      row(table, what, "DJL's decode", device, LoadTrial.djl(shard, device), shardBytes);
+    } catch (OutOfMemoryError _) {
+      table.row(
+          what, "DJL's decode", name(device), "heap", "-", "-", "needs more than " + heapLimit);
+    }
+    say("");
+    table.print(out());
+    say("");
+    say(
+        "The better of two runs each. Of the F32 shard %s lay in the page cache before gantry's"
+            + " runs, and %s before DJL's.",
+        before, between);
+    say("Peak heap: what the Java heap held at most, garbage included, of %s allowed.", heapLimit);
+    say(
+        "DJL's decoder was given the F32 shard only: it does not know an index of shards, and on"
+            + " BF16 its native code ends the JVM (not tried).");
+  }
+
+  private static void row(
+      Table table, String what, String by, Device device, LoadTrial trial, long bytes) {
+    table.row(
+        what,
+        by,
+        name(device),
+        trial.path(),
+        String.format(Locale.ROOT, "%.3f", trial.seconds()),
+        String.format(Locale.ROOT, "%.2f", bytes / 1e9 / trial.seconds()),
+        size(trial.heapBytes()));
+  }
+
+  private static String name(Device device) {
+    return device.isGpu() ? "cuda:" + device.getDeviceId() : "host";
+  }
+
+  private static String resident(Path file) {
+    Diagnosis.FileDiagnosis diagnosis =
+        dev.gantry.core.Gantry.shared().diagnose(file, dev.gantry.core.Device.HOST);
+    return diagnosis.residentBytes() < 0
+        ? "an unknown part"
+        : LoadCommand.percent(diagnosis.residentBytes(), diagnosis.size());
+  }
+
+  private static String size(long bytes) {
+    return String.format(Locale.ROOT, "%,d MB", Math.round(bytes / 1e6));
+  }
+
+  private void say(String format, Object... values) {
+    out().printf(Locale.ROOT, format + "%n", values);
+    out().flush();
+  }
+
+  private PrintWriter out() {
+    return spec.commandLine().getOut();
+  }
 }

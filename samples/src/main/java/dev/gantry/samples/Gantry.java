@@ -6,9 +6,14 @@ import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.util.Objects;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 
 /// The command line. Results go to standard output, all else to standard error; an error is one
@@ -62,14 +67,25 @@ public final class Gantry {
   /// @return the exit code
   static int run(String... arguments) {
     Gantry gantry = new Gantry();
-    CommandLine commands = new CommandLine(gantry);
+    return gantry.run(new CommandLine(gantry), arguments);
+  }
+
+  /// Runs one command line that prints to the caller's writers.
+  ///
+  /// @return the exit code
+  static int run(PrintWriter out, PrintWriter err, String... arguments) {
+    Gantry gantry = new Gantry();
+    return gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
+  }
+
+  private int run(CommandLine commands, String... arguments) {
     commands.setParameterExceptionHandler((e, _) -> {
       e.getCommandLine().getErr().println("gantry: " + oneLine(e));
       return EXIT_USAGE;
     });
     commands.setExecutionExceptionHandler((e, command, _) -> {
       command.getErr().println("gantry: " + oneLine(e));
-      if (gantry.verbose) {
+      if (verbose) {
         e.printStackTrace(command.getErr());
       }
       return exitCode(e);
@@ -79,17 +95,26 @@ public final class Gantry {
 
   private static String oneLine(Exception e) {
     String message =
-        e instanceof GantryException || e instanceof CommandLine.ParameterException
-            ? e.getMessage()
-            : e.toString();
+        switch (e) {
+          case GantryException known -> known.getMessage();
+          case ParameterException usage -> usage.getMessage();
+          case CheckFailedException failed -> failed.getMessage();
+          case UncheckedIOException wrapped -> inWords(Objects.requireNonNull(wrapped.getCause()));
+          case IOException io -> inWords(io);
+          default -> e.toString();
+        };
     return String.valueOf(message).lines().findFirst().orElse("");
   }
 
+  /// The message of Java's own is often but the file; what is wrong with it is the exception's name.
+  private static String inWords(IOException e) {
+    return e.getClass() == IOException.class
+        ? String.valueOf(e.getMessage())
+        : e.getClass().getSimpleName() + ": " + e.getMessage();
+  }
+
   private static int exitCode(Exception e) {
-    if (!(e instanceof GantryException known)) {
-      return EXIT_SOFTWARE;
-    }
-    return switch (known) {
+    return switch (e) {
       case MalformedFileException _ -> EXIT_MALFORMED;
       case DeviceUnavailableException _ -> EXIT_UNAVAILABLE;
       case MisuseException _ -> EXIT_USAGE;
@@ -97,6 +122,8 @@ public final class Gantry {
           transfer.failure() instanceof Failure.Errno(int code, _, _) && code == ENOENT
               ? EXIT_NO_INPUT
               : EXIT_IO;
+      case UncheckedIOException _, IOException _ -> EXIT_IO;
+      default -> EXIT_SOFTWARE;
     };
   }
 }

@@ -1,44 +1,61 @@
 package dev.gantry.samples;
 
 import dev.gantry.core.io.ProgressListener;
-import java.io.OutputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
-import java.util.Objects;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import me.tongfei.progressbar.ConsoleProgressBarConsumer;
 import me.tongfei.progressbar.ProgressBar;
 import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
+import org.jspecify.annotations.Nullable;
 
 /// A bar on standard error, where that is a terminal; else nothing.
 final class Progress implements ProgressListener, AutoCloseable {
-  private final ProgressBar bar;
+  private static final Path STANDARD_ERROR = Path.of("/proc/self/fd/2");
+
+  private final @Nullable ProgressBar bar;
 
   Progress(String task, long totalBytes) {
-    PrintStream console =
-        Objects.requireNonNull(System.console()).isTerminal()
-            ? System.err
-            : new PrintStream(OutputStream.nullOutputStream(), false, StandardCharsets.UTF_8);
-    bar =
-        new ProgressBarBuilder()
-            .setTaskName(task)
-            .setInitialMax(totalBytes)
-            .setUnit("MB", 1_000_000)
-            .setStyle(ProgressBarStyle.UNICODE_BLOCK)
-            .setUpdateIntervalMillis(100)
-            .showSpeed()
-            .setConsumer(new ConsoleProgressBarConsumer(console))
-            .build();
+    bar = isTerminal() ? bar(task, totalBytes) : null;
+  }
+
+  private static ProgressBar bar(String task, long totalBytes) {
+    return new ProgressBarBuilder()
+        .setTaskName(task)
+        .setInitialMax(totalBytes)
+        .setUnit("MB", 1_000_000)
+        .setStyle(ProgressBarStyle.UNICODE_BLOCK)
+        .setUpdateIntervalMillis(100)
+        .showSpeed()
+        .setConsumer(new ConsoleProgressBarConsumer(System.err))
+        .build();
+  }
+
+  /// The console that Java knows is about standard input and output, and is null in a pipe.
+  private static boolean isTerminal() {
+    try {
+      String file = Files.readSymbolicLink(STANDARD_ERROR).toString();
+      return file.startsWith("/dev/pts/")
+          || file.startsWith("/dev/tty")
+          || file.equals("/dev/console");
+    } catch (IOException _) {
+      return false;
+    }
   }
 
   @Override
   public void onProgress(long done, long total) {
-    bar.maxHint(total);
-    bar.stepTo(done);
+    if (bar != null) {
+      bar.maxHint(total);
+      bar.stepTo(done);
+    }
   }
 
   @Override
   public void close() {
-    bar.close();
+    if (bar != null) {
+      bar.close();
+    }
   }
 }

@@ -1,0 +1,98 @@
+package dev.gantry.samples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.ArrayDataset;
+import ai.djl.translate.TranslateException;
+import dev.gantry.djl.Checkpoint;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The README's examples run, and are what the README shows.
+class ExamplesTest {
+  private static final Pattern JAVA = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
+
+  @TempDir private Path temporary;
+
+  private Path model;
+
+  @BeforeEach
+  void extract() throws IOException {
+    model = DigitModel.extract(temporary);
+  }
+
+  @Test
+  void serverAnswersTheExpectedLogits() throws IOException, TranslateException {
+    DigitAnswers expected = DigitAnswers.of(model);
+    float[] answers = ServeExample.answer(model, expected.inputs());
+    assertThat(expected.difference(answers)).isLessThanOrEqualTo(expected.tolerance());
+
+    answers[7] += 0.01f;
+    assertThat(expected.difference(answers)).isCloseTo(0.01, within(1e-4));
+    answers[7] = Float.NaN;
+    assertThat(expected.difference(answers)).isNaN();
+  }
+
+  /// One small step away from the loaded weights, not from random ones.
+  @Test
+  void trainingBeginsAtTheLoadedWeights() throws IOException, TranslateException {
+    try (Model trained = Model.newInstance("digits");
+        NDManager manager = NDManager.newBaseManager()) {
+      trained.setBlock(DigitModel.block());
+      DigitAnswers expected = DigitAnswers.of(model);
+      ArrayDataset train =
+          new ArrayDataset.Builder()
+              .setData(manager.create(expected.inputs()))
+              .optLabels(manager.create(new float[] {0, 1, 2, 3}))
+              .setSampling(4, false)
+              .build();
+
+      TrainExample.train(trained, model, train);
+
+      try (Checkpoint checkpoint = Checkpoint.open(model);
+          NDArray after = trained.getBlock().getParameters().get("05Linear_bias").getArray();
+          NDArray before =
+              checkpoint.load(manager).stream()
+                  .filter(array -> array.getName().equals("head.bias"))
+                  .findFirst()
+                  .orElseThrow()) {
+        float step = after.sub(before).abs().max().getFloat();
+        assertThat(step).isGreaterThan(0).isLessThan(0.1f);
+      }
+    }
+  }
+
+  @Test
+  void readmeShowsTheseSources() throws IOException {
+    String sources =
+        withoutIndentation(source("ServeExample.java") + source("TrainExample.java"))
+            + withoutIndentation(source("DigitModel.java"));
+    List<String> shown =
+        JAVA.matcher(Files.readString(Path.of("..", "README.md")))
+            .results()
+            .map((MatchResult example) -> withoutIndentation(example.group(1)))
+            .toList();
+    assertThat(shown).hasSizeGreaterThanOrEqualTo(2);
+    assertThat(shown).allSatisfy(example -> assertThat(sources).contains(example));
+  }
+
+  private static String source(String file) throws IOException {
+    return Files.readString(
+        Path.of("src", "main", "java", "dev", "gantry", "samples").resolve(file));
+  }
+
+  private static String withoutIndentation(String text) {
+    return text.replaceAll("(?m)^ +", "");
+  }
+}
