@@ -26,7 +26,8 @@ final class Casts {
           UINT16,
           INT16 ->
           throw new MisuseException(
-              "tensors can be cast to FLOAT16, BFLOAT16, FLOAT32 or FLOAT64, not to " + type);
+              "tensors can be cast to FLOAT16, BFLOAT16, FLOAT32 or FLOAT64, not to "
+                  + type.name());
     };
   }
 

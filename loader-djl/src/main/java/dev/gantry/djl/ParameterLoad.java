@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
+import ai.djl.training.initializer.Initializer;
 import ai.djl.util.Pair;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
@@ -31,12 +32,10 @@ final class ParameterLoad {
   private record Assignment(String parameterName, Parameter parameter, TensorInfo tensor) {}
 
   private final NDManager manager;
-  private final LoadOptions options;
   private final TensorLoad tensorLoad;
 
   ParameterLoad(Gantry session, NDManager manager, LoadOptions options) {
     this.manager = manager;
-    this.options = options;
     this.tensorLoad = new TensorLoad(session, manager, options);
   }
 
@@ -120,13 +119,20 @@ final class ParameterLoad {
       TorchArrays.copy(array, parameter.getArray());
       return;
     }
-    if (parameter.getShape() != null) {
-      // Its shape is set, so DJL takes no other array: it makes its own, which is then filled.
-      parameter.initialize(manager, options.cast().orElse(array.getDataType()));
-      TorchArrays.copy(array, parameter.getArray());
+    // Two parameters may share a tensor; the first takes the array, the second a view of it.
+    NDArray own = handedOver.add(array) ? array : array.reshape(array.getShape());
+    if (parameter.getShape() == null) {
+      parameter.setArray(own);
       return;
     }
-    // Two parameters may share a tensor; the first takes the array, the second a view of it.
-    parameter.setArray(handedOver.add(array) ? array : array.reshape(array.getShape()));
+    // Its shape is set, so DJL takes the array from nobody but the initializer. One that makes an
+    // array of the tensor's type would end the process on BF16.
+    Initializer before = parameter.getInitializer();
+    parameter.setInitializer((_, _, _) -> own);
+    try {
+      parameter.initialize(manager, own.getDataType());
+    } finally {
+      parameter.setInitializer(before);
+    }
   }
 }

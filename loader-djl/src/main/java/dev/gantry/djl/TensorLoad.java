@@ -65,20 +65,21 @@ final class TensorLoad {
   /// checkpoint's.
   private TransferReport loadCast(List<TensorInfo> infos, NDList arrays) {
     DataType target = options.cast().orElseThrow();
-    long total = infos.stream().mapToLong(info -> info.extent().length()).sum();
+    long total = bytes(infos);
     TransferReport report = TransferReport.NOTHING;
     long before = 0;
     int first = 0;
     while (first < infos.size()) {
       int next = endOfPart(infos, first);
       List<TensorInfo> part = infos.subList(first, next);
-      report = report.plus(loadPart(part, arrays, partOf(before, total)));
+      long bytes = bytes(part);
+      report = report.plus(loadPart(part, arrays, partOf(before, bytes, total)));
       for (int i = first; i < next; i++) {
         if (Casts.concerns(infos.get(i))) {
           arrays.set(i, cast(arrays.get(i), target));
         }
       }
-      before += part.stream().mapToLong(info -> info.extent().length()).sum();
+      before += bytes;
       first = next;
     }
     return report;
@@ -94,12 +95,17 @@ final class TensorLoad {
     return next;
   }
 
-  /// The options with a listener that hears of this part as a part of the whole.
-  private TransferOptions partOf(long before, long total) {
+  private static long bytes(List<TensorInfo> infos) {
+    return infos.stream().mapToLong(info -> info.extent().length()).sum();
+  }
+
+  /// The options with a listener that hears of this part as a part of the whole. A part's reads
+  /// take the blocks at its edges too, which must not count: the next part would begin below them.
+  private TransferOptions partOf(long before, long bytes, long total) {
     ProgressListener listener = options.transfer().progress();
     return options
         .transfer()
-        .withProgress((done, _) -> listener.onProgress(Math.min(before + done, total), total));
+        .withProgress((done, _) -> listener.onProgress(before + Math.min(done, bytes), total));
   }
 
   private static NDArray cast(NDArray array, DataType target) {

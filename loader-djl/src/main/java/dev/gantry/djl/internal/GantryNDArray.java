@@ -5,6 +5,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.index.dim.NDIndexElement;
+import ai.djl.ndarray.index.dim.NDIndexFixed;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.pytorch.engine.GuardedNDArrayEx;
 import ai.djl.pytorch.engine.PtNDArray;
@@ -183,6 +185,8 @@ public final class GantryNDArray extends GuardedReading {
     return guard(super.getGradient());
   }
 
+  /// @throws MisuseException for a single index past 2³¹-1 beside one that is none, such as a slice:
+  ///     take a slice of one instead
   @Override
   public NDArray get(NDManager manager, NDIndex index) {
     if (index.getRank() == 0 && isScalar()) {
@@ -190,7 +194,28 @@ public final class GantryNDArray extends GuardedReading {
       copy.attach(manager);
       return copy;
     }
+    if (index.getIndices().stream().anyMatch(GantryNDArray::isFar)) {
+      return get(manager, singles(index));
+    }
     return guard(super.get(manager, index));
+  }
+
+  /// DJL passes a single index on as an int, and reads another element for one that is none
+  /// (measured: 0.35.1).
+  private static boolean isFar(NDIndexElement element) {
+    return element instanceof NDIndexFixed single && single.getIndex() != (int) single.getIndex();
+  }
+
+  private static long[] singles(NDIndex index) {
+    return index.getIndices().stream()
+        .mapToLong(element -> {
+          if (element instanceof NDIndexFixed single) {
+            return single.getIndex();
+          }
+          throw new MisuseException(
+              "a single index past 2147483647 cannot stand beside a slice; take i:i+1 instead");
+        })
+        .toArray();
   }
 
   @Override

@@ -1,0 +1,258 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.DType;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.io.Cancellation;
+import dev.gantry.core.io.PathKind;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// After a failure nothing is loaded: the manager has no array, and no memory or file is held.
+@ExtendWith(NoLeaks.class)
+class CheckpointErrorsTest {
+  @TempDir private Path folder;
+  private NDManager manager;
+
+  @BeforeEach
+  void open() {
+    manager = NDManager.newBaseManager(Device.cpu());
+  }
+
+  @AfterEach
+  void nothingWasLoaded() {
+    assertThat(manager.getManagedArrays()).isEmpty();
+    NoLeaks.assertNothingIsHeld();
+    manager.close();
+  }
+
+  @Test
+  void aFileThatIsNotThere() {
+    Path missing = folder.resolve("missing.safetensors");
+    TransferException failure =
+        catchThrowableOfType(TransferException.class, () -> Checkpoint.open(missing));
+    assertThat(failure.failure())
+        .isInstanceOfSatisfying(
+            Failure.Errno.class, errno -> assertThat(errno.name()).isEqualTo("ENOENT"));
+    assertThat(failure).hasMessageContaining(missing.toString());
+  }
+
+  @Test
+  void aMalformedShardAmongGoodOnes() throws IOException {
+    shards();
+    Files.write(folder.resolve("2.safetensors"), new byte[] {1, 2, 3});
+    assertThatThrownBy(() -> Checkpoint.open(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("2.safetensors");
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aShardThatWasCutAfterItsHeaderWasRead(boolean lazy) throws IOException {
+    Checkpoint checkpoint = shards();
+    Path second = folder.resolve("2.safetensors");
+    try (RandomAccessFile file = new RandomAccessFile(second.toFile(), "rw")) {
+      file.setLength(file.length() - 1);
+    }
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () -> checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build()));
+    assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(1));
+    assertThat(failure).hasMessageContaining(second.toString());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aShardThatIsGoneAfterItsHeaderWasRead(boolean cast) throws IOException {
+    Checkpoint checkpoint = shards();
+    Files.delete(folder.resolve("3.safetensors"));
+    LoadOptions.Builder options = LoadOptions.builder();
+    if (cast) {
+      options.optCast(DataType.FLOAT32);
+    }
+    assertThatThrownBy(() -> checkpoint.load(manager, options.build()))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("3.safetensors")
+        .hasMessageContaining("ENOENT");
+  }
+
+  /// The first part is loaded and cast by the time that the second cannot be.
+  @Test
+  void aPartThatFailsTakesTheEarlierOnesWithIt() throws IOException {
+    Path big = folder.resolve("1.safetensors");
+    // Sparse, and as large as a slab may be, so that the next tensor is another part.
+    CheckpointFile.writeSparse(big, "zeros", 512L << 20);
+    new CheckpointFile().vector("next", DType.BF16, 1).write(folder.resolve("2.safetensors"));
+    Checkpoint checkpoint = Checkpoint.open(folder);
+    Files.delete(folder.resolve("2.safetensors"));
+    LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).optLazy(true).build();
+    assertThatThrownBy(() -> checkpoint.load(manager, options))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("2.safetensors");
+  }
+
+  @Test
+  void aCancellationBeforeTheLoad() throws IOException {
+    Cancellation cancellation = new Cancellation();
+    cancellation.cancel();
+    assertCancelled(LoadOptions.builder().optCancellation(cancellation));
+  }
+
+  /// Cancelled while it runs, by the thread that loads: from its progress listener.
+  @Test
+  void aCancellationInMidLoad() throws IOException {
+    Cancellation cancellation = new Cancellation();
+    Path file = folder.resolve("large.safetensors");
+    CheckpointFile.writeSparse(file, "zeros", 1L << 30);
+    LoadOptions options =
+        LoadOptions.builder()
+            .optCancellation(cancellation)
+            .optThreads(1)
+            .optRequestBytes(4096)
+            .optProgress((_, _) -> cancellation.cancel())
+            .build();
+    Checkpoint checkpoint = Checkpoint.open(file);
+    TransferException failure =
+        catchThrowableOfType(TransferException.class, () -> checkpoint.load(manager, options));
+    assertThat(failure).isNotNull();
+    assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+  }
+
+  @Test
+  void aCancelledThread() throws IOException {
+    Checkpoint checkpoint = shards();
+    Thread.currentThread().interrupt();
+    try {
+      TransferException failure =
+          catchThrowableOfType(TransferException.class, () -> checkpoint.load(manager));
+      assertThat(failure).isNotNull();
+      assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @Test
+  void aListenerThatThrows() throws IOException {
+    Checkpoint checkpoint = shards();
+    IllegalStateException own = new IllegalStateException("no more");
+    LoadOptions progress =
+        LoadOptions.builder()
+            .optProgress((_, _) -> {
+              throw own;
+            })
+            .build();
+    assertThatThrownBy(() -> checkpoint.load(manager, progress)).isSameAs(own);
+    LoadOptions report =
+        LoadOptions.builder()
+            .optReport(_ -> {
+              throw own;
+            })
+            .build();
+    assertThatThrownBy(() -> checkpoint.load(manager, report)).isSameAs(own);
+  }
+
+  @Test
+  void aManagerThatIsClosed() throws IOException {
+    Checkpoint checkpoint = shards();
+    NDManager closed = NDManager.newBaseManager(Device.cpu());
+    closed.close();
+    assertThatThrownBy(() -> checkpoint.load(closed)).isInstanceOf(IllegalStateException.class);
+    NDManager capped = manager.newSubManager();
+    capped.cap();
+    assertThatThrownBy(() -> checkpoint.load(capped)).isInstanceOf(IllegalStateException.class);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aSessionThatIsClosed(boolean lazy) throws IOException {
+    Gantry session = Gantry.open();
+    shards();
+    Checkpoint checkpoint = Checkpoint.open(folder, session);
+    session.close();
+    assertThatThrownBy(() -> checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("closed");
+  }
+
+  @Test
+  void aGpuThatIsNotThere() throws IOException {
+    Assumptions.assumeTrue(Gantry.bestDevice().equals(dev.gantry.core.Device.HOST));
+    Checkpoint checkpoint = shards();
+    LoadOptions options = LoadOptions.builder().optDevice(Device.gpu(0)).build();
+    assertThatThrownBy(() -> checkpoint.load(manager, options))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining("cuda:0");
+  }
+
+  @Test
+  void aGpuCannotBeLazy() throws IOException {
+    Checkpoint checkpoint = shards();
+    LoadOptions options = LoadOptions.builder().optDevice(Device.gpu(0)).optLazy(true).build();
+    assertThatThrownBy(() -> checkpoint.load(manager, options))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("lazily");
+  }
+
+  @Test
+  void aDeviceThatIsNeitherCpuNorCuda() throws IOException {
+    Checkpoint checkpoint = shards();
+    LoadOptions options = LoadOptions.builder().optDevice(Device.of("mps", 0)).build();
+    assertThatThrownBy(() -> checkpoint.load(manager, options))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("mps");
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = "HOST", mode = EnumSource.Mode.EXCLUDE)
+  void aPathThatCannotServeTheCpu(PathKind path) throws IOException {
+    Checkpoint checkpoint = shards();
+    LoadOptions options = LoadOptions.builder().optPath(path).build();
+    assertThatThrownBy(() -> checkpoint.load(manager, options))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining(path.toString());
+  }
+
+  private void assertCancelled(LoadOptions.Builder options) throws IOException {
+    Checkpoint checkpoint = shards();
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class, () -> checkpoint.load(manager, options.build()));
+    assertThat(failure).isNotNull();
+    assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+  }
+
+  /// Three shards of one vector each.
+  private Checkpoint shards() throws IOException {
+    for (int i = 1; i <= 3; i++) {
+      new CheckpointFile()
+          .raw("t" + i, DType.BF16, Shape.of(10_000), new byte[20_000])
+          .write(folder.resolve(i + ".safetensors"));
+    }
+    return Checkpoint.open(folder);
+  }
+}

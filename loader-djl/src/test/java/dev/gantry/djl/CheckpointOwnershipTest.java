@@ -1,0 +1,175 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.plan.PlanLimits;
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Memory lives as long as somebody can read it, and no longer.
+@ExtendWith(NoLeaks.class)
+class CheckpointOwnershipTest {
+  @TempDir private Path folder;
+  private Path file;
+
+  @BeforeEach
+  void write() throws IOException {
+    file =
+        new CheckpointFile()
+            .vector("f", DType.F32, 1, 2, 3, 4)
+            .vector("b", DType.BF16, 5, 6, 7)
+            .vector("i", DType.I64, 8, 9)
+            .write(folder.resolve("three.safetensors"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aViewOutlivesParentListCheckpointAndSession(boolean lazy) {
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+      NDArray view;
+      try (Gantry session = Gantry.open();
+          Checkpoint checkpoint = Checkpoint.open(file, session);
+          NDList list = checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build())) {
+        NDArray parent = list.get("f");
+        view = parent.get(new NDIndex("1:3"));
+        parent.close();
+        assertThat(view.toFloatArray()).containsExactly(2, 3);
+      }
+      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(manager.getManagedArrays()).containsExactly(view);
+      assertThat(view.toFloatArray()).containsExactly(2, 3);
+      assertThat(view.sum().getFloat()).isEqualTo(5);
+      view.close();
+      NoLeaks.assertNothingIsHeld();
+    }
+  }
+
+  @Test
+  void aViewOfAViewHoldsTheMemoryToo() {
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+      NDList list = load(manager);
+      NDArray first = list.get("b").reshape(3, 1);
+      NDArray second = first.transpose();
+      first.close();
+      list.close();
+      assertThat(second.toFloatArray()).containsExactly(5, 6, 7);
+      second.close();
+      NoLeaks.assertNothingIsHeld();
+    }
+  }
+
+  @Test
+  void closingTheManagerFreesEverything() {
+    NDManager manager = NDManager.newBaseManager(Device.cpu());
+    NDList list = load(manager);
+    NDArray view = list.get("f").get(new NDIndex("2:"));
+    assertThat(LiveResources.snapshot().slabs()).isPositive();
+    manager.close();
+    NoLeaks.assertNothingIsHeld();
+    assertThat(list).allMatch(NDArray::isReleased);
+    assertThat(view.isReleased()).isTrue();
+  }
+
+  @Test
+  void closingTwiceDoesNoHarm() {
+    NDManager manager = NDManager.newBaseManager(Device.cpu());
+    Checkpoint checkpoint = Checkpoint.open(file);
+    NDList list = checkpoint.load(manager);
+    NDArray kept = list.get("i");
+    list.get("f").close();
+    list.get("f").close();
+    list.get("b").close();
+    assertThat(kept.toLongArray()).containsExactly(8, 9);
+    list.close();
+    list.close();
+    kept.close();
+    NoLeaks.assertNothingIsHeld();
+    checkpoint.close();
+    checkpoint.close();
+    manager.close();
+    manager.close();
+  }
+
+  @Test
+  void aSubManagerFreesItsOwnOnly() {
+    NDManager manager = NDManager.newBaseManager(Device.cpu());
+    NDList outer = load(manager);
+    LiveResources.Snapshot outerOnly = LiveResources.snapshot();
+    NDManager below = manager.newSubManager();
+    NDList inner = load(below);
+    assertThat(LiveResources.snapshot().slabs()).isEqualTo(2 * outerOnly.slabs());
+    below.close();
+    assertThat(LiveResources.snapshot()).isEqualTo(outerOnly);
+    assertThat(inner).allMatch(NDArray::isReleased);
+    assertThat(outer.get("f").toFloatArray()).containsExactly(1, 2, 3, 4);
+    NDList last = load(manager.newSubManager());
+    manager.close();
+    assertThat(last).allMatch(NDArray::isReleased);
+  }
+
+  @Test
+  void anArrayThatMovedToAnotherManagerOutlivesTheFirst() {
+    try (NDManager second = NDManager.newBaseManager(Device.cpu())) {
+      NDArray moved;
+      try (NDManager first = NDManager.newBaseManager(Device.cpu())) {
+        moved = load(first).get("b");
+        moved.attach(second);
+      }
+      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(moved.getManager()).isSameAs(second);
+      assertThat(moved.toFloatArray()).containsExactly(5, 6, 7);
+      assertThat(moved.add(1).getManager()).isSameAs(second);
+    }
+  }
+
+  @Test
+  void anArrayThatNobodyManagesIsItsHoldersToClose() {
+    NDArray loose;
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+      loose = load(manager).get("f");
+      loose.detach();
+    }
+    assertThat(loose.toFloatArray()).containsExactly(1, 2, 3, 4);
+    loose.close();
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  /// What `neighbours share an allocation` costs, and how it ends.
+  @Test
+  void neighboursShareASlabThatGoesWithTheLast() throws IOException {
+    Path two =
+        new CheckpointFile()
+            .raw("a", DType.U8, dev.gantry.core.Shape.of(5000), new byte[5000])
+            .raw("b", DType.U8, dev.gantry.core.Shape.of(5000), new byte[5000])
+            .write(folder.resolve("two.safetensors"));
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+      NDList list = Checkpoint.open(two).load(manager);
+      long held = LiveResources.snapshot().hostBytes();
+      assertThat(held).isBetween(10_000L, 10_000L + 2 * PlanLimits.BLOCK_BYTES);
+      list.get("a").close();
+      assertThat(LiveResources.snapshot().hostBytes()).isEqualTo(held);
+      list.get("b").close();
+      NoLeaks.assertNothingIsHeld();
+    }
+  }
+
+  private NDList load(NDManager manager) {
+    try (Checkpoint checkpoint = Checkpoint.open(file)) {
+      return checkpoint.load(manager);
+    }
+  }
+}

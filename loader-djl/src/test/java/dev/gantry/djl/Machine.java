@@ -1,0 +1,40 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.memory.HostMemory;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Assumptions;
+
+/// What the kernel says of this process and this machine.
+final class Machine {
+  private static final long PAGE_BYTES = 4096;
+
+  private Machine() {}
+
+  /// Skips the test where so much memory is not to be had.
+  static void assumeAvailable(long bytes) {
+    Assumptions.assumeTrue(
+        HostMemory.availableBytes().orElse(0) >= bytes,
+        () -> "needs " + bytes + " bytes of memory");
+  }
+
+  /// Memory of this process that is really there, in bytes.
+  static long residentBytes() throws IOException {
+    String[] pages = Files.readString(Path.of("/proc/self/statm")).split(" ", 3);
+    return Long.parseLong(pages[1]) * PAGE_BYTES;
+  }
+
+  static long descriptors() throws IOException {
+    try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
+      return open.count();
+    }
+  }
+
+  static long mappings() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines.count();
+    }
+  }
+}

@@ -1,0 +1,332 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Device;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Activation;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.pytorch.engine.PtNDArray;
+import ai.djl.training.GradientCollector;
+import ai.djl.training.ParameterStore;
+import ai.djl.training.initializer.Initializer;
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.djl.internal.GantryNDArray;
+import dev.gantry.djl.internal.PyTorch;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Tensors become the parameters of DJL's blocks, before and after these are initialised.
+@ExtendWith(NoLeaks.class)
+class ParameterLoadTest {
+  private static final ParameterNames NAMES =
+      ParameterNames.of(
+          Map.of(
+              "01Linear_weight", "in.weight",
+              "01Linear_bias", "in.bias",
+              "03Linear_weight", "out.weight",
+              "03Linear_bias", "out.bias"));
+
+  /// relu([1, 2] · weightᵀ + 1) = [6, 12, 0]; that · [1, 0.5, 7]ᵀ + 0.5.
+  private static final float[] EXPECTED = {12.5f};
+
+  @TempDir private Path folder;
+  private NDManager manager;
+  private SequentialBlock block;
+
+  @BeforeEach
+  void open() {
+    manager = NDManager.newBaseManager(Device.cpu());
+    block =
+        new SequentialBlock()
+            .add(Linear.builder().setUnits(3).build())
+            .add(Activation.reluBlock())
+            .add(Linear.builder().setUnits(1).build());
+  }
+
+  @AfterEach
+  void close() {
+    manager.close();
+  }
+
+  @Test
+  void beforeInitialisationWithoutACopy() throws IOException {
+    Checkpoint checkpoint = Checkpoint.open(layers(DType.F32));
+    checkpoint.load(manager, block, NAMES, LoadOptions.defaults());
+    LiveResources.Snapshot held = LiveResources.snapshot();
+    assertThat(held.hostBytes()).isPositive();
+    for (var pair : block.getParameters()) {
+      NDArray array = pair.getValue().getArray();
+      assertThat(pair.getValue().isInitialized()).isTrue();
+      assertThat(array).isInstanceOf(GantryNDArray.class);
+      String tensor = NAMES.tensorFor(pair.getKey()).orElseThrow();
+      long offset = checkpoint.tensors().get(tensor).extent().offset();
+      // The place in memory has the phase of the place in the file: what was read, not a copy.
+      assertThat(address(array) % 4096).as(tensor).isEqualTo(offset % 4096);
+    }
+    // Initialised already: DJL leaves the values alone.
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    assertThat(LiveResources.snapshot()).isEqualTo(held);
+    assertThat(forward(1, 2)).containsExactly(EXPECTED);
+    block.clear();
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  @Test
+  void afterInitialisationIntoTheSameArrays() throws IOException {
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    List<NDArray> arrays = arrays();
+    List<Long> addresses = arrays.stream().map(ParameterLoadTest::address).toList();
+    assertThat(arrays).allMatch(NDArray::hasGradient);
+    load(layers(DType.F32), NAMES);
+    for (int i = 0; i < arrays.size(); i++) {
+      assertThat(arrays().get(i)).isSameAs(arrays.get(i));
+    }
+    assertThat(arrays().stream().map(ParameterLoadTest::address)).isEqualTo(addresses);
+    assertThat(arrays).allMatch(NDArray::hasGradient);
+    assertThat(forward(1, 2)).containsExactly(EXPECTED);
+    // What was loaded went when it had been copied.
+    NoLeaks.assertNothingIsHeld();
+    assertGradientsFlow();
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"BF16", "F16", "F64"})
+  void afterInitialisationFromAnotherFloatingPointType(DType dtype) throws IOException {
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    load(layers(dtype), NAMES);
+    assertThat(arrays()).allMatch(array -> array.getDataType() == DataType.FLOAT32);
+    assertThat(forward(1, 2)).containsExactly(EXPECTED);
+    NoLeaks.assertNothingIsHeld();
+    assertGradientsFlow();
+  }
+
+  @Test
+  void castBeforeInitialisation() throws IOException {
+    LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();
+    Checkpoint.open(layers(DType.BF16)).load(manager, block, NAMES, options);
+    assertThat(arrays()).allMatch(array -> array.getDataType() == DataType.FLOAT32);
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    assertThat(forward(1, 2)).containsExactly(EXPECTED);
+    assertGradientsFlow();
+  }
+
+  /// DJL makes no BF16 array: asked for one, it ends the process.
+  @ParameterizedTest
+  @EnumSource(names = {"BF16", "F32"})
+  void aParameterWhoseShapeIsSetTakesTheArrayToo(DType dtype) throws IOException {
+    Initializer ones = Initializer.ONES;
+    Parameter parameter =
+        Parameter.builder()
+            .setName("in.weight")
+            .setType(Parameter.Type.WEIGHT)
+            .optShape(new Shape(3, 2))
+            .optInitializer(ones)
+            .build();
+    Checkpoint.open(layers(dtype))
+        .load(manager, listOf(parameter), ParameterNames.same(), LoadOptions.defaults());
+    NDArray array = parameter.getArray();
+    assertThat(array.getDataType()).isEqualTo(PyTorch.dataType(dtype).orElseThrow());
+    assertThat(array.toFloatArray()).containsExactly(1, 2, 3, 4, -5, -6);
+    assertThat(array.hasGradient()).isTrue();
+    assertThat(array.getName()).isEqualTo("in.weight");
+    assertThat(LiveResources.snapshot().slabs()).isPositive();
+    assertThat(parameter.getInitializer()).isSameAs(ones);
+    parameter.close();
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  @Test
+  void theModelOfTheReferenceAnswersItsLogits() throws IOException {
+    for (boolean first : new boolean[] {true, false}) {
+      for (boolean lazy : new boolean[] {true, false}) {
+        ReferenceModel.assertAnswers(manager, first, lazy);
+      }
+    }
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  @Test
+  void aTensorForTwoParameters() throws IOException {
+    SequentialBlock twins =
+        new SequentialBlock()
+            .add(Linear.builder().setUnits(2).optBias(false).build())
+            .add(Linear.builder().setUnits(2).optBias(false).build());
+    Path file =
+        new CheckpointFile()
+            .tensor("tied", DType.F32, dev.gantry.core.Shape.of(2, 2), 0, 1, 1, 1)
+            .write(folder.resolve("tied.safetensors"));
+    Checkpoint.open(file).load(manager, twins, _ -> Optional.of("tied"), LoadOptions.defaults());
+    Parameter first = twins.getParameters().valueAt(0);
+    Parameter second = twins.getParameters().valueAt(1);
+    assertThat(address(first.getArray())).isEqualTo(address(second.getArray()));
+    twins.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    assertThat(forward(twins, 3, 5)).containsExactly(8, 13);
+    first.close();
+    assertThat(second.getArray().toFloatArray()).containsExactly(0, 1, 1, 1);
+    second.close();
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  @Test
+  void aParameterThatIsLeftOutStaysAsItIs() throws IOException {
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    NDArray bias = block.getParameters().get("03Linear_bias").getArray();
+    float before = bias.getFloat(0);
+    load(
+        layers(DType.F32),
+        name -> name.equals("03Linear_bias") ? Optional.empty() : NAMES.tensorFor(name));
+    assertThat(bias.getFloat(0)).isEqualTo(before).isNotEqualTo(0.5f);
+    assertThat(block.getParameters().get("01Linear_bias").getArray().toFloatArray())
+        .containsExactly(1, 1, 1);
+  }
+
+  @Test
+  void aParameterThatTheTableLacks() throws IOException {
+    Path file = layers(DType.F32);
+    assertRefused(
+        file, ParameterNames.of(Map.of("01Linear_weight", "in.weight")), "'01Linear_bias'");
+  }
+
+  @Test
+  void aTensorThatIsNotThere() throws IOException {
+    Path file = layers(DType.F32);
+    assertRefused(file, renamed("03Linear_bias", "out.bia"), "out.bia", "out.bias");
+  }
+
+  @Test
+  void aShapeThatDoesNotFit() throws IOException {
+    assertRefused(
+        layers(DType.F32), renamed("03Linear_weight", "in.weight"), "[3, 2]", "03Linear_weight");
+  }
+
+  @Test
+  void aTypeThatDoesNotFit() throws IOException {
+    assertRefused(
+        layers(DType.F32), renamed("03Linear_bias", "count"), "'count'", "I32", "float32");
+  }
+
+  @Test
+  void aTypeThatDjlDoesNotHold() throws IOException {
+    assertRefused(layers(DType.F32), renamed("03Linear_bias", "tiny"), "'tiny'", "F8_E4M3");
+  }
+
+  @Test
+  void aFailedReadChangesNoParameter() throws IOException {
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    List<float[]> before = arrays().stream().map(NDArray::toFloatArray).toList();
+    Checkpoint checkpoint = Checkpoint.open(layers(DType.F32));
+    LoadOptions options =
+        LoadOptions.builder()
+            .optReport(_ -> {
+              throw new IllegalStateException("after the last read");
+            })
+            .build();
+    assertThatThrownBy(() -> checkpoint.load(manager, block, NAMES, options))
+        .isInstanceOf(IllegalStateException.class);
+    assertThat(arrays().stream().map(NDArray::toFloatArray).toList())
+        .usingRecursiveComparison()
+        .isEqualTo(before);
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  /// After [#NAMES], but one parameter gets another tensor.
+  private static ParameterNames renamed(String parameter, String tensor) {
+    return name -> name.equals(parameter) ? Optional.of(tensor) : NAMES.tensorFor(name);
+  }
+
+  private void assertRefused(Path file, ParameterNames names, String... words) {
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
+    List<float[]> before = arrays().stream().map(NDArray::toFloatArray).toList();
+    int managed = manager.getManagedArrays().size();
+    assertThatThrownBy(() -> load(file, names))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContainingAll(words);
+    assertThat(arrays().stream().map(NDArray::toFloatArray).toList())
+        .usingRecursiveComparison()
+        .isEqualTo(before);
+    assertThat(manager.getManagedArrays()).hasSize(managed);
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  private Path layers(DType dtype) throws IOException {
+    return new CheckpointFile()
+        .tensor("in.weight", dtype, dev.gantry.core.Shape.of(3, 2), 1, 2, 3, 4, -5, -6)
+        .vector("in.bias", dtype, 1, 1, 1)
+        .tensor("out.weight", dtype, dev.gantry.core.Shape.of(1, 3), 1, 0.5, 7)
+        .vector("out.bias", dtype, 0.5)
+        .vector("count", DType.I32, 4)
+        .raw("tiny", DType.F8_E4M3, dev.gantry.core.Shape.of(1), (byte) 1)
+        .write(folder.resolve("layers-" + dtype + ".safetensors"));
+  }
+
+  private void load(Path file, ParameterNames names) {
+    try (Checkpoint checkpoint = Checkpoint.open(file)) {
+      checkpoint.load(manager, block, names, LoadOptions.defaults());
+    }
+  }
+
+  private List<NDArray> arrays() {
+    return block.getParameters().values().stream().map(Parameter::getArray).toList();
+  }
+
+  private static ParameterList listOf(Parameter parameter) {
+    ParameterList list = new ParameterList();
+    list.add(parameter.getName(), parameter);
+    return list;
+  }
+
+  private float[] forward(float... input) {
+    return forward(block, input);
+  }
+
+  private float[] forward(Block model, float... input) {
+    try (NDManager scope = manager.newSubManager()) {
+      NDArray batch = scope.create(input, new Shape(1, input.length));
+      return model
+          .forward(new ParameterStore(manager, false), new NDList(batch), false)
+          .singletonOrThrow()
+          .toFloatArray();
+    }
+  }
+
+  private void assertGradientsFlow() {
+    try (GradientCollector collector = Engine.getInstance().newGradientCollector();
+        NDManager scope = manager.newSubManager()) {
+      NDArray batch = scope.create(new float[] {1, 2}, new Shape(1, 2));
+      NDArray output =
+          block
+              .forward(new ParameterStore(manager, false), new NDList(batch), true)
+              .singletonOrThrow();
+      collector.backward(output.sum());
+      NDArray gradient = block.getParameters().get("03Linear_weight").getArray().getGradient();
+      assertThat(gradient.toFloatArray()).containsExactly(6, 12, 0);
+    }
+  }
+
+  private static long address(NDArray array) {
+    return PyTorch.library().address(((PtNDArray) array).getHandle());
+  }
+}

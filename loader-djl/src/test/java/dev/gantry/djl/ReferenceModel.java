@@ -1,0 +1,90 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Activation;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.ParameterStore;
+import ai.djl.util.JsonUtils;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Objects;
+import org.assertj.core.data.Offset;
+
+/// A classifier in three shards that safetensors' own writer made, and what numpy says that it
+/// answers.
+final class ReferenceModel {
+  private static final ParameterNames NAMES =
+      ParameterNames.of(
+          Map.of(
+              "01Linear_weight", "fc1.weight",
+              "01Linear_bias", "fc1.bias",
+              "03Linear_weight", "fc2.weight",
+              "03Linear_bias", "fc2.bias",
+              "05Linear_weight", "head.weight",
+              "05Linear_bias", "head.bias"));
+
+  private ReferenceModel() {}
+
+  /// Loads it into a new block, before or after that is initialised.
+  static void assertAnswers(NDManager parent, boolean initializeFirst, boolean lazy)
+      throws IOException {
+    Path folder = folder();
+    JsonObject expected =
+        JsonUtils.GSON.fromJson(
+            Files.readString(folder.resolve("expected.json")), JsonObject.class);
+    float[][] inputs = JsonUtils.GSON.fromJson(expected.get("inputs"), float[][].class);
+    float[][] answers = JsonUtils.GSON.fromJson(expected.get("logits"), float[][].class);
+    float tolerance = expected.get("tolerance").getAsFloat();
+    SequentialBlock block =
+        new SequentialBlock()
+            .add(Linear.builder().setUnits(96).build())
+            .add(Activation.reluBlock())
+            .add(Linear.builder().setUnits(80).build())
+            .add(Activation.reluBlock())
+            .add(Linear.builder().setUnits(10).build());
+    try (NDManager manager = parent.newSubManager();
+        Checkpoint checkpoint = Checkpoint.open(folder)) {
+      Shape input = new Shape(inputs.length, 64);
+      LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
+      if (initializeFirst) {
+        block.initialize(manager, DataType.FLOAT32, input);
+        checkpoint.load(manager, block, NAMES, options);
+      } else {
+        checkpoint.load(manager, block, NAMES, options);
+        block.initialize(manager, DataType.FLOAT32, input);
+      }
+      NDArray logits =
+          block
+              .forward(
+                  new ParameterStore(manager, false), new NDList(manager.create(inputs)), false)
+              .singletonOrThrow();
+      for (int i = 0; i < answers.length; i++) {
+        assertThat(logits.get(i).toFloatArray())
+            .containsExactly(answers[i], Offset.offset(tolerance));
+      }
+    }
+  }
+
+  private static Path folder() {
+    try {
+      return Path.of(
+              Objects.requireNonNull(
+                      ReferenceModel.class.getResource("/model/model.safetensors.index.json"))
+                  .toURI())
+          .getParent();
+    } catch (URISyntaxException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}

@@ -1,0 +1,21 @@
+package dev.gantry.djl;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import java.nio.file.Path;
+
+/// Loads a checkpoint of one U8 vector and says the sum of its end. For a JVM of its own.
+final class SmallHeapProgram {
+  private SmallHeapProgram() {}
+
+  public static void main(String[] arguments) {
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+        Checkpoint checkpoint = Checkpoint.open(Path.of(arguments[0]))) {
+      NDArray array = checkpoint.load(manager).singletonOrThrow();
+      long sum = array.get(new NDIndex("-1000:")).sum().getLong();
+      System.out.println(array.size() + " bytes, the last 1000 sum to " + sum);
+    }
+  }
+}
