@@ -1,18 +1,57 @@
 package dev.gantry.formats.internal;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.core.util.JsonRecyclerPools;
 import dev.gantry.core.MalformedFileException;
+import java.io.IOException;
+import org.jspecify.annotations.Nullable;
 
-/// A strict JSON reader that pulls values one by one from a section of a file, keeping none of it.
+/// Strict JSON from a section of a file, value by value, keeping none of it: Jackson's tokens with
+/// the errors of this project.
 ///
 /// It draws the line where the safetensors reference (serde_json) draws it: strict UTF-8, no byte
-/// order mark, no lone surrogates, no trailing anything. Each rule that a file can break has a
-/// kind of its own, at the offset of the byte that breaks it. Not thread-safe.
+/// order mark, no lone surrogates, no trailing anything. An error is at the byte that shows it, or
+/// at the start of the value that it is about. Not thread-safe.
 ///
 /// An object is read as `for (boolean more = json.beginObject(); more; more = json.nextMember()) {
 /// json.memberName(); … }`, an array likewise.
 public final class JsonReader {
   /// Arrays and objects inside each other; serde_json refuses the 128th.
   public static final int MAX_DEPTH = 127;
+
+  /// A longer string is refused, so that no file makes one token the whole heap. Trainers' notes in
+  /// `__metadata__` reach some megabytes.
+  private static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
+
+  /// A longer number is refused. No number that fits 64 bits or a double needs as many.
+  private static final int MAX_NUMBER_CHARACTERS = 4096;
+
+  /// Fewer digits than this cannot pass the largest double.
+  private static final int SURELY_FINITE_DIGITS = 300;
+
+  /// Names are not shared between files: a header's are all different, and may be hostile. The
+  /// section's length, which callers bound, is the document's.
+  private static final JsonFactory JSON =
+      JsonFactory.builder()
+          .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
+          .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+          .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
+          .recyclerPool(JsonRecyclerPools.nonRecyclingPool())
+          .streamReadConstraints(
+              StreamReadConstraints.builder()
+                  .maxNestingDepth(MAX_DEPTH)
+                  .maxStringLength(MAX_STRING_CHARACTERS)
+                  .maxNameLength(MAX_STRING_CHARACTERS)
+                  .maxNumberLength(MAX_NUMBER_CHARACTERS)
+                  .maxDocumentLength(-1)
+                  .maxTokenCount(-1)
+                  .build())
+          .build();
 
   /// What the next value is.
   public enum Kind {
@@ -24,86 +63,81 @@ public final class JsonReader {
     NULL
   }
 
-  private final ByteCursor input;
-  private final JsonText text;
-  private final JsonNumbers numbers;
-  private int depth;
-  private long valueOffset;
+  private final JsonParser parser;
+  private final Utf8Reader text;
+  private final JsonFaults faults;
 
   /// @param from file offset of the section's first byte
   /// @param to file offset just past its last
-  /// @throws MalformedFileException of kind `byte-order-mark` if it begins with one
   public JsonReader(FileBytes source, long from, long to) {
-    input = new ByteCursor(source, from, to);
-    text = new JsonText(input);
-    numbers = new JsonNumbers(input);
-    valueOffset = from;
-    if (input.peek() == 0xEF) {
-      throw input.malformed(from, "byte-order-mark", "JSON must not begin with a byte order mark");
+    text = new Utf8Reader(source, from, to);
+    try {
+      parser = JSON.createParser(text);
+    } catch (IOException e) {
+      throw FileErrors.of("read", source.file().toString(), e);
     }
+    faults = new JsonFaults(source, from, to, parser, text);
   }
 
-  /// The kind of the next value, by its first byte.
+  /// The kind of the next value.
   public Kind peek() {
-    int first = significant();
-    valueOffset = input.offset();
-    return switch (first) {
-      case '{' -> Kind.OBJECT;
-      case '[' -> Kind.ARRAY;
-      case '"' -> Kind.STRING;
-      case 't', 'f' -> Kind.BOOLEAN;
-      case 'n' -> Kind.NULL;
-      case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' -> Kind.NUMBER;
-      default -> throw unexpected(first, "a value");
+    JsonToken token = parser.currentToken();
+    if (token == null || token == JsonToken.FIELD_NAME) {
+      token = advance();
+    }
+    return switch (token) {
+      case START_OBJECT -> Kind.OBJECT;
+      case START_ARRAY -> Kind.ARRAY;
+      case VALUE_STRING -> Kind.STRING;
+      case VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> Kind.NUMBER;
+      case VALUE_TRUE, VALUE_FALSE -> Kind.BOOLEAN;
+      case VALUE_NULL -> Kind.NULL;
+      case null -> throw faults.unexpectedEnd("no value");
+      case END_OBJECT, END_ARRAY, FIELD_NAME, VALUE_EMBEDDED_OBJECT, NOT_AVAILABLE ->
+          throw new IllegalStateException("at " + token + ", which is no value");
     };
   }
 
   /// Enters an object; call only where [#peek] says so. True if it has a member.
   public boolean beginObject() {
-    return begin('}');
+    return nextMember();
   }
 
   /// After a member's value: true if another member follows, false if the object has ended.
   public boolean nextMember() {
-    return next('}');
+    return advance() == JsonToken.FIELD_NAME;
   }
 
-  /// A member's name, with the colon behind it.
+  /// The name of the member that has begun.
   public String memberName() {
-    int first = significant();
-    if (first != '"') {
-      throw unexpected(first, "a member's name");
-    }
-    valueOffset = input.offset();
-    input.take();
-    String name = text.read();
-    int separator = significant();
-    if (separator != ':') {
-      throw unexpected(separator, "a colon");
-    }
-    input.take();
-    return name;
+    return wellFormed(currentText());
   }
 
   /// Enters an array; call only where [#peek] says so. True if it has an element.
   public boolean beginArray() {
-    return begin(']');
+    return nextElement();
   }
 
   /// After an element: true if another follows, false if the array has ended.
   public boolean nextElement() {
-    return next(']');
+    return advance() != JsonToken.END_ARRAY;
   }
 
   /// A string; call only where [#peek] says so.
   public String string() {
-    input.take();
-    return text.read();
+    return wellFormed(currentText());
   }
 
-  /// A number as it is written; call only where [#peek] says so.
+  /// A number as it is written; call only where [#peek] says so. The reference refuses those past
+  /// the largest double, also where it does not use them.
   public String number() {
-    return numbers.read();
+    String number = currentText();
+    boolean scaled = number.indexOf('e') >= 0 || number.indexOf('E') >= 0;
+    if ((scaled || number.length() > SURELY_FINITE_DIGITS)
+        && Double.isInfinite(Double.parseDouble(number))) {
+      throw malformed("number-out-of-range", "a number past the largest double");
+    }
+    return number;
   }
 
   /// A whole number from 0 to 2⁶³-1, without fraction or exponent.
@@ -118,7 +152,7 @@ public final class JsonReader {
     if (number.startsWith("-")) {
       throw malformed("negative-" + noun, number);
     }
-    if (number.chars().anyMatch(c -> c == '.' || c == 'e' || c == 'E')) {
+    if (parser.currentToken() == JsonToken.VALUE_NUMBER_FLOAT) {
       throw malformed("fractional-" + noun, number + " is not written as a whole number");
     }
     try {
@@ -144,22 +178,27 @@ public final class JsonReader {
       }
       case STRING -> string();
       case NUMBER -> number();
-      case BOOLEAN -> literal(input.peek() == 't' ? "true" : "false");
-      case NULL -> literal("null");
+      case BOOLEAN, NULL -> {}
     }
   }
 
   /// Makes sure that only whitespace is left.
   public void end() {
-    if (significant() != ByteCursor.END) {
-      throw input.malformed(
-          input.offset(), "trailing-characters", "more follows the end of the JSON");
+    try {
+      if (parser.nextToken() == null) {
+        return;
+      }
+    } catch (JsonProcessingException _) {
+      throw faults.trailing(faults.lastRead());
+    } catch (IOException e) {
+      throw faults.of(e, false);
     }
+    throw faults.trailing(valueOffset());
   }
 
   /// An error at the value or member name that was begun last.
   public MalformedFileException malformed(String kind, String detail) {
-    return malformedAt(valueOffset, kind, detail);
+    return malformedAt(valueOffset(), kind, detail);
   }
 
   /// An error about the next value as a whole, such as its kind. If that is no JSON, this throws:
@@ -173,75 +212,40 @@ public final class JsonReader {
 
   /// An error at a file offset that [#valueOffset] gave earlier.
   public MalformedFileException malformedAt(long offset, String kind, String detail) {
-    return input.malformed(offset, kind, detail);
+    return faults.malformed(offset, kind, detail);
   }
 
   /// The file offset of the value or member name that was begun last.
   public long valueOffset() {
-    return valueOffset;
+    return text.offset(parser.currentTokenLocation().getCharOffset());
   }
 
-  private boolean begin(char close) {
-    if (++depth > MAX_DEPTH) {
-      throw input.malformed(
-          input.offset(), "nesting-too-deep", "more than " + MAX_DEPTH + " levels");
+  private @Nullable JsonToken advance() {
+    try {
+      return parser.nextToken();
+    } catch (IOException e) {
+      throw faults.of(e, false);
     }
-    input.take();
-    if (significant() != close) {
-      return true;
-    }
-    return leave();
   }
 
-  private boolean next(char close) {
-    int separator = significant();
-    if (separator == close) {
-      return leave();
+  private String currentText() {
+    try {
+      return parser.getText();
+    } catch (IOException e) {
+      throw faults.of(e, parser.currentToken() == JsonToken.VALUE_STRING);
     }
-    if (separator != ',') {
-      throw unexpected(separator, "a comma or '" + close + "'");
-    }
-    long comma = input.offset();
-    input.take();
-    if (significant() == close) {
-      throw input.malformed(comma, "trailing-comma", "a comma before '" + close + "'");
-    }
-    return true;
   }
 
-  private boolean leave() {
-    input.take();
-    depth--;
-    return false;
-  }
-
-  private void literal(String word) {
-    for (int i = 0; i < word.length(); i++) {
-      int next = input.peek();
-      if (next != word.charAt(i)) {
-        throw unexpected(next, "'" + word + "'");
+  /// Jackson lets an escaped half of a surrogate pair stand alone.
+  private String wellFormed(String string) {
+    int codePoint;
+    for (int i = 0; i < string.length(); i += Character.charCount(codePoint)) {
+      codePoint = string.codePointAt(i);
+      if (codePoint >= Character.MIN_SURROGATE && codePoint <= Character.MAX_SURROGATE) {
+        throw malformed(
+            "lone-surrogate", String.format("\\u%04x without its other half", codePoint));
       }
-      input.take();
     }
-  }
-
-  private int significant() {
-    while (true) {
-      int next = input.peek();
-      if (next != ' ' && next != '\n' && next != '\r' && next != '\t') {
-        return next;
-      }
-      input.take();
-    }
-  }
-
-  private MalformedFileException unexpected(int found, String expected) {
-    if (found == ByteCursor.END) {
-      return input.malformed(
-          input.offset(), "unexpected-end", "the JSON ends where " + expected + " is expected");
-    }
-    String shown = found >= 0x20 && found < 0x7F ? "'" + (char) found + "'" : "byte " + found;
-    return input.malformed(
-        input.offset(), "invalid-json", shown + " where " + expected + " is expected");
+    return string;
   }
 }

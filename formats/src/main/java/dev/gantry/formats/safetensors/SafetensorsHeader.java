@@ -40,7 +40,7 @@ public record SafetensorsHeader(
   /// The verdict is that of the reference implementation (safetensors 0.8.0), but for some forms
   /// that no writer makes and that the reference lets pass: a tensor named twice, a tensor or its
   /// dtype written as another JSON value than the format says, and sizes past the bounds of this
-  /// class, of [Long], or of 16 MiB for one string.
+  /// class, of [Long], or of 16 Mi characters for one string.
   ///
   /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind
   /// @throws TransferException if the file cannot be opened or read

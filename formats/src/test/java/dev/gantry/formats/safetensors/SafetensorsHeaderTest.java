@@ -192,7 +192,7 @@ class SafetensorsHeaderTest {
             SafetensorsWriter.file(new String(json, StandardCharsets.ISO_8859_1)));
     assertThatThrownBy(() -> SafetensorsHeader.read(file))
         .isInstanceOf(MalformedFileException.class)
-        .hasMessageContaining("invalid-json");
+        .hasMessageContaining("control-character");
   }
 
   @Test
