@@ -9,11 +9,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// Lays out every Java source of the modules as google-java-format does, or names those that differ.
+/// Lays out every Java source of the modules as google-java-format does, or names those that
+/// differ.
 ///
-/// `Format.java --check|--write ROOT`. Run as a source file by the JDK that compiles the modules, since the formatter
-/// parses with the compiler of the JVM it runs in. One JVM serves all modules. Documentation comments stay as written:
-/// the formatter would flow their Markdown into other lines.
+/// `Format.java --check|--write ROOT`. Run as a source file by the JDK that compiles the modules,
+/// since the formatter parses with the compiler of the JVM it runs in. One JVM serves all modules.
+/// Documentation comments stay as written: the formatter would flow their Markdown into other
+/// lines.
 void main(String[] arguments) throws Exception {
   if (arguments.length != 2 || !List.of("--check", "--write").contains(arguments[0])) {
     IO.println("usage: Format.java --check|--write ROOT");

@@ -26,8 +26,8 @@ import java.util.Locale;
 /// How fast checkpoints come into a device's memory: `LoadBench DEVICE sweep|rows FILE…`.
 ///
 /// A run counts from the call to the return of a load: planning, opening, allocating and reading.
-/// Prints a line a run: `gantry PATH, cold|hot, GB/s, what`. All bytes are read back from the device and
-/// compared with the file once for each row.
+/// Prints a line a run: `gantry PATH, cold|hot, GB/s, what`. All bytes are read back from the
+/// device and compared with the file once for each row.
 public final class LoadBench {
   private static final Path DROP_CACHES = Path.of("/proc/sys/vm/drop_caches");
   private static final int CHUNK_BYTES = 16 << 20;
@@ -113,6 +113,7 @@ public final class LoadBench {
   }
 
   private void run(Path file, TransferOptions options, String label) {
+    pause();
     long start = System.nanoTime();
     List<Wanted> wanted = wanted(file);
     long opened = System.nanoTime();
@@ -128,6 +129,17 @@ public final class LoadBench {
           wanted.size(),
           (opened - start) / 1e6,
           loaded.report().gigabytesPerSecond());
+    }
+  }
+
+  /// Between runs, so that the driver is done with the memory that the last one freed: it clears it
+  /// behind the program's back, and what comes right after is a tenth slower.
+  private static void pause() {
+    try {
+      Thread.sleep(Long.getLong("gantry.bench.pause", 500));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted", e);
     }
   }
 

@@ -6,7 +6,8 @@ import java.util.List;
 /// What a session found on this machine.
 ///
 /// @param cudaAbsence why there are no CUDA devices; empty where there are
-/// @param cudaVersion of the API that the driver serves, such as `13.0`; empty where there is no driver
+/// @param cudaVersion of the API that the driver serves, such as `13.0`; empty where there is no
+///     driver
 /// @param devices the CUDA devices
 /// @param cuFileLibrary the library that was loaded, with its version; empty where there is none
 /// @param cuFileAbsence why cuFile cannot be used at all; empty where it can
@@ -24,7 +25,8 @@ public record Diagnosis(
   }
 
   /// @param pciAddress as sysfs names it
-  /// @param barBytes the BAR1 window, through which other PCIe devices reach the memory; 0 where sysfs does not say
+  /// @param barBytes the BAR1 window, through which other PCIe devices reach the memory; 0 where
+  ///     sysfs does not say
   public record CudaDevice(
       Device.Cuda device,
       String name,

@@ -11,8 +11,9 @@ import dev.gantry.core.plan.Wanted;
 import java.nio.file.Path;
 import java.util.List;
 
-/// A session: it opens devices and paths when they are first needed, keeps what is dear to make (pinned buffers, the cuFile
-/// driver) from load to load, and frees it when it closes. What it loaded outlives it.
+/// A session: it opens devices and paths when they are first needed, keeps what is dear to make
+/// (pinned buffers, the cuFile driver) from load to load, and frees it when it closes. What it
+/// loaded outlives it.
 ///
 /// Thread-safe; several loads may run at once, and share the session's staging buffers.
 public final class Gantry implements AutoCloseable {
@@ -43,16 +44,20 @@ public final class Gantry implements AutoCloseable {
   /// Brings extents into memory of `device`.
   ///
   /// @param wanted in any order; overlaps are read once
-  /// @throws TransferException if a file or device fails, or the caller cancels; nothing stays allocated then
-  /// @throws DeviceUnavailableException if there is no such device, or the only path asked for cannot serve
+  /// @throws TransferException if a file or device fails, or the caller cancels; nothing stays
+  ///     allocated then
+  /// @throws DeviceUnavailableException if there is no such device, or the only path asked for
+  ///     cannot serve
   public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
     return new LoadOperation(paths, plan, device, options).run();
   }
 
-  /// Maps extents as private, copy-on-write memory of the CPU: bytes are read when they are first touched.
+  /// Maps extents as private, copy-on-write memory of the CPU: bytes are read when they are first
+  /// touched.
   ///
-  /// An extent whose address in the file breaks its alignment is copied. The files must not shrink while they are mapped.
+  /// An extent whose address in the file breaks its alignment is copied. The files must not shrink
+  /// while they are mapped.
   public Loaded map(List<Wanted> wanted) {
     return MapOperation.run(paths, wanted);
   }

@@ -4,7 +4,8 @@ package dev.gantry.core;
 /// ([MalformedFileException]), a file or device that fails ([TransferException],
 /// [DeviceUnavailableException]), and a caller's mistake ([MisuseException]).
 ///
-/// Unchecked, so that it passes through iterators, blocks and listeners unharmed. Its message is one line.
+/// Unchecked, so that it passes through iterators, blocks and listeners unharmed. Its message is
+/// one line.
 public abstract sealed class GantryException extends RuntimeException
     permits MalformedFileException, TransferException, DeviceUnavailableException, MisuseException {
   private static final long serialVersionUID = 1L;

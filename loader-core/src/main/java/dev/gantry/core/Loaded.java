@@ -5,7 +5,8 @@ import dev.gantry.core.memory.Slab;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// The extents of one load, in memory. Closing it gives up its own shares of the slabs; whoever retained a region keeps it.
+/// The extents of one load, in memory. Closing it gives up its own shares of the slabs; whoever
+/// retained a region keeps it.
 ///
 /// Thread-safe.
 public final class Loaded implements AutoCloseable {

@@ -16,7 +16,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Maps the files of extents, one mapping a file from the first wanted block to the last. All or nothing.
+/// Maps the files of extents, one mapping a file from the first wanted block to the last. All or
+/// nothing.
 final class MapOperation {
   private record Span(long start, long end) {
     Span with(Extent extent) {

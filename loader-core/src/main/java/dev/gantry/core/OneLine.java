@@ -1,8 +1,10 @@
 package dev.gantry.core;
 
-/// Text from a file made fit for one line of a message: a hostile name must not forge a second one, nor hide the rest.
+/// Text from a file made fit for one line of a message: a hostile name must not forge a second one,
+/// nor hide the rest.
 final class OneLine {
-  /// Of what is longer, this much of the start and of the end is kept: a file's offset stands behind its name.
+  /// Of what is longer, this much of the start and of the end is kept: a file's offset stands
+  /// behind its name.
   private static final int START_CHARACTERS = 200;
 
   private static final int END_CHARACTERS = 100;

@@ -2,7 +2,8 @@ package dev.gantry.core;
 
 import org.jspecify.annotations.Nullable;
 
-/// An operation on a file or a device that failed: what was tried, on what, and the code that came back.
+/// An operation on a file or a device that failed: what was tried, on what, and the code that came
+/// back.
 public final class TransferException extends GantryException {
   private static final long serialVersionUID = 1L;
 

@@ -19,8 +19,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer from
-/// loaded weights, and loads a file by DJL's own decoder for comparison.
+/// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer
+/// from loaded weights, and loads a file by DJL's own decoder for comparison.
 @Command(
     name = "demo",
     description = "Makes a checkpoint in a temporary folder, loads it, checks and compares.")

@@ -73,7 +73,7 @@ public final class Gantry {
   /// Runs one command line that prints to the caller's writers.
   ///
   /// @return the exit code
-  static int run(PrintWriter out, PrintWriter err, String... arguments) {
+  public static int run(PrintWriter out, PrintWriter err, String... arguments) {
     Gantry gantry = new Gantry();
     return gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
   }
@@ -106,7 +106,8 @@ public final class Gantry {
     return String.valueOf(message).lines().findFirst().orElse("");
   }
 
-  /// The message of Java's own is often but the file; what is wrong with it is the exception's name.
+  /// The message of Java's own is often but the file; what is wrong with it is the exception's
+  /// name.
   private static String inWords(IOException e) {
     return e.getClass() == IOException.class
         ? String.valueOf(e.getMessage())

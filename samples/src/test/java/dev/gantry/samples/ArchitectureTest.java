@@ -26,7 +26,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The arrows of the house: loader-djl → formats → loader-core, natives in their room, the planner pure.
+/// The arrows of the house: loader-djl → formats → loader-core, natives in their room, the planner
+/// pure.
 ///
 /// It stands in samples because only from here all modules are on the class path.
 class ArchitectureTest {
@@ -155,7 +156,8 @@ class ArchitectureTest {
             .resideInAnyPackage("java.lang.foreign..", "java.util.concurrent.."));
   }
 
-  /// A module without classes yet breaks no rule; that none was overlooked is the first test's business.
+  /// A module without classes yet breaks no rule; that none was overlooked is the first test's
+  /// business.
   private static void check(ArchRule rule) {
     rule.allowEmptyShould(true).check(HOUSE);
   }

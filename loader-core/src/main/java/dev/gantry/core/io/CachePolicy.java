@@ -2,7 +2,8 @@ package dev.gantry.core.io;
 
 /// Whether reads go through the page cache.
 public enum CachePolicy {
-  /// By looking, request by request: what lies in the page cache is taken from there, the rest comes by direct I/O.
+  /// By looking, request by request: what lies in the page cache is taken from there, the rest
+  /// comes by direct I/O.
   BY_RESIDENCY,
   /// Always through the page cache.
   BUFFERED,

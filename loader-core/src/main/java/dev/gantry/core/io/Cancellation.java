@@ -1,7 +1,8 @@
 package dev.gantry.core.io;
 
-/// Ends a transfer early: hand it to the options, and call [#cancel] from any thread. The transfer frees what it took and
-/// fails with [dev.gantry.core.Failure.Cancelled]; reads under way end first.
+/// Ends a transfer early: hand it to the options, and call [#cancel] from any thread. The transfer
+/// frees what it took and fails with [dev.gantry.core.Failure.Cancelled]; reads under way end
+/// first.
 public final class Cancellation {
   private volatile boolean cancelled;
 

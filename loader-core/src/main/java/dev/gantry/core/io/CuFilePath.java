@@ -13,7 +13,8 @@ import dev.gantry.core.plan.ReadPlan.Read;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// `gds` and `compat`: libcufile moves one file's bytes straight into device memory, by itself past the CPU or through it.
+/// `gds` and `compat`: libcufile moves one file's bytes straight into device memory, by itself past
+/// the CPU or through it.
 ///
 /// Owns the file's registrations with cuFile. Thread-safe; [#close] only when no read is under way.
 public final class CuFilePath implements TransferPath, AutoCloseable {

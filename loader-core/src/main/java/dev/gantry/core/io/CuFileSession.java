@@ -15,8 +15,9 @@ import org.jspecify.annotations.Nullable;
 
 /// The cuFile driver, opened when the first file asks for it, and what it can do here.
 ///
-/// libcufile opens happily where no direct I/O is to be had, and then carries everything through the CPU without a word; so
-/// direct I/O is believed only where nvidia-fs is loaded or the driver reports peer-to-peer NVMe. Thread-safe.
+/// libcufile opens happily where no direct I/O is to be had, and then carries everything through
+/// the CPU without a word; so direct I/O is believed only where nvidia-fs is loaded or the driver
+/// reports peer-to-peer NVMe. Thread-safe.
 public final class CuFileSession implements AutoCloseable {
   private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
 
@@ -57,7 +58,8 @@ public final class CuFileSession implements AutoCloseable {
                         + " the CPU"));
   }
 
-  /// A path for one file, which the caller closes before the file; or why cuFile does not take the file.
+  /// A path for one file, which the caller closes before the file; or why cuFile does not take the
+  /// file.
   Availability<CuFilePath> pathTo(SourceFile file, CudaContext context, PathKind kind) {
     Availability<CuFile> usable = kind == PathKind.GDS ? direct().then(_ -> driver()) : driver();
     return usable.then(cuFile -> register(cuFile, file, context));

@@ -21,11 +21,13 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A session's paths: what is dear to make is made once and kept, and each file gets its path by evidence.
+/// A session's paths: what is dear to make is made once and kept, and each file gets its path by
+/// evidence.
 ///
-/// For a CUDA device, bytes in the page cache are always staged: that is faster than any way past the cache. Cold bytes go by
-/// `gds` where libcufile takes the file and direct I/O is there, else they are staged by direct I/O into pinned memory; `compat`
-/// only serves on request, since it copies through the CPU as staging does, and does so more slowly. Thread-safe.
+/// For a CUDA device, bytes in the page cache are always staged: that is faster than any way past
+/// the cache. Cold bytes go by `gds` where libcufile takes the file and direct I/O is there, else
+/// they are staged by direct I/O into pinned memory; `compat` only serves on request, since it
+/// copies through the CPU as staging does, and does so more slowly. Thread-safe.
 public final class Paths implements AutoCloseable {
   /// Readers that stage at once, over all of a session's loads.
   private static final int MOST_STAGING_PAIRS = 32;
@@ -52,7 +54,8 @@ public final class Paths implements AutoCloseable {
 
   /// Reads all that `plan` says into slabs of `device`.
   ///
-  /// @param slabs allocates the plan's slabs; asked once, after the files were found to be as long as the plan needs
+  /// @param slabs allocates the plan's slabs; asked once, after the files were found to be as long
+  ///     as the plan needs
   public TransferReport transfer(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
     checkOpen();

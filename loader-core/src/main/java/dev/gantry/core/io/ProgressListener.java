@@ -1,7 +1,7 @@
 package dev.gantry.core.io;
 
-/// Hears how far a transfer is. Called on the thread that asked for the transfer, some ten times a second and once at the end;
-/// what it throws ends the transfer.
+/// Hears how far a transfer is. Called on the thread that asked for the transfer, some ten times a
+/// second and once at the end; what it throws ends the transfer.
 @FunctionalInterface
 public interface ProgressListener {
   /// @param done bytes read so far

@@ -4,7 +4,8 @@ import dev.gantry.core.TransferException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// How one file's bytes travel: which path takes what lies in the page cache, which takes the rest, and why not a better one.
+/// How one file's bytes travel: which path takes what lies in the page cache, which takes the rest,
+/// and why not a better one.
 ///
 /// Owns the open file. Thread-safe; [#close] only when no read is under way.
 final class Route implements AutoCloseable {

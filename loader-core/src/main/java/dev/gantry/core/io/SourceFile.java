@@ -12,8 +12,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /// One file open for reading, through the page cache and, where the file system can, past it.
 ///
-/// Reads continue after short counts, are retried after `EINTR`, and fail at the end of the file. Thread-safe, but
-/// [#close] only when no read is under way.
+/// Reads continue after short counts, are retried after `EINTR`, and fail at the end of the file.
+/// Thread-safe, but [#close] only when no read is under way.
 public final class SourceFile implements AutoCloseable {
   private static final int EINTR = 4;
   private static final int EAGAIN = 11;
@@ -24,7 +24,8 @@ public final class SourceFile implements AutoCloseable {
   private static final int WINDOWS = 4;
   private static final long WINDOW_BYTES = 16 << 10;
 
-  /// Where the kernel does not say, direct I/O is aligned to this: what every disk and file system accepts.
+  /// Where the kernel does not say, direct I/O is aligned to this: what every disk and file system
+  /// accepts.
   private static final int ASSUMED_DIRECT_ALIGNMENT_BYTES = 4096;
 
   private final FileCalls calls;
@@ -85,7 +86,8 @@ public final class SourceFile implements AutoCloseable {
     return buffered;
   }
 
-  /// The descriptor that reads past the page cache, or -1 where there is none; see [#directAbsence].
+  /// The descriptor that reads past the page cache, or -1 where there is none; see
+  /// [#directAbsence].
   public int directDescriptor() {
     return direct;
   }
@@ -100,7 +102,8 @@ public final class SourceFile implements AutoCloseable {
     return Math.max(-1, Math.min(size, calls.cachedBytes(buffered, 0, size)));
   }
 
-  /// Whether a read of this range should go past the page cache: the policy and, where it says to look, the cache decide.
+  /// Whether a read of this range should go past the page cache: the policy and, where it says to
+  /// look, the cache decide.
   public boolean prefersDirect(long offset, long length) {
     if (direct == NONE) {
       return false;
@@ -112,8 +115,8 @@ public final class SourceFile implements AutoCloseable {
     };
   }
 
-  /// A few windows stand for the range: to ask about every page of it would cost some percent of the
-  /// time that reading it from the cache takes.
+  /// A few windows stand for the range: to ask about every page of it would cost some percent of
+  /// the time that reading it from the cache takes.
   private boolean mostlyResident(long offset, long length) {
     long window = Math.min(WINDOW_BYTES, length);
     long step = (length - window) / (WINDOWS - 1);
@@ -143,7 +146,8 @@ public final class SourceFile implements AutoCloseable {
 
   /// Fills `target` from `offset` on. The file may end after `required` bytes, not before.
   ///
-  /// Goes past the page cache where `wantDirect` and the alignment of offset, length and address allow it.
+  /// Goes past the page cache where `wantDirect` and the alignment of offset, length and address
+  /// allow it.
   ///
   /// @return whether all bytes came past the page cache
   /// @throws TransferException on any failure, and at an end of the file before `required` bytes

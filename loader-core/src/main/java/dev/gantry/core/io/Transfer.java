@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Carries out a plan's reads with several readers at once. For one use, by one thread.
 ///
-/// The first failure, or a cancellation, stops all readers; [#run] returns or throws only when the last of them has ended and
-/// nothing is under way any more, so that the caller may free the slabs.
+/// The first failure, or a cancellation, stops all readers; [#run] returns or throws only when the
+/// last of them has ended and nothing is under way any more, so that the caller may free the slabs.
 final class Transfer {
   private static final long PROGRESS_MILLIS = 100;
 
@@ -37,7 +37,8 @@ final class Transfer {
   private final LongAdder done = new LongAdder();
   private final LongAdder directBytes = new LongAdder();
 
-  /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an error
+  /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an
+  ///     error
   Transfer(
       ReadPlan plan,
       List<Slab> slabs,

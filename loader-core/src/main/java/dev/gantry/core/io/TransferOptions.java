@@ -6,9 +6,10 @@ import org.jspecify.annotations.Nullable;
 
 /// How bytes are brought: the limits of the plan, the threads, the path, the page cache.
 ///
-/// @param threads readers that work at once, or 0 for what suits the path and the machine; each holds two buffers of a
-///   request's size where it stages
-/// @param path the only path to take, or null to choose by evidence. A path that cannot serve is an error then
+/// @param threads readers that work at once, or 0 for what suits the path and the machine; each
+///     holds two buffers of a request's size where it stages
+/// @param path the only path to take, or null to choose by evidence. A path that cannot serve is an
+///     error then
 /// @param cachePolicy whether reads go through the page cache
 /// @param progress hears how far the transfer is
 /// @param cancellation ends the transfer early

@@ -3,7 +3,8 @@ package dev.gantry.core.io;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
 
-/// One way for bytes to travel from a file into a slab. Thread-safe; the lanes it opens are for one thread each.
+/// One way for bytes to travel from a file into a slab. Thread-safe; the lanes it opens are for one
+/// thread each.
 public sealed interface TransferPath permits HostPath, StagedPath, CuFilePath {
   /// Opens what one reader thread needs.
   Lane openLane();
@@ -11,7 +12,8 @@ public sealed interface TransferPath permits HostPath, StagedPath, CuFilePath {
   /// One reader's own buffers and streams. For one thread.
   sealed interface Lane extends AutoCloseable
       permits HostPath.HostLane, StagedPath.StagedLane, CuFilePath.CuFileLane {
-    /// Brings `read`'s bytes into `target`. They may still be on their way when this returns: see [#drain].
+    /// Brings `read`'s bytes into `target`. They may still be on their way when this returns: see
+    /// [#drain].
     ///
     /// @param direct whether to go past the page cache
     /// @return whether the bytes went past the page cache

@@ -7,9 +7,11 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// The primary context of one CUDA device: the one that libtorch uses too, so that its tensors can be ours.
+/// The primary context of one CUDA device: the one that libtorch uses too, so that its tensors can
+/// be ours.
 ///
-/// Retained once a process and never released: NDArrays over our memory may outlive every session. Thread-safe.
+/// Retained once a process and never released: NDArrays over our memory may outlive every session.
+/// Thread-safe.
 public final class CudaContext {
   private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
 

@@ -4,8 +4,8 @@ import dev.gantry.core.Device;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
-/// Memory of a CUDA device, aligned to 64 KiB: the unit in which a GPU shows its memory to other PCIe devices, and so the
-/// alignment that registration with cuFile wants.
+/// Memory of a CUDA device, aligned to 64 KiB: the unit in which a GPU shows its memory to other
+/// PCIe devices, and so the alignment that registration with cuFile wants.
 public final class DeviceSlab extends Slab {
   private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
 
@@ -48,7 +48,8 @@ public final class DeviceSlab extends Slab {
     return MemorySegment.ofAddress(address()).reinterpret(size());
   }
 
-  /// Copies `bytes` from `offset` on to memory of the CPU, after all that the default stream had to do before.
+  /// Copies `bytes` from `offset` on to memory of the CPU, after all that the default stream had to
+  /// do before.
   public void copyToHost(long offset, MemorySegment target, long bytes) {
     Objects.checkFromIndexSize(offset, bytes, size());
     Objects.checkFromIndexSize(0, bytes, target.byteSize());

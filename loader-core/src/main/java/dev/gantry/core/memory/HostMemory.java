@@ -7,15 +7,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.OptionalLong;
 
-/// How much memory the CPU has left. The kernel promises more than it has, and ends processes that believe it: so a load
-/// asks here before it starts.
+/// How much memory the CPU has left. The kernel promises more than it has, and ends processes that
+/// believe it: so a load asks here before it starts.
 public final class HostMemory {
   private static final int ENOMEM = 12;
   private static final Path CGROUP = Path.of("/sys/fs/cgroup");
 
   private HostMemory() {}
 
-  /// @throws TransferException if `bytes` are more than the machine or this control group has to give
+  /// @throws TransferException if `bytes` are more than the machine or this control group has to
+  ///     give
   public static void require(long bytes) {
     OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
@@ -27,8 +28,8 @@ public final class HostMemory {
     }
   }
 
-  /// What the kernel reckons can be used without swapping, or what is left of the control group's limit if that is less; empty
-  /// where neither can be read.
+  /// What the kernel reckons can be used without swapping, or what is left of the control group's
+  /// limit if that is less; empty where neither can be read.
   public static OptionalLong availableBytes() {
     try {
       long available = Long.MAX_VALUE;

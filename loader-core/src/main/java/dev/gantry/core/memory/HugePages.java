@@ -7,8 +7,8 @@ import dev.gantry.core.internal.natives.Libc;
 /// Anonymous memory that starts where a huge page can, with the advice to use them.
 ///
 /// One page fault then serves 2 MiB instead of 4 KiB, and what is contiguous for the CPU is so for
-/// disks and GPUs too: direct reads into pinned huge pages ran a third faster than into pinned small
-/// ones (measured on an H200 host).
+/// disks and GPUs too: direct reads into pinned huge pages ran a third faster than into pinned
+/// small ones (measured on an H200 host).
 ///
 /// @param address page-aligned, and aligned to a huge page where `size` is at least one
 /// @param size in bytes

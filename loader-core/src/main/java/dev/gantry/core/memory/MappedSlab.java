@@ -7,16 +7,18 @@ import dev.gantry.core.internal.natives.Libc;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
-/// A file's bytes as private, copy-on-write memory: read from disk when they are first touched, and what is written there
-/// never reaches the file.
+/// A file's bytes as private, copy-on-write memory: read from disk when they are first touched, and
+/// what is written there never reaches the file.
 ///
-/// The file must not shrink while it is mapped: touching a page past its new end is a bus error, which ends the process.
+/// The file must not shrink while it is mapped: touching a page past its new end is a bus error,
+/// which ends the process.
 public final class MappedSlab extends Slab {
   private MappedSlab(long address, long size) {
     super(address, size, LiveResources.Kind.MAPPED_BYTES);
   }
 
-  /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The descriptor may be closed afterwards.
+  /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The
+  /// descriptor may be closed afterwards.
   public static MappedSlab map(Path file, int descriptor, long offset, long size) {
     checkSize(size);
     long address =

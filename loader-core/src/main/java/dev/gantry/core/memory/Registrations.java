@@ -8,8 +8,9 @@ import java.util.Set;
 
 /// Slabs registered with cuFile, so that a disk writes into them without a bounce buffer.
 ///
-/// A registered slab takes as much of the GPU's BAR1 window as it is large, so there is a budget; what does not fit is not
-/// registered, and cuFile bounces it. Each slab is deregistered before it is freed. Thread-safe.
+/// A registered slab takes as much of the GPU's BAR1 window as it is large, so there is a budget;
+/// what does not fit is not registered, and cuFile bounces it. Each slab is deregistered before it
+/// is freed. Thread-safe.
 public final class Registrations {
   private final CuFile cuFile;
   private final long budgetBytes;
@@ -56,8 +57,8 @@ public final class Registrations {
     }
   }
 
-  /// Deregisters everything: for the end of the session, before the driver closes. Memory that lives on needs no
-  /// registration any more.
+  /// Deregisters everything: for the end of the session, before the driver closes. Memory that
+  /// lives on needs no registration any more.
   public synchronized void clear() {
     for (DeviceSlab slab : Set.copyOf(registered)) {
       deregister(slab, slab.deviceSegment());

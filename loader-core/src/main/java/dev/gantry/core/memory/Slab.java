@@ -8,8 +8,9 @@ import java.util.Deque;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
-/// One contiguous allocation, shared by counting: it starts with one share, [#retain] adds one, [#release] gives one
-/// back, and the memory goes with the last. Whoever wraps a part of a slab holds a share for as long as the wrapping lives.
+/// One contiguous allocation, shared by counting: it starts with one share, [#retain] adds one,
+/// [#release] gives one back, and the memory goes with the last. Whoever wraps a part of a slab
+/// holds a share for as long as the wrapping lives.
 ///
 /// Thread-safe.
 public abstract sealed class Slab permits DeviceSlab, PinnedSlab, HostSlab, MappedSlab {
@@ -67,7 +68,8 @@ public abstract sealed class Slab permits DeviceSlab, PinnedSlab, HostSlab, Mapp
     throw closed();
   }
 
-  /// Gives one share back; with the last one, what [#beforeFree] asked for is done and the memory is freed.
+  /// Gives one share back; with the last one, what [#beforeFree] asked for is done and the memory
+  /// is freed.
   ///
   /// @throws MisuseException if there is no share left to give back
   public final void release() {
@@ -89,7 +91,8 @@ public abstract sealed class Slab permits DeviceSlab, PinnedSlab, HostSlab, Mapp
     return shares.get() <= 0;
   }
 
-  /// Copies `bytes` from a slab of the same device. On a CUDA device the copy is queued on the default stream.
+  /// Copies `bytes` from a slab of the same device. On a CUDA device the copy is queued on the
+  /// default stream.
   public final void copyFrom(long offset, Slab source, long sourceOffset, long bytes) {
     Objects.checkFromIndexSize(offset, bytes, size);
     Objects.checkFromIndexSize(sourceOffset, bytes, source.size);
@@ -108,8 +111,9 @@ public abstract sealed class Slab permits DeviceSlab, PinnedSlab, HostSlab, Mapp
         .copyFrom(MemorySegment.ofAddress(source).reinterpret(bytes));
   }
 
-  /// Asks for `action` just before the memory is freed, the last asked first: a slab that is registered with cuFile must be
-  /// deregistered then, since freeing registered device memory can deadlock nvidia-fs.
+  /// Asks for `action` just before the memory is freed, the last asked first: a slab that is
+  /// registered with cuFile must be deregistered then, since freeing registered device memory can
+  /// deadlock nvidia-fs.
   public final void beforeFree(Runnable action) {
     synchronized (beforeFree) {
       address();

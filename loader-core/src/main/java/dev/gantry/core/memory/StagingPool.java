@@ -4,10 +4,11 @@ import java.util.Deque;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
 
-/// Pairs of pinned buffers for readers that stage, kept from load to load: pinning memory costs more than filling it.
+/// Pairs of pinned buffers for readers that stage, kept from load to load: pinning memory costs
+/// more than filling it.
 ///
-/// Bounded: at most `mostPairs` exist at once, and who wants one more waits. A reader takes a whole pair or nothing, so readers
-/// cannot block one another for good. Thread-safe.
+/// Bounded: at most `mostPairs` exist at once, and who wants one more waits. A reader takes a whole
+/// pair or nothing, so readers cannot block one another for good. Thread-safe.
 public final class StagingPool implements AutoCloseable {
   /// Two buffers: one fills while the other empties.
   public record Pair(PinnedSlab first, PinnedSlab second) {

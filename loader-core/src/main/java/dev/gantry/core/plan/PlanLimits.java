@@ -3,12 +3,14 @@ package dev.gantry.core.plan;
 /// How a plan may be cut.
 ///
 /// @param requestBytes the most that one read asks for, a multiple of [#BLOCK_BYTES]
-/// @param gapBytes unwanted bytes between two extents up to which one read takes both: reading them costs less than
-///   a request of its own
-/// @param slabBytes the size past which no further extent joins a slab, a multiple of [#BLOCK_BYTES]; a larger extent gets
-///   a slab to itself. A slab lives as long as its longest-lived tensor, so this bounds what one kept tensor keeps with it
+/// @param gapBytes unwanted bytes between two extents up to which one read takes both: reading them
+///     costs less than a request of its own
+/// @param slabBytes the size past which no further extent joins a slab, a multiple of
+///     [#BLOCK_BYTES]; a larger extent gets a slab to itself. A slab lives as long as its
+///     longest-lived tensor, so this bounds what one kept tensor keeps with it
 public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
-  /// The unit of direct I/O: file offsets, lengths and addresses of aligned reads are multiples of it.
+  /// The unit of direct I/O: file offsets, lengths and addresses of aligned reads are multiples of
+  /// it.
   public static final int BLOCK_BYTES = 4096;
 
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.

@@ -15,12 +15,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Makes a [ReadPlan]: extents are aligned outward to blocks, neighbours coalesced into runs, runs packed into slabs and
-/// split into requests.
+/// Makes a [ReadPlan]: extents are aligned outward to blocks, neighbours coalesced into runs, runs
+/// packed into slabs and split into requests.
 ///
-/// A placement keeps its extent's phase: slab offset and file offset are equal modulo [PlanLimits#BLOCK_BYTES], so that direct
-/// reads land where they belong. An extent whose phase breaks its alignment is read in place and relocated.
-/// Time is that of sorting, memory a few small objects an extent. Pure; thread-safe.
+/// A placement keeps its extent's phase: slab offset and file offset are equal modulo
+/// [PlanLimits#BLOCK_BYTES], so that direct reads land where they belong. An extent whose phase
+/// breaks its alignment is read in place and relocated. Time is that of sorting, memory a few small
+/// objects an extent. Pure; thread-safe.
 public final class Planner {
   private final List<Wanted> wanted;
   private final PlanLimits limits;
@@ -79,8 +80,9 @@ public final class Planner {
     }
   }
 
-  /// Whether `extent` is read together with what lies in `start` to `end`: it is near, and the slab keeps its bound. One that
-  /// overlaps what is read already joins all the same, since it must not be read twice.
+  /// Whether `extent` is read together with what lies in `start` to `end`: it is near, and the slab
+  /// keeps its bound. One that overlaps what is read already joins all the same, since it must not
+  /// be read twice.
   private boolean joins(Extent extent, long start, long end) {
     if (extent.offset() < end) {
       return true;

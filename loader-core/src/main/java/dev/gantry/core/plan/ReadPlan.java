@@ -5,9 +5,11 @@ import java.util.List;
 
 /// The aligned reads that bring a set of extents into slabs, and where each extent lies then.
 ///
-/// @param slabSizes the sizes of the slabs to allocate, in bytes, each a multiple of [PlanLimits#BLOCK_BYTES]
+/// @param slabSizes the sizes of the slabs to allocate, in bytes, each a multiple of
+///     [PlanLimits#BLOCK_BYTES]
 /// @param reads in the order of files and offsets
-/// @param relocations copies to make when all reads are done, for extents whose place would break their alignment
+/// @param relocations copies to make when all reads are done, for extents whose place would break
+///     their alignment
 /// @param placements one an extent, in the order in which they were asked for, after relocation
 public record ReadPlan(
     List<Long> slabSizes,

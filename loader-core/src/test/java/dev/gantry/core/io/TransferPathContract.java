@@ -31,8 +31,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every path owes its callers: all bytes exact, wherever they are and however they are cut; a report that says who
-/// carried them; and nothing left behind.
+/// What every path owes its callers: all bytes exact, wherever they are and however they are cut; a
+/// report that says who carried them; and nothing left behind.
 @ExtendWith(NoLeaks.class)
 public abstract class TransferPathContract {
   private static final int LENGTH = 3_000_001;

@@ -110,7 +110,8 @@ class SlabTest {
     to.release();
   }
 
-  /// However the last releases fall together: it is freed once, and nobody gets a share of it after that.
+  /// However the last releases fall together: it is freed once, and nobody gets a share of it after
+  /// that.
   @Test
   void sharesAreCountedByManyThreads() throws Exception {
     int threads = 4;

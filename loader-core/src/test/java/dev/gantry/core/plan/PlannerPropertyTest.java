@@ -34,7 +34,8 @@ import net.jqwik.api.Tuple;
 class PlannerPropertyTest {
   private static final List<Path> FILES = List.of(Path.of("a"), Path.of("b"), Path.of("c"));
 
-  /// Near one another or far apart, on borders of blocks and beside them, some empty, some repeated.
+  /// Near one another or far apart, on borders of blocks and beside them, some empty, some
+  /// repeated.
   @Provide
   Arbitrary<List<Wanted>> wanted() {
     Arbitrary<Long> near = Arbitraries.longs().between(0, 64 * BLOCK_BYTES);

@@ -11,15 +11,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// A slab whose bytes are remembered by where they came from: so it holds terabytes, and tells any two bytes of all files
-/// apart, which bytes themselves would not.
+/// A slab whose bytes are remembered by where they came from: so it holds terabytes, and tells any
+/// two bytes of all files apart, which bytes themselves would not.
 final class SyntheticSlab {
   /// Bytes of `file` from `fileOffset` on.
   private record Origin(Path file, long fileOffset, long length) {}
 
   private final TreeMap<Long, Origin> origins = new TreeMap<>();
 
-  /// All reads, then all relocations, as a transfer makes them. The files end where nobody wants more.
+  /// All reads, then all relocations, as a transfer makes them. The files end where nobody wants
+  /// more.
   static List<SyntheticSlab> carryOut(ReadPlan plan) {
     List<SyntheticSlab> slabs = new ArrayList<>();
     plan.slabSizes().forEach(_ -> slabs.add(new SyntheticSlab()));

@@ -56,7 +56,8 @@ public final class StubControls {
     }
   }
 
-  /// No read or write of libcufile moves more than `bytes` bytes from now on; any number if negative.
+  /// No read or write of libcufile moves more than `bytes` bytes from now on; any number if
+  /// negative.
   public void limit(long bytes) {
     try {
       handle("gantry_stub_limit", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(bytes);
@@ -73,8 +74,8 @@ public final class StubControls {
   /// One of the stub's figures. libcuda: `contexts`, `device bytes`, `peak device bytes`, `pinned
   /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
   /// device bytes`, `to host bytes`, `freed while pending`, `freed while registered`. libcufile:
-  /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`, `unaligned`,
-  /// `wrong base`, `disorder`.
+  /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
+  /// `unaligned`, `wrong base`, `disorder`.
   public long count(String what) {
     long count = ask("gantry_stub_count", what);
     if (count < 0) {

@@ -9,11 +9,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/// A JVM of its own in which `libcuda.so.1` and `libcufile.so.0` are the stubs, with this JVM's class
-/// path.
+/// A JVM of its own in which `libcuda.so.1` and `libcufile.so.0` are the stubs, with this JVM's
+/// class path.
 ///
-/// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1 GiB),
-/// `GANTRY_STUB_CUDA_FAIL` and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`),
+/// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
+/// GiB), `GANTRY_STUB_CUDA_FAIL` and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`),
 /// `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or write), `GANTRY_STUB_CUFILE_VERSION` (1150).
 public final class StubbedJvm {
   private static final long LIMIT_MINUTES = 5;

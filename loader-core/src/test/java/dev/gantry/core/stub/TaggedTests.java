@@ -12,8 +12,9 @@ import org.junit.platform.launcher.core.LauncherFactory;
 import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 import org.junit.platform.launcher.listeners.TestExecutionSummary;
 
-/// Runs the tests of a package that have one of some tags: on the stubs in the build, and on a GPU host
-/// from the bundle. Arguments: the package, then the tags. Exit code 0 if any ran and none failed.
+/// Runs the tests of a package that have one of some tags: on the stubs in the build, and on a GPU
+/// host from the bundle. Arguments: the package, then the tags. Exit code 0 if any ran and none
+/// failed.
 public final class TaggedTests {
   private TaggedTests() {}
 

@@ -14,8 +14,9 @@ import org.jspecify.annotations.Nullable;
 
 /// The kernel's file calls, made to fail at chosen calls of chosen functions.
 ///
-/// Calls of each function are counted from 1 over all threads, failed ones included. Of several faults for one call the first
-/// that was asked for takes effect, and every [After] before it. Thread-safe.
+/// Calls of each function are counted from 1 over all threads, failed ones included. Of several
+/// faults for one call the first that was asked for takes effect, and every [After] before it.
+/// Thread-safe.
 public final class FaultyFileCalls implements FileCalls {
   /// A call that can be made to fail.
   public enum Function {
@@ -35,14 +36,15 @@ public final class FaultyFileCalls implements FileCalls {
   /// What becomes of a call.
   public sealed interface Fault {}
 
-  /// The call is not made, and answers with this `errno`. A `close` is made all the same, as Linux does.
+  /// The call is not made, and answers with this `errno`. A `close` is made all the same, as Linux
+  /// does.
   public record Fails(Errno errno) implements Fault {}
 
   /// A read or write of more than `most` bytes is one of `most`.
   public record Shortens(long most) implements Fault {}
 
-  /// A read or write is made whole, but says that it was one of at most `most` bytes: as a direct read may that ends in
-  /// mid-block, where the kernel would refuse to be asked for so many.
+  /// A read or write is made whole, but says that it was one of at most `most` bytes: as a direct
+  /// read may that ends in mid-block, where the kernel would refuse to be asked for so many.
   public record Returns(long most) implements Fault {}
 
   /// `action` runs on the calling thread just before the call.
@@ -73,7 +75,8 @@ public final class FaultyFileCalls implements FileCalls {
     return this;
   }
 
-  /// Of one call of `function` in `oneIn` this becomes; of which, the seed decides, whatever thread makes the call.
+  /// Of one call of `function` in `oneIn` this becomes; of which, the seed decides, whatever thread
+  /// makes the call.
   public FaultyFileCalls seeded(Function function, long seed, int oneIn, Fault fault) {
     long salt = mix(seed + rules.size());
     rules.add(

@@ -13,9 +13,11 @@ import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/// Fails a test that leaves anything behind: slabs, registrations, descriptors of its files, mappings of them.
+/// Fails a test that leaves anything behind: slabs, registrations, descriptors of its files,
+/// mappings of them.
 ///
-/// Only files where tests keep theirs are looked at; the JVM and the libraries open others for themselves when they like.
+/// Only files where tests keep theirs are looked at; the JVM and the libraries open others for
+/// themselves when they like.
 public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   private static final List<Path> PLACES =
       List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"));

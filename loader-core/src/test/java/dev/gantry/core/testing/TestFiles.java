@@ -67,7 +67,8 @@ public final class TestFiles {
     return copy;
   }
 
-  /// The first extent whose region holds other bytes than the file or breaks its alignment, in words; or "".
+  /// The first extent whose region holds other bytes than the file or breaks its alignment, in
+  /// words; or "".
   public static String firstDifference(Loaded loaded, List<Wanted> wanted) {
     for (int i = 0; i < wanted.size(); i++) {
       Region region = loaded.regions().get(i);

@@ -1,4 +1,5 @@
-/// What tests of every module need: files of known bytes, file calls that fail on purpose, and a look for leaks.
+/// What tests of every module need: files of known bytes, file calls that fail on purpose, and a
+/// look for leaks.
 @NullMarked
 package dev.gantry.core.testing;
 

@@ -185,8 +185,8 @@ public final class GantryNDArray extends GuardedReading {
     return guard(super.getGradient());
   }
 
-  /// @throws MisuseException for a single index past 2³¹-1 beside one that is none, such as a slice:
-  ///     take a slice of one instead
+  /// @throws MisuseException for a single index past 2³¹-1 beside one that is none, such as a
+  ///     slice: take a slice of one instead
   @Override
   public NDArray get(NDManager manager, NDIndex index) {
     if (index.getRank() == 0 && isScalar()) {

@@ -27,8 +27,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The binding on a GPU, with the libtorch whose folder `GANTRY_LIBTORCH` names and without DJL, whose
-/// native library may not fit it.
+/// The binding on a GPU, with the libtorch whose folder `GANTRY_LIBTORCH` names and without DJL,
+/// whose native library may not fit it.
 @Tag("gpu")
 class TorchCudaTest {
   private static final Device.Cuda CUDA = new Device.Cuda(0);

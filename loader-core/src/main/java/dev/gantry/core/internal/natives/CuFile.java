@@ -19,12 +19,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/// libcufile: the driver, registered files and buffers, and blocking reads and writes between a file
-/// and device memory (or host memory, from CUDA 12.2 on).
+/// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
+/// file and device memory (or host memory, from CUDA 12.2 on).
 ///
-/// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread, which
-/// must have the memory's CUDA context current. They are ordered with no CUDA stream. Sizes of the
-/// driver's settings are in KiB, all others in bytes.
+/// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread,
+/// which must have the memory's CUDA context current. They are ordered with no CUDA stream. Sizes
+/// of the driver's settings are in KiB, all others in bytes.
 ///
 /// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
 public final class CuFile {
@@ -142,8 +142,8 @@ public final class CuFile {
     return symbol.orElseThrow(IllegalStateException::new);
   }
 
-  /// The library that the property or the variable names; else the first that the dynamic loader's own
-  /// search or the CUDA toolkit's folders have. Opens no driver.
+  /// The library that the property or the variable names; else the first that the dynamic loader's
+  /// own search or the CUDA toolkit's folders have. Opens no driver.
   public static Availability<CuFile> find() {
     String named = System.getProperty(LIBRARY_PROPERTY, System.getenv(LIBRARY_VARIABLE));
     if (named != null) {
@@ -201,8 +201,8 @@ public final class CuFile {
     return CuFileStatistics.bind(library);
   }
 
-  /// Opens the driver, or counts one more user where it is open. Succeeds without nvidia-fs too, and
-  /// then all I/O goes through the CPU where the configuration allows that.
+  /// Opens the driver, or counts one more user where it is open. Succeeds without nvidia-fs too,
+  /// and then all I/O goes through the CPU where the configuration allows that.
   public void openDriver() {
     driverOpen.call(libraryName());
   }
@@ -297,8 +297,8 @@ public final class CuFile {
 
   /// Pins memory for I/O. From then on its reads and writes must name this base, plus an offset.
   ///
-  /// @param buffer the memory, with its true size; on a device, 64 KiB-aligned at both ends lest the
-  ///     mapping takes in more
+  /// @param buffer the memory, with its true size; on a device, 64 KiB-aligned at both ends lest
+  ///     the mapping takes in more
   public void registerBuffer(MemorySegment buffer) {
     bufRegister.call(describe(buffer), buffer, buffer.byteSize(), NO_FLAGS);
   }
@@ -310,8 +310,8 @@ public final class CuFile {
 
   /// Reads up to `bytes` bytes of the file from `fileOffset` on into `base` at `baseOffset`.
   ///
-  /// @return how many bytes, fewer than asked for at the end of the file and wherever cuFile likes; 0
-  ///     only at the end
+  /// @return how many bytes, fewer than asked for at the end of the file and wherever cuFile likes;
+  ///     0 only at the end
   /// @throws TransferException if the kernel or cuFile refuses
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long read(
@@ -319,8 +319,8 @@ public final class CuFile {
     return transfer("cuFileRead", read, handle, base, bytes, fileOffset, baseOffset);
   }
 
-  /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. What a
-  /// CUDA stream writes to `base` must be complete; the bytes are durable only after fsync.
+  /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. What
+  /// a CUDA stream writes to `base` must be complete; the bytes are durable only after fsync.
   ///
   /// @return how many bytes, maybe fewer than asked for
   /// @throws TransferException if the kernel or cuFile refuses

@@ -10,8 +10,8 @@ import java.lang.foreign.StructLayout;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
-/// A function of libcufile that returns `CUfileError_t` by value: all of them but reads, writes, the
-/// use count and handle deregistration. Called once per driver, file or slab, so it may cost a
+/// A function of libcufile that returns `CUfileError_t` by value: all of them but reads, writes,
+/// the use count and handle deregistration. Called once per driver, file or slab, so it may cost a
 /// microsecond. Thread-safe.
 final class CuFileFunction {
   // typedef struct CUfileError { CUfileOpError err; CUresult cu_err; } CUfileError_t;

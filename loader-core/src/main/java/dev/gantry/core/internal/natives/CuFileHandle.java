@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicReference;
 
-/// A file that is registered with cuFile. Close it when no read or write of it is under way, and before
-/// its file descriptor; closing twice does nothing. Thread-safe.
+/// A file that is registered with cuFile. Close it when no read or write of it is under way, and
+/// before its file descriptor; closing twice does nothing. Thread-safe.
 public final class CuFileHandle implements AutoCloseable {
   private final CuFile cuFile;
   private final Path file;

@@ -13,8 +13,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /// libcufile's configuration as calls (1.14 on), which win over `CUFILE_ENV_PATH_JSON` and
-/// `/etc/cufile.json`. Setting works only before the driver opens; reading gives what is staged before
-/// that, and what is in force after. Thread-safe.
+/// `/etc/cufile.json`. Setting works only before the driver opens; reading gives what is staged
+/// before that, and what is in force after. Thread-safe.
 public final class CuFileParameters {
   /// `CUFileSizeTConfigParameter_t`.
   public enum Size {

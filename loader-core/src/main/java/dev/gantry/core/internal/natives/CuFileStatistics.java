@@ -13,8 +13,8 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
-/// libcufile's own count of its I/O (1.15 on): the proof of which way the bytes went. Each level has
-/// all of the lower ones and costs more. Thread-safe.
+/// libcufile's own count of its I/O (1.15 on): the proof of which way the bytes went. Each level
+/// has all of the lower ones and costs more. Thread-safe.
 public final class CuFileStatistics {
   /// How often an operation succeeded and failed.
   public record Operations(long succeeded, long failed) {}

@@ -17,9 +17,11 @@ import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 
-/// The CUDA driver API through JCuda, with addresses as `long` and every `CUresult` a typed failure.
+/// The CUDA driver API through JCuda, with addresses as `long` and every `CUresult` a typed
+/// failure.
 ///
-/// Memory and stream calls act on the context that is current on the calling thread: see [#enter]. Thread-safe.
+/// Memory and stream calls act on the context that is current on the calling thread: see [#enter].
+/// Thread-safe.
 public final class CudaDriver {
   /// `CU_MEMHOSTREGISTER_PORTABLE`: pinned for every context.
   private static final int HOST_PORTABLE = 1;
@@ -123,7 +125,8 @@ public final class CudaDriver {
         subject(ordinal));
   }
 
-  /// Makes `context` current on this thread until the scope closes, and leaves the caller's own as it was.
+  /// Makes `context` current on this thread until the scope closes, and leaves the caller's own as
+  /// it was.
   public Entered enter(Context context) {
     check(JCudaDriver.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent", "context");
     return () -> check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent", "context");
@@ -247,7 +250,8 @@ public final class CudaDriver {
     check(JCudaDriver.cuEventDestroy(event.handle), "cuEventDestroy", "event");
   }
 
-  /// Queues a copy from pinned host memory; the source must stay as it is until the stream has passed it.
+  /// Queues a copy from pinned host memory; the source must stay as it is until the stream has
+  /// passed it.
   public void copyToDevice(long device, long host, long bytes, Stream stream) {
     check(
         JCudaDriver.cuMemcpyHtoDAsync(new Address(device), new Address(host), bytes, stream.handle),
@@ -271,8 +275,8 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// The number that the driver gave the allocation at `address`: it changes when memory is freed and
-  /// allocated again at the same place.
+  /// The number that the driver gave the allocation at `address`: it changes when memory is freed
+  /// and allocated again at the same place.
   public long bufferId(long address) {
     long[] id = new long[1];
     check(
@@ -285,7 +289,8 @@ public final class CudaDriver {
     return id[0];
   }
 
-  /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O into it needs.
+  /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O
+  /// into it needs.
   public void syncMemoryOperations(long address) {
     check(
         JCudaDriver.cuPointerSetAttribute(
@@ -328,7 +333,8 @@ public final class CudaDriver {
     }
   }
 
-  /// An address as JCuda wants it: its pointers are objects, and their native value is only open to subclasses.
+  /// An address as JCuda wants it: its pointers are objects, and their native value is only open to
+  /// subclasses.
   private static final class Address extends CUdeviceptr {
     Address(long address) {
       super(new CUdeviceptr(), address);

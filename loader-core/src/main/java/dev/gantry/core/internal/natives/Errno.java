@@ -101,7 +101,8 @@ public enum Errno {
     return Optional.ofNullable(BY_CODE.get(code));
   }
 
-  /// The failure that a call with this `errno` met; named `unknown` where the table has no such code.
+  /// The failure that a call with this `errno` met; named `unknown` where the table has no such
+  /// code.
   public static Failure.Errno failure(int code) {
     return of(code)
         .map(known -> new Failure.Errno(code, known.name(), known.meaning))

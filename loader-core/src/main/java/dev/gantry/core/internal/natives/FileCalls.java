@@ -3,10 +3,11 @@ package dev.gantry.core.internal.natives;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
-/// The kernel's file calls as Gantry uses them. [Libc] is the real one; tests put one that fails on purpose in front.
+/// The kernel's file calls as Gantry uses them. [Libc] is the real one; tests put one that fails on
+/// purpose in front.
 ///
-/// Every call answers as the kernel does: a count or 0 where it went well, the negated `errno` where it did not. Nothing
-/// is retried here. All calls may be made from any thread.
+/// Every call answers as the kernel does: a count or 0 where it went well, the negated `errno`
+/// where it did not. Nothing is retried here. All calls may be made from any thread.
 public interface FileCalls {
   int O_RDONLY = 0;
   int O_WRONLY = 1;
@@ -21,10 +22,12 @@ public interface FileCalls {
   /// The `O_DIRECT` flag of this processor.
   int directFlag();
 
-  /// `int close(int fd)`. After `EINTR` the descriptor is closed all the same, so it is never retried.
+  /// `int close(int fd)`. After `EINTR` the descriptor is closed all the same, so it is never
+  /// retried.
   int close(int fd);
 
-  /// `ssize_t pread(int fd, void *buf, size_t count, off_t offset)`: bytes read, 0 at the end of the file.
+  /// `ssize_t pread(int fd, void *buf, size_t count, off_t offset)`: bytes read, 0 at the end of
+  /// the file.
   long pread(int fd, MemorySegment target, long length, long offset);
 
   /// `ssize_t pwrite(int fd, const void *buf, size_t count, off_t offset)`: bytes written.
@@ -45,10 +48,12 @@ public interface FileCalls {
   /// Size and direct I/O alignment of an open file, by `statx(2)`.
   StatResult stat(int fd);
 
-  /// How many bytes of the range lie in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux 6.5.
+  /// How many bytes of the range lie in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
+  /// 6.5.
   long cachedBytes(int fd, long offset, long length);
 
-  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` where nothing is in memory.
+  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` where nothing is
+  /// in memory.
   long preadNoWait(int fd, MemorySegment target, long length, long offset);
 
   /// What `statx(2)` says.
@@ -56,8 +61,10 @@ public interface FileCalls {
   /// @param status 0, or the negated `errno`
   /// @param size in bytes
   /// @param directory whether this is a directory
-  /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 where the kernel does not say
-  /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 where the kernel does not say
+  /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 where the
+  ///     kernel does not say
+  /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 where the
+  ///     kernel does not say
   /// @param deviceMajor of the device that holds the file
   /// @param deviceMinor of the device that holds the file
   record StatResult(

@@ -16,8 +16,8 @@ import java.nio.file.Path;
 
 /// The C library's file and mapping calls on 64-bit Linux.
 ///
-/// Blocking calls are ordinary foreign calls, never "critical" ones: a critical call holds up safepoints for as long as
-/// the disk takes. `errno` is captured per thread.
+/// Blocking calls are ordinary foreign calls, never "critical" ones: a critical call holds up
+/// safepoints for as long as the disk takes. `errno` is captured per thread.
 public final class Libc implements FileCalls {
   /// The C library of this process.
   public static final Libc INSTANCE = new Libc();

@@ -28,7 +28,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The binding against a library that a C compiler laid out: structs, by-value results, errno, counts.
+/// The binding against a library that a C compiler laid out: structs, by-value results, errno,
+/// counts.
 class CuFileTest {
   private static final int LENGTH = 3 * 4096;
 
