@@ -40,6 +40,7 @@ final class Route implements AutoCloseable {
       return;
     }
     LOG.info("{}: falling back to {}: {}", file.file(), kind(path), failed.getMessage());
+    new FallbackEvent(file.file().toString(), kind(path).toString(), failed.getMessage()).commit();
     choice = new Choice(path, path, failed.getMessage());
   }
 
