@@ -1,9 +1,7 @@
 package dev.gantry.core;
 
+import dev.gantry.core.memory.CpuSlab;
 import dev.gantry.core.memory.DeviceSlab;
-import dev.gantry.core.memory.HostSlab;
-import dev.gantry.core.memory.MappedSlab;
-import dev.gantry.core.memory.PinnedSlab;
 import dev.gantry.core.memory.Slab;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -43,14 +41,8 @@ public record Region(@Nullable Slab slab, long offset, long length) {
   public void copyTo(MemorySegment target) {
     switch (slab) {
       case null -> {}
-      case HostSlab host -> copy(host.segment(), target);
-      case PinnedSlab pinned -> copy(pinned.segment(), target);
-      case MappedSlab mapped -> copy(mapped.segment(), target);
+      case CpuSlab cpu -> MemorySegment.copy(cpu.segment(), offset, target, 0, length);
       case DeviceSlab device -> device.copyToHost(offset, target, length);
     }
-  }
-
-  private void copy(MemorySegment from, MemorySegment target) {
-    MemorySegment.copy(from, offset, target, 0, length);
   }
 }

@@ -1,11 +1,9 @@
 package dev.gantry.core.memory;
 
-import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
-import java.lang.foreign.MemorySegment;
 
 /// Ordinary memory of the CPU, page-aligned. The kernel gives pages when they are first touched.
-public final class HostSlab extends Slab {
+public final class HostSlab extends CpuSlab {
   private final HugePages pages;
 
   private HostSlab(HugePages pages) {
@@ -17,21 +15,6 @@ public final class HostSlab extends Slab {
   public static HostSlab allocate(long size) {
     checkSize(size);
     return new HostSlab(HugePages.map(size));
-  }
-
-  /// The memory as a segment. It does not keep the slab: hold a share while you use it.
-  public MemorySegment segment() {
-    return MemorySegment.ofAddress(address()).reinterpret(size());
-  }
-
-  @Override
-  public Device device() {
-    return Device.HOST;
-  }
-
-  @Override
-  void copyWithin(long target, long source, long bytes) {
-    copyOnHost(target, source, bytes);
   }
 
   @Override

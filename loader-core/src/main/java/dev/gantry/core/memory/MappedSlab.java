@@ -1,10 +1,8 @@
 package dev.gantry.core.memory;
 
-import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
 /// A file's bytes as private, copy-on-write memory: read from disk when they are first touched, and
@@ -12,7 +10,7 @@ import java.nio.file.Path;
 ///
 /// The file must not shrink while it is mapped: touching a page past its new end is a bus error,
 /// which ends the process.
-public final class MappedSlab extends Slab {
+public final class MappedSlab extends CpuSlab {
   private MappedSlab(long address, long size) {
     super(address, size, LiveResources.Kind.MAPPED_BYTES);
   }
@@ -33,21 +31,6 @@ public final class MappedSlab extends Slab {
           "mmap", file + " offset " + offset + " length " + size, Errno.failure((int) -address));
     }
     return new MappedSlab(address, size);
-  }
-
-  /// The memory as a segment. It does not keep the slab: hold a share while you use it.
-  public MemorySegment segment() {
-    return MemorySegment.ofAddress(address()).reinterpret(size());
-  }
-
-  @Override
-  public Device device() {
-    return Device.HOST;
-  }
-
-  @Override
-  void copyWithin(long target, long source, long bytes) {
-    copyOnHost(target, source, bytes);
   }
 
   @Override

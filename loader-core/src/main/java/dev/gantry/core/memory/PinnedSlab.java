@@ -1,11 +1,8 @@
 package dev.gantry.core.memory;
 
-import dev.gantry.core.Device;
-import java.lang.foreign.MemorySegment;
-
 /// Page-locked memory of the CPU, from which and to which a GPU copies by itself while the CPU goes
 /// on.
-public final class PinnedSlab extends Slab {
+public final class PinnedSlab extends CpuSlab {
   private final CudaContext context;
   private final HugePages pages;
 
@@ -22,7 +19,7 @@ public final class PinnedSlab extends Slab {
     HugePages pages = HugePages.map(size);
     boolean pinned = false;
     try (var _ = context.enter()) {
-      context.driver().pin(segment(pages));
+      context.driver().pin(segment(pages.address(), pages.size()));
       pinned = true;
     } finally {
       if (!pinned) {
@@ -32,30 +29,11 @@ public final class PinnedSlab extends Slab {
     return new PinnedSlab(context, pages);
   }
 
-  /// The memory as a segment. It does not keep the slab: hold a share while you use it.
-  public MemorySegment segment() {
-    return MemorySegment.ofAddress(address()).reinterpret(size());
-  }
-
-  @Override
-  public Device device() {
-    return Device.HOST;
-  }
-
-  @Override
-  void copyWithin(long target, long source, long bytes) {
-    copyOnHost(target, source, bytes);
-  }
-
   @Override
   void free() {
     try (var _ = context.enter()) {
-      context.driver().unpin(segment(pages));
+      context.driver().unpin(segment(pages.address(), pages.size()));
     }
     pages.unmap();
-  }
-
-  private static MemorySegment segment(HugePages pages) {
-    return MemorySegment.ofAddress(pages.address()).reinterpret(pages.size());
   }
 }

@@ -2,7 +2,6 @@ package dev.gantry.core.memory;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Objects;
@@ -13,7 +12,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /// holds a share for as long as the wrapping lives.
 ///
 /// Thread-safe.
-public abstract sealed class Slab permits DeviceSlab, PinnedSlab, HostSlab, MappedSlab {
+public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   /// The alignment of a slab's address in bytes: a page, so that `O_DIRECT` takes it.
   public static final int ALIGNMENT_BYTES = 4096;
 
@@ -104,12 +103,6 @@ public abstract sealed class Slab permits DeviceSlab, PinnedSlab, HostSlab, Mapp
 
   /// Copies on this slab's device, where all addresses are known to be good.
   abstract void copyWithin(long target, long source, long bytes);
-
-  static void copyOnHost(long target, long source, long bytes) {
-    MemorySegment.ofAddress(target)
-        .reinterpret(bytes)
-        .copyFrom(MemorySegment.ofAddress(source).reinterpret(bytes));
-  }
 
   /// Asks for `action` just before the memory is freed, the last asked first: a slab that is
   /// registered with cuFile must be deregistered then, since freeing registered device memory can
