@@ -30,7 +30,6 @@ final class LoadOperation {
 
   Loaded run() {
     List<Slab> slabs = new ArrayList<>(plan.slabSizes().size());
-    boolean complete = false;
     try {
       TransferReport report =
           paths.transfer(
@@ -42,13 +41,10 @@ final class LoadOperation {
               },
               options);
       relocate(slabs);
-      Loaded loaded = keepWhatIsPlaced(slabs, report);
-      complete = true;
-      return loaded;
-    } finally {
-      if (!complete) {
-        slabs.forEach(Slab::release);
-      }
+      return keepWhatIsPlaced(slabs, report);
+    } catch (RuntimeException | Error failure) {
+      Slab.releaseAll(slabs, failure);
+      throw failure;
     }
   }
 
@@ -92,8 +88,9 @@ final class LoadOperation {
         regions.add(new Region(slab, placement.offset(), placement.length()));
       }
     }
-    slabs.stream().filter(slab -> !placed.contains(slab)).forEach(Slab::release);
-    slabs.removeIf(slab -> !placed.contains(slab));
+    List<Slab> emptied = slabs.stream().filter(slab -> !placed.contains(slab)).toList();
+    slabs.retainAll(placed);
+    Slab.releaseAll(emptied);
     return new Loaded(regions, slabs, report);
   }
 }

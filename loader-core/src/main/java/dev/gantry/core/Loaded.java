@@ -33,7 +33,7 @@ public final class Loaded implements AutoCloseable {
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {
-      slabs.forEach(Slab::release);
+      Slab.releaseAll(slabs);
     }
   }
 }

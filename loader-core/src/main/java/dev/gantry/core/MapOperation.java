@@ -40,7 +40,6 @@ final class MapOperation {
       }
     }
     List<Slab> slabs = new ArrayList<>();
-    boolean complete = false;
     try {
       Map<Path, Mapping> mappings = new HashMap<>();
       for (Map.Entry<Path, Span> entry : spans.entrySet()) {
@@ -53,14 +52,10 @@ final class MapOperation {
         regions.add(region(one, mappings, slabs));
       }
       Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
-      Loaded loaded =
-          new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, List.of(), elapsed));
-      complete = true;
-      return loaded;
-    } finally {
-      if (!complete) {
-        slabs.forEach(Slab::release);
-      }
+      return new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, List.of(), elapsed));
+    } catch (RuntimeException | Error failure) {
+      Slab.releaseAll(slabs, failure);
+      throw failure;
     }
   }
 

@@ -3,8 +3,9 @@ package dev.gantry.core.memory;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CuFile;
 import java.lang.foreign.MemorySegment;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
 /// Slabs registered with cuFile, so that a disk writes into them without a bounce buffer.
 ///
@@ -14,7 +15,7 @@ import java.util.Set;
 public final class Registrations {
   private final CuFile cuFile;
   private final long budgetBytes;
-  private final Set<DeviceSlab> registered = new HashSet<>();
+  private final Map<DeviceSlab, MemorySegment> registered = new HashMap<>();
   private long registeredBytes;
 
   /// @param budgetBytes the most to register at once
@@ -28,7 +29,7 @@ public final class Registrations {
   /// @return whether it is registered now
   /// @throws TransferException if cuFile refuses
   public synchronized boolean register(DeviceSlab slab) {
-    if (registered.contains(slab)) {
+    if (registered.containsKey(slab)) {
       return true;
     }
     if (slab.size() > budgetBytes - registeredBytes) {
@@ -39,15 +40,17 @@ public final class Registrations {
       slab.context().driver().syncMemoryOperations(memory.address());
       cuFile.registerBuffer(memory);
     }
-    registered.add(slab);
+    registered.put(slab, memory);
     registeredBytes += slab.size();
     LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
-    slab.beforeFree(() -> deregister(slab, memory));
+    slab.beforeFree(() -> deregister(slab));
     return true;
   }
 
-  private synchronized void deregister(DeviceSlab slab, MemorySegment memory) {
-    if (!registered.remove(slab)) {
+  private synchronized void deregister(DeviceSlab slab) {
+    // Not asked of the slab, which may be about to be freed, and closed to questions.
+    MemorySegment memory = registered.remove(slab);
+    if (memory == null) {
       return;
     }
     registeredBytes -= slab.size();
@@ -60,8 +63,20 @@ public final class Registrations {
   /// Deregisters everything: for the end of the session, before the driver closes. Memory that
   /// lives on needs no registration any more.
   public synchronized void clear() {
-    for (DeviceSlab slab : Set.copyOf(registered)) {
-      deregister(slab, slab.deviceSegment());
+    TransferException first = null;
+    for (DeviceSlab slab : List.copyOf(registered.keySet())) {
+      try {
+        deregister(slab);
+      } catch (TransferException e) {
+        if (first == null) {
+          first = e;
+        } else {
+          first.addSuppressed(e);
+        }
+      }
+    }
+    if (first != null) {
+      throw first;
     }
   }
 }

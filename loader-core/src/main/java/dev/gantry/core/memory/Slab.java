@@ -3,7 +3,9 @@ package dev.gantry.core.memory;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayDeque;
+import java.util.Collection;
 import java.util.Deque;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -68,7 +70,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   }
 
   /// Gives one share back; with the last one, what [#beforeFree] asked for is done and the memory
-  /// is freed.
+  /// is freed. Where an action fails, the others are done all the same, and the memory stays: what
+  /// may still be registered must not be freed.
   ///
   /// @throws MisuseException if there is no share left to give back
   public final void release() {
@@ -82,6 +85,21 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       free();
       LiveResources.add(kind, -size);
       LiveResources.add(LiveResources.Kind.SLABS, -1);
+    }
+  }
+
+  /// Gives back one share of each: of the rest too where one fails.
+  public static void releaseAll(Collection<? extends Slab> slabs) {
+    runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
+  }
+
+  /// As [#releaseAll(Collection)], for the cleaning up after `failure`, which keeps what fails
+  /// besides.
+  public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
+    try {
+      releaseAll(slabs);
+    } catch (RuntimeException besides) {
+      failure.addSuppressed(besides);
     }
   }
 
@@ -115,10 +133,30 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   }
 
   private void runBeforeFree() {
+    List<Runnable> actions;
     synchronized (beforeFree) {
-      while (!beforeFree.isEmpty()) {
-        beforeFree.pop().run();
+      actions = List.copyOf(beforeFree);
+      beforeFree.clear();
+    }
+    // Not under the lock: an action takes locks of its own, whose holders may want this one.
+    runAll(actions);
+  }
+
+  private static void runAll(List<Runnable> actions) {
+    RuntimeException first = null;
+    for (Runnable action : actions) {
+      try {
+        action.run();
+      } catch (RuntimeException e) {
+        if (first == null) {
+          first = e;
+        } else {
+          first.addSuppressed(e);
+        }
       }
+    }
+    if (first != null) {
+      throw first;
     }
   }
 

@@ -1,6 +1,7 @@
 package dev.gantry.core.memory;
 
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
 
@@ -13,8 +14,7 @@ public final class StagingPool implements AutoCloseable {
   /// Two buffers: one fills while the other empties.
   public record Pair(PinnedSlab first, PinnedSlab second) {
     void free() {
-      first.release();
-      second.release();
+      Slab.releaseAll(List.of(first, second));
     }
   }
 

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.testing.NoLeaks;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +16,7 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -90,6 +92,43 @@ class SlabTest {
     assertThat(done).isEmpty();
     slab.release();
     assertThat(done).containsExactly("third", "second", "first");
+  }
+
+  @Test
+  void whatFailsBeforeKeepsTheMemoryAndStopsNothingElse() {
+    HostSlab slab = HostSlab.allocate(4096);
+    HostSlab next = HostSlab.allocate(4096);
+    long address = slab.address();
+    List<String> done = new ArrayList<>();
+    slab.beforeFree(() -> done.add("first asked"));
+    slab.beforeFree(() -> {
+      throw new MisuseException("second asked");
+    });
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> Slab.releaseAll(List.of(slab, next)))
+        .withMessage("second asked");
+    assertThat(done).containsExactly("first asked");
+    assertThat(next.isClosed()).isTrue();
+    assertThat(LiveResources.snapshot().hostBytes()).isEqualTo(4096);
+    assertThat(MemorySegment.ofAddress(address).reinterpret(1).get(ValueLayout.JAVA_BYTE, 0))
+        .isZero();
+    slab.free();
+    LiveResources.add(LiveResources.Kind.HOST_BYTES, -4096);
+    LiveResources.add(LiveResources.Kind.SLABS, -1);
+  }
+
+  /// Whoever frees a slab may need a lock that another holds who asks something of the slab.
+  @Test
+  void whatMustBeDoneBeforeHoldsNoLock() throws Exception {
+    HostSlab slab = HostSlab.allocate(4096);
+    try (ExecutorService executor = Executors.newSingleThreadExecutor()) {
+      slab.beforeFree(() -> {
+        Future<?> other = executor.submit(() -> slab.beforeFree(() -> {}));
+        assertThatThrownBy(() -> other.get(10, TimeUnit.SECONDS))
+            .hasCauseInstanceOf(MisuseException.class);
+      });
+      slab.release();
+    }
   }
 
   @Test
