@@ -82,7 +82,8 @@ public final class Gantry implements AutoCloseable {
         : Device.HOST;
   }
 
-  /// Frees staging buffers and closes the cuFile driver. What was loaded stays.
+  /// Waits for the loads under way, then frees staging buffers and closes the cuFile driver. What
+  /// was loaded stays.
   @Override
   public void close() {
     paths.close();

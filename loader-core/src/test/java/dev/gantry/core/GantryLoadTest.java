@@ -13,8 +13,10 @@ import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -156,6 +158,33 @@ class GantryLoadTest {
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> gantry.map(wanted))
         .withMessage("this session is closed");
+  }
+
+  @Test
+  void aSessionThatClosesWaitsForItsLoads() throws Exception {
+    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, LENGTH), 1));
+    Thread closer = new Thread(gantry::close);
+    Set<Thread.State> seen = EnumSet.noneOf(Thread.State.class);
+    TransferOptions options =
+        small()
+            .withProgress((_, _) -> {
+              assertThatExceptionOfType(MisuseException.class).isThrownBy(gantry::close);
+              if (seen.isEmpty()) {
+                closer.start();
+                while (closer.getState() == Thread.State.NEW
+                    || closer.getState() == Thread.State.RUNNABLE) {
+                  Thread.onSpinWait();
+                }
+                seen.add(closer.getState());
+              }
+            });
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+    }
+    closer.join();
+    assertThat(seen).containsExactly(Thread.State.WAITING);
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> gantry.load(wanted, Device.HOST, small()));
   }
 
   @ParameterizedTest

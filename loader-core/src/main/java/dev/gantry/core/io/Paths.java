@@ -17,7 +17,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -35,7 +35,11 @@ public final class Paths implements AutoCloseable {
   private final FileCalls calls;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile = new CuFileSession();
-  private final AtomicBoolean closed = new AtomicBoolean();
+
+  /// Shared by all who use what [#close] takes away, which waits for them.
+  private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
+
+  private volatile boolean closed;
 
   public Paths(FileCalls calls) {
     this.calls = calls;
@@ -58,7 +62,11 @@ public final class Paths implements AutoCloseable {
   ///     as the plan needs
   public TransferReport transfer(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
-    checkOpen();
+    return using(() -> transferOpen(plan, device, slabs, options));
+  }
+
+  private TransferReport transferOpen(
+      ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
     Map<Path, SourceFile> files = new LinkedHashMap<>();
     Map<Path, Route> routes = new LinkedHashMap<>();
     try {
@@ -75,8 +83,18 @@ public final class Paths implements AutoCloseable {
   }
 
   private void checkOpen() {
-    if (closed.get()) {
+    if (closed) {
       throw new MisuseException("this session is closed");
+    }
+  }
+
+  private <T> T using(Supplier<T> work) {
+    use.readLock().lock();
+    try {
+      checkOpen();
+      return work.get();
+    } finally {
+      use.readLock().unlock();
     }
   }
 
@@ -160,6 +178,10 @@ public final class Paths implements AutoCloseable {
 
   /// What would become of a file whose bytes are to go to `device`.
   public Diagnosis.FileDiagnosis diagnose(Path path, Device device) {
+    return using(() -> diagnoseOpen(path, device));
+  }
+
+  private Diagnosis.FileDiagnosis diagnoseOpen(Path path, Device device) {
     TransferOptions options = TransferOptions.defaults();
     SourceFile file = openFile(path, options.cachePolicy());
     Route route = null;
@@ -175,12 +197,27 @@ public final class Paths implements AutoCloseable {
     }
   }
 
-  /// Frees staging buffers and closes the cuFile driver.
+  /// Waits for the transfers under way; then frees staging buffers and closes the cuFile driver.
+  ///
+  /// @throws MisuseException if a transfer's own listener calls it, which could only wait for itself
   @Override
   public void close() {
-    if (closed.compareAndSet(false, true)) {
-      pools.values().forEach(StagingPool::close);
-      cuFile.close();
+    if (use.getReadHoldCount() > 0) {
+      throw new MisuseException("a session cannot be closed by a load of its own");
+    }
+    use.writeLock().lock();
+    try {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      try {
+        pools.values().forEach(StagingPool::close);
+      } finally {
+        cuFile.close();
+      }
+    } finally {
+      use.writeLock().unlock();
     }
   }
 }
