@@ -32,16 +32,32 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
       this.context = context;
       this.pool = pool;
       this.pair = pool.take(bufferBytes);
-      CudaDriver driver = context.driver();
       boolean complete = false;
       try (var _ = context.enter()) {
-        stream = driver.createStream();
-        taken[0] = driver.createEvent();
-        taken[1] = driver.createEvent();
+        stream = createStream(context.driver());
         complete = true;
       } finally {
         if (!complete) {
           pool.giveBack(pair);
+        }
+      }
+    }
+
+    /// A stream, and its two events.
+    private CudaDriver.Stream createStream(CudaDriver driver) {
+      CudaDriver.Stream created = driver.createStream();
+      int events = 0;
+      try {
+        for (; events < taken.length; events++) {
+          taken[events] = driver.createEvent();
+        }
+        return created;
+      } finally {
+        if (events < taken.length) {
+          for (int i = 0; i < events; i++) {
+            driver.destroy(taken[i]);
+          }
+          driver.destroy(created);
         }
       }
     }
