@@ -39,12 +39,18 @@ public final class CuFileSession implements AutoCloseable {
     } catch (TransferException e) {
       return Availability.absent(e.getMessage());
     }
-    CuFileProperties properties = cuFile.properties();
-    direct = Files.exists(NVIDIA_FS) || properties.supported().contains(Storage.NVME_P2P);
-    // BAR1 serves others too; cuFile's own bounce buffers come out of it.
-    long barBytes = cuFile.barSizeKib(0).toOptional().orElse(0L) << 10;
-    registrations = new Registrations(cuFile, barBytes / 2);
-    return Availability.present(cuFile);
+    try {
+      CuFileProperties properties = cuFile.properties();
+      direct = Files.exists(NVIDIA_FS) || properties.supported().contains(Storage.NVME_P2P);
+      // BAR1 serves others too; cuFile's own bounce buffers come out of it.
+      long barBytes = cuFile.barSizeKib(0).toOptional().orElse(0L) << 10;
+      registrations = new Registrations(cuFile, barBytes / 2);
+      return Availability.present(cuFile);
+    } catch (TransferException e) {
+      // Open, but of no use: not left open, and not tried again for every file.
+      cuFile.closeDriver();
+      return Availability.absent(e.getMessage());
+    }
   }
 
   /// Whether bytes can go from a disk to device memory past the CPU.
@@ -61,6 +67,9 @@ public final class CuFileSession implements AutoCloseable {
   /// A path for one file, which the caller closes before the file; or why cuFile does not take the
   /// file.
   Availability<CuFilePath> pathTo(SourceFile file, CudaContext context, PathKind kind) {
+    if (kind == PathKind.GDS && file.directDescriptor() < 0) {
+      return Availability.absent(file.directAbsence());
+    }
     Availability<CuFile> usable = kind == PathKind.GDS ? direct().then(_ -> driver()) : driver();
     return usable.then(cuFile -> register(cuFile, file, context));
   }
@@ -105,13 +114,17 @@ public final class CuFileSession implements AutoCloseable {
   /// Closes the driver; no file may be registered any more.
   @Override
   public synchronized void close() {
-    if (registrations != null) {
-      registrations.clear();
-      registrations = null;
-    }
-    if (driver instanceof Availability.Present<CuFile>(CuFile open)) {
-      open.closeDriver();
-    }
+    Availability<CuFile> before = driver;
     driver = Availability.absent("this session is closed");
+    try {
+      if (registrations != null) {
+        registrations.clear();
+        registrations = null;
+      }
+    } finally {
+      if (before instanceof Availability.Present<CuFile>(CuFile open)) {
+        open.closeDriver();
+      }
+    }
   }
 }

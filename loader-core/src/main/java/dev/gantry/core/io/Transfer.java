@@ -133,7 +133,7 @@ final class Transfer {
       for (TransferPath.Lane lane : lanes.values()) {
         try {
           lane.close();
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
           failure.compareAndSet(null, e);
         }
       }
@@ -170,7 +170,8 @@ final class Transfer {
       path = fallback;
       went = lane(path, lanes).read(route.file(), read, target, direct);
     }
-    PathKind kind = Route.kind(path);
+    // What cuFile reads through the page cache passes the CPU, whatever it does with the rest.
+    PathKind kind = path instanceof CuFilePath && !went ? PathKind.COMPAT : Route.kind(path);
     synchronized (bytesByPath) {
       bytesByPath.merge(kind, read.length(), Long::sum);
     }

@@ -14,7 +14,8 @@ import java.util.Set;
 /// @param directBytes of these, the bytes that went past the page cache
 /// @param reads how many requests that took
 /// @param files one line a file
-/// @param elapsed from planning to the last byte's arrival
+/// @param elapsed from the start of the readers to the last byte's arrival; neither opening files
+///     nor allocating memory is in it
 public record TransferReport(
     Map<PathKind, Long> bytesByPath,
     long directBytes,
