@@ -118,13 +118,6 @@ public final class CudaDriver {
     return new Context(context);
   }
 
-  public void releasePrimaryContext(int ordinal) {
-    check(
-        JCudaDriver.cuDevicePrimaryCtxRelease(device(ordinal)),
-        "cuDevicePrimaryCtxRelease",
-        subject(ordinal));
-  }
-
   /// Makes `context` current on this thread until the scope closes, and leaves the caller's own as
   /// it was.
   public Entered enter(Context context) {
@@ -273,20 +266,6 @@ public final class CudaDriver {
         JCudaDriver.cuMemcpyDtoD(new Address(target), new Address(source), bytes),
         "cuMemcpyDtoD",
         bytes + " bytes");
-  }
-
-  /// The number that the driver gave the allocation at `address`: it changes when memory is freed
-  /// and allocated again at the same place.
-  public long bufferId(long address) {
-    long[] id = new long[1];
-    check(
-        JCudaDriver.cuPointerGetAttribute(
-            jcuda.Pointer.to(id),
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID,
-            new Address(address)),
-        "cuPointerGetAttribute",
-        hex(address));
-    return id[0];
   }
 
   /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O
