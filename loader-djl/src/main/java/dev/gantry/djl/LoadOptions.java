@@ -106,7 +106,7 @@ public final class LoadOptions {
       return this;
     }
 
-    /// The most that one read asks for, in bytes; a multiple of 4096.
+    /// The most that one read asks for, in bytes; a multiple of 4096, at most 1 GiB.
     public Builder optRequestBytes(long bytes) {
       transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
       return this;

@@ -73,7 +73,9 @@ final class Transfer {
     } catch (OutOfMemoryError e) {
       // No more threads to be had: those that run do the work, or, with none, the failure is
       // reported.
-      failure.compareAndSet(null, started == 0 ? e : null);
+      if (started == 0) {
+        failure.compareAndSet(null, e);
+      }
       for (int i = started; i < readers; i++) {
         ended.countDown();
       }

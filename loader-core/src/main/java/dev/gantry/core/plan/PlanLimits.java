@@ -2,7 +2,8 @@ package dev.gantry.core.plan;
 
 /// How a plan may be cut.
 ///
-/// @param requestBytes the most that one read asks for, a multiple of [#BLOCK_BYTES]
+/// @param requestBytes the most that one read asks for, a multiple of [#BLOCK_BYTES] up to
+///     [#MOST_REQUEST_BYTES]
 /// @param gapBytes unwanted bytes between two extents up to which one read takes both: reading them
 ///     costs less than a request of its own
 /// @param slabBytes the size past which no further extent joins a slab, a multiple of
@@ -13,13 +14,22 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   /// it.
   public static final int BLOCK_BYTES = 4096;
 
+  /// The kernel reads less than 2 GiB at once, no more can be pinned as one buffer, and each reader
+  /// that stages pins two of a request's size.
+  public static final long MOST_REQUEST_BYTES = 1L << 30;
+
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.
   public static final PlanLimits DEFAULT = new PlanLimits(8L << 20, 256L << 10, 512L << 20);
 
   public PlanLimits {
-    if (requestBytes <= 0 || requestBytes % BLOCK_BYTES != 0) {
+    if (requestBytes <= 0 || requestBytes % BLOCK_BYTES != 0 || requestBytes > MOST_REQUEST_BYTES) {
       throw new IllegalArgumentException(
-          "request size must be a positive multiple of " + BLOCK_BYTES + ": " + requestBytes);
+          "request size must be a positive multiple of "
+              + BLOCK_BYTES
+              + " up to "
+              + MOST_REQUEST_BYTES
+              + ": "
+              + requestBytes);
     }
     if (slabBytes <= 0 || slabBytes % BLOCK_BYTES != 0) {
       throw new IllegalArgumentException(

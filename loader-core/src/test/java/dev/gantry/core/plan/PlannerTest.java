@@ -119,6 +119,7 @@ class PlannerTest {
 
   @Test
   void limitsAreWholeBlocks() {
+    assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(2L << 30, 0, 4096));
     assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(4097, 0, 4096));
     assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(0, 0, 4096));
     assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(4096, -1, 4096));
