@@ -19,7 +19,6 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
@@ -144,11 +143,9 @@ public final class LoadBench {
   }
 
   private static List<Wanted> wanted(Path file) {
-    List<Wanted> wanted = new ArrayList<>();
-    for (TensorInfo tensor : SafetensorsCheckpoint.open(file).tensors().values()) {
-      wanted.add(new Wanted(tensor.extent(), tensor.dtype().alignmentBytes()));
-    }
-    return wanted;
+    return SafetensorsCheckpoint.open(file).tensors().values().stream()
+        .map(TensorInfo::wanted)
+        .toList();
   }
 
   private void check(Path file, TransferOptions options, Object label) {

@@ -18,7 +18,6 @@ import dev.gantry.core.plan.Wanted;
 import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.djl.internal.TorchArrays;
 import dev.gantry.formats.safetensors.TensorInfo;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.SequencedMap;
 
@@ -120,10 +119,7 @@ final class TensorLoad {
 
   /// Appends an array for each of `infos`.
   private TransferReport loadPart(List<TensorInfo> infos, NDList arrays, TransferOptions transfer) {
-    List<Wanted> wanted = new ArrayList<>(infos.size());
-    for (TensorInfo info : infos) {
-      wanted.add(new Wanted(info.extent(), info.dtype().alignmentBytes()));
-    }
+    List<Wanted> wanted = infos.stream().map(TensorInfo::wanted).toList();
     try (Loaded loaded =
         options.lazy() ? session.map(wanted) : session.load(wanted, device, transfer)) {
       for (int i = 0; i < infos.size(); i++) {

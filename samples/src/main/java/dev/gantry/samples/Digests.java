@@ -58,10 +58,7 @@ final class Digests {
   }
 
   private void digestPart(List<TensorInfo> part) {
-    List<Wanted> wanted = new ArrayList<>(part.size());
-    for (TensorInfo tensor : part) {
-      wanted.add(new Wanted(tensor.extent(), tensor.dtype().alignmentBytes()));
-    }
+    List<Wanted> wanted = part.stream().map(TensorInfo::wanted).toList();
     try (Loaded loaded = session.load(wanted, device, TransferOptions.defaults());
         Arena arena = Arena.ofConfined()) {
       MemorySegment chunk = arena.allocate(CHUNK_BYTES);

@@ -13,7 +13,6 @@ import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -73,10 +72,7 @@ final class LoadCommand implements Runnable {
   public void run() {
     TransferOptions options = options();
     SafetensorsCheckpoint checkpoint = SafetensorsCheckpoint.open(file);
-    List<Wanted> wanted = new ArrayList<>();
-    for (TensorInfo tensor : checkpoint.tensors().values()) {
-      wanted.add(new Wanted(tensor.extent(), tensor.dtype().alignmentBytes()));
-    }
+    List<Wanted> wanted = checkpoint.tensors().values().stream().map(TensorInfo::wanted).toList();
     Device target = device.device();
     PrintWriter out = spec.commandLine().getOut();
     Table table = new Table("run", "device", "path", "past the cache", "seconds", "GB/s", "slabs");

@@ -4,6 +4,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.plan.Wanted;
 
 /// A tensor as its file describes it: dense, C order, little endian. Immutable.
 ///
@@ -18,6 +19,11 @@ public record TensorInfo(String name, DType dtype, Shape shape, Extent extent) {
       throw new IllegalArgumentException(
           dtype + " " + shape + " does not fill " + extent.length() + " bytes");
     }
+  }
+
+  /// Its bytes, at an address where its elements are aligned: what a load asks for.
+  public Wanted wanted() {
+    return new Wanted(extent, dtype.alignmentBytes());
   }
 
   /// The tensor that is rows `from` (inclusive) to `to` (exclusive) of this one's first dimension,
