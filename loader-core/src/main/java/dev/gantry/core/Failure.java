@@ -61,6 +61,16 @@ public sealed interface Failure extends Serializable {
     }
   }
 
+  /// A write took no byte, and gave no reason.
+  ///
+  /// @param missing bytes that were still to be written
+  record NothingWritten(long missing) implements Failure {
+    @Override
+    public String describe() {
+      return "nothing was written, " + missing + " bytes missing";
+    }
+  }
+
   /// The caller cancelled.
   record Cancelled() implements Failure {
     @Override

@@ -1,5 +1,10 @@
 package dev.gantry.core;
 
+import dev.gantry.core.commit.Folders;
+import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.WriteOperation;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.commit.WriteReport;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
@@ -60,6 +65,24 @@ public final class Gantry implements AutoCloseable {
   /// while they are mapped.
   public Loaded map(List<Wanted> wanted) {
     return MapOperation.run(paths, wanted);
+  }
+
+  /// Writes files, and returns when all of them are on the disk under their names. Before the first
+  /// gets its name, all of them are on the disk: so a crash or failure at any point leaves each of
+  /// these names to the old file or to the whole new one.
+  ///
+  /// @param files which nobody else writes meanwhile; they get their names in this order
+  /// @throws TransferException if a file or device fails, or the caller cancels; what was written
+  ///     is removed then, and nothing has changed unless the failure is of a `rename` or of the
+  ///     folder's `fsync`
+  /// @throws DeviceUnavailableException if the only path asked for cannot serve
+  public WriteReport write(List<NewFile> files, WriteOptions options) {
+    return paths.using(() -> new WriteOperation(paths, files, options).run());
+  }
+
+  /// Lasting changes of folders.
+  public Folders folders() {
+    return new Folders(paths.calls());
   }
 
   /// What this machine has, and why not more.

@@ -12,12 +12,16 @@ import dev.gantry.core.plan.Wanted;
 public record TensorInfo(String name, DType dtype, Shape shape, Extent extent) {
   /// @throws IllegalArgumentException if the extent's length is not what dtype and shape need
   public TensorInfo {
+    checkLength(dtype, shape, extent.length());
+  }
+
+  static void checkLength(DType dtype, Shape shape, long length) {
     long elements = shape.elements().orElse(Long.MAX_VALUE);
     if (elements > Long.MAX_VALUE / dtype.bits()
         || elements * dtype.bits() % Byte.SIZE != 0
-        || elements * dtype.bits() / Byte.SIZE != extent.length()) {
+        || elements * dtype.bits() / Byte.SIZE != length) {
       throw new IllegalArgumentException(
-          dtype + " " + shape + " does not fill " + extent.length() + " bytes");
+          dtype + " " + shape + " does not fill " + length + " bytes");
     }
   }
 

@@ -11,6 +11,7 @@ import dev.gantry.core.memory.Registrations;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /// `gds` and `compat`: libcufile moves one file's bytes straight into device memory, by itself past
@@ -49,6 +50,32 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
   @Override
   public Lane openLane() {
     return new CuFileLane(this);
+  }
+
+  /// Writes device memory to the file, past the page cache where the file is open so. What was
+  /// queued on the device for that memory must be done. Counts short of the request are no errors
+  /// to cuFile: they are continued here.
+  ///
+  /// @param file for messages
+  /// @param memory the context of the device whose memory this is
+  /// @return whether it went past the page cache
+  public boolean write(Path file, CudaContext memory, long address, long bytes, long fileOffset) {
+    CuFileHandle handle = direct != null ? direct : buffered;
+    MemorySegment base = MemorySegment.ofAddress(address).reinterpret(bytes);
+    long done = 0;
+    try (var _ = memory.enter()) {
+      while (done < bytes) {
+        long count = cuFile.write(handle, base, bytes - done, fileOffset + done, done);
+        if (count <= 0) {
+          throw new TransferException(
+              "cuFileWrite",
+              file + " offset " + (fileOffset + done),
+              new Failure.NothingWritten(bytes - done));
+        }
+        done += count;
+      }
+    }
+    return direct != null;
   }
 
   @Override

@@ -64,26 +64,31 @@ public final class CuFileSession implements AutoCloseable {
                         + " the CPU"));
   }
 
+  /// A file as cuFile wants it.
+  ///
+  /// @param buffered the descriptor that goes through the page cache
+  /// @param direct the one that goes past it, or -1
+  /// @param directAbsence why there is none
+  public record OpenFile(Path file, int buffered, int direct, String directAbsence) {}
+
   /// A path for one file, which the caller closes before the file; or why cuFile does not take the
   /// file.
-  Availability<CuFilePath> pathTo(SourceFile file, CudaContext context, PathKind kind) {
-    if (kind == PathKind.GDS && file.directDescriptor() < 0) {
+  public Availability<CuFilePath> pathTo(OpenFile file, CudaContext context, PathKind kind) {
+    if (kind == PathKind.GDS && file.direct() < 0) {
       return Availability.absent(file.directAbsence());
     }
     Availability<CuFile> usable = kind == PathKind.GDS ? direct().then(_ -> driver()) : driver();
     return usable.then(cuFile -> register(cuFile, file, context));
   }
 
-  private Availability<CuFilePath> register(CuFile cuFile, SourceFile file, CudaContext context) {
+  private Availability<CuFilePath> register(CuFile cuFile, OpenFile file, CudaContext context) {
     try (var _ = context.enter()) {
-      PathKind kind = isDirect() && file.directDescriptor() >= 0 ? PathKind.GDS : PathKind.COMPAT;
-      CuFileHandle buffered = cuFile.registerHandle(file.file(), file.bufferedDescriptor());
+      PathKind kind = isDirect() && file.direct() >= 0 ? PathKind.GDS : PathKind.COMPAT;
+      CuFileHandle buffered = cuFile.registerHandle(file.file(), file.buffered());
       boolean complete = false;
       try {
         CuFileHandle past =
-            file.directDescriptor() < 0
-                ? null
-                : cuFile.registerHandle(file.file(), file.directDescriptor());
+            file.direct() < 0 ? null : cuFile.registerHandle(file.file(), file.direct());
         complete = true;
         return Availability.present(
             new CuFilePath(

@@ -14,7 +14,7 @@ import jdk.jfr.StackTrace;
 @Description("A file's bytes go another way than the one chosen first")
 @StackTrace(false)
 @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-final class FallbackEvent extends Event {
+public final class FallbackEvent extends Event {
   @Label("File")
   private final String file;
 
@@ -24,7 +24,10 @@ final class FallbackEvent extends Event {
   @Label("Reason")
   private final String reason;
 
-  FallbackEvent(String file, String path, String reason) {
+  /// @param file whose bytes go another way
+  /// @param path that they take now
+  /// @param reason why not the one before
+  public FallbackEvent(String file, String path, String reason) {
     this.file = file;
     this.path = path;
     this.reason = reason;

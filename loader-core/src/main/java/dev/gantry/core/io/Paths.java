@@ -51,6 +51,11 @@ public final class Paths implements AutoCloseable {
     return SourceFile.open(calls, file, policy);
   }
 
+  /// The kernel's file calls, as this session makes them.
+  public FileCalls calls() {
+    return calls;
+  }
+
   /// What this session knows of cuFile.
   public CuFileSession cuFile() {
     return cuFile;
@@ -88,7 +93,8 @@ public final class Paths implements AutoCloseable {
     }
   }
 
-  private <T> T using(Supplier<T> work) {
+  /// Does `work`, which may use what [#close] takes away.
+  public <T> T using(Supplier<T> work) {
     use.readLock().lock();
     try {
       checkOpen();
@@ -117,12 +123,16 @@ public final class Paths implements AutoCloseable {
     return switch (device) {
       case Device.Host _ -> null;
       case Device.Cuda cuda -> {
-        CudaContext context = CudaContext.of(cuda);
-        StagingPool pool =
-            pools.computeIfAbsent(cuda, _ -> new StagingPool(context, MOST_STAGING_PAIRS));
-        yield new StagedPath(context, pool, options.limits().requestBytes());
+        yield new StagedPath(
+            CudaContext.of(cuda), stagingPool(cuda), options.limits().requestBytes());
       }
     };
+  }
+
+  /// The pinned buffers for a device's copies.
+  public StagingPool stagingPool(Device.Cuda device) {
+    CudaContext context = CudaContext.of(device);
+    return pools.computeIfAbsent(device, _ -> new StagingPool(context, MOST_STAGING_PAIRS));
   }
 
   private Route route(
@@ -140,7 +150,7 @@ public final class Paths implements AutoCloseable {
       case STAGED -> new Route(file, staged, staged, "asked for");
       case GDS, COMPAT -> {
         CuFilePath path =
-            switch (cuFile.pathTo(file, staged.context(), only)) {
+            switch (cuFile.pathTo(file.forCuFile(), staged.context(), only)) {
               case Availability.Present<CuFilePath>(CuFilePath present) -> present;
               case Availability.Absent<CuFilePath>(String reason) ->
                   throw unavailable(only, file.file() + ": " + reason);
@@ -151,14 +161,15 @@ public final class Paths implements AutoCloseable {
   }
 
   private Route byEvidence(SourceFile file, StagedPath staged) {
-    return switch (cuFile.pathTo(file, staged.context(), PathKind.GDS)) {
+    return switch (cuFile.pathTo(file.forCuFile(), staged.context(), PathKind.GDS)) {
       case Availability.Present<CuFilePath>(CuFilePath gds) -> new Route(file, staged, gds, "");
       case Availability.Absent<CuFilePath>(String reason) ->
           new Route(file, staged, staged, "no gds: " + reason);
     };
   }
 
-  private static DeviceUnavailableException unavailable(PathKind path, String reason) {
+  /// The error for a path that was asked for by name and cannot serve.
+  public static DeviceUnavailableException unavailable(PathKind path, String reason) {
     return new DeviceUnavailableException("path " + path + " cannot serve: " + reason);
   }
 

@@ -97,6 +97,11 @@ public final class SourceFile implements AutoCloseable {
     return directAbsence;
   }
 
+  /// As cuFile wants it.
+  CuFileSession.OpenFile forCuFile() {
+    return new CuFileSession.OpenFile(file, buffered, direct, directAbsence);
+  }
+
   /// How much of the file lies in the page cache, in bytes; -1 where the kernel does not say.
   public long residentBytes() {
     return Math.max(-1, Math.min(size, calls.cachedBytes(buffered, 0, size)));

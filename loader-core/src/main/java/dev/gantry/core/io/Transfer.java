@@ -1,6 +1,5 @@
 package dev.gantry.core.io;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan;
@@ -12,10 +11,7 @@ import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
@@ -24,15 +20,13 @@ import org.jspecify.annotations.Nullable;
 /// The first failure, or a cancellation, stops all readers; [#run] returns or throws only when the
 /// last of them has ended and nothing is under way any more, so that the caller may free the slabs.
 final class Transfer {
-  private static final long PROGRESS_MILLIS = 100;
-
   private final List<Read> reads;
   private final List<Slab> slabs;
   private final Map<Path, Route> routes;
   private final @Nullable StagedPath fallback;
   private final TransferOptions options;
   private final AtomicInteger next = new AtomicInteger();
-  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+  private final Crew crew = new Crew("load", "gantry-reader-");
   private final Map<PathKind, Long> bytesByPath = new EnumMap<>(PathKind.class);
   private final LongAdder done = new LongAdder();
   private final LongAdder directBytes = new LongAdder();
@@ -54,69 +48,12 @@ final class Transfer {
 
   TransferReport run(int threads) {
     long start = System.nanoTime();
-    int readers = Math.min(threads, reads.size());
-    CountDownLatch ended = new CountDownLatch(readers);
-    int started = 0;
-    try {
-      for (; started < readers; started++) {
-        Thread.ofPlatform()
-            .name("gantry-reader-" + started)
-            .daemon()
-            .start(() -> {
-              try {
-                readAll();
-              } finally {
-                ended.countDown();
-              }
-            });
-      }
-    } catch (OutOfMemoryError e) {
-      // No more threads to be had: those that run do the work, or, with none, the failure is
-      // reported.
-      if (started == 0) {
-        failure.compareAndSet(null, e);
-      }
-      for (int i = started; i < readers; i++) {
-        ended.countDown();
-      }
-    }
-    awaitReaders(ended);
-    rethrow();
-    return report(Duration.ofNanos(System.nanoTime() - start));
-  }
-
-  private void awaitReaders(CountDownLatch ended) {
     long total = reads.stream().mapToLong(Read::length).sum();
-    boolean interrupted = false;
-    while (true) {
-      try {
-        boolean over = ended.await(PROGRESS_MILLIS, TimeUnit.MILLISECONDS);
-        if (failure.get() == null) {
-          options.progress().onProgress(done.sum(), total);
-        }
-        if (over) {
-          break;
-        }
-      } catch (InterruptedException _) {
-        interrupted = true;
-        failure.compareAndSet(null, cancelled());
-      } catch (RuntimeException | Error e) {
-        // Not passed on before the readers have ended: the caller frees what they fill.
-        failure.compareAndSet(null, e);
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
-  private void rethrow() {
-    switch (failure.get()) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("a reader failed", e);
-    }
+    crew.work(
+        Math.min(threads, reads.size()),
+        this::readAll,
+        () -> options.progress().onProgress(done.sum(), total));
+    return report(Duration.ofNanos(System.nanoTime() - start));
   }
 
   /// One reader's work: takes the next read until there is none, or somebody failed.
@@ -126,27 +63,24 @@ final class Transfer {
       for (Read read = takeNext(); read != null; read = takeNext()) {
         carryOut(read, lanes);
       }
-      if (failure.get() == null) {
+      if (!crew.hasFailed()) {
         lanes.values().forEach(TransferPath.Lane::drain);
       }
     } catch (RuntimeException | Error e) {
-      failure.compareAndSet(null, e);
+      crew.fail(e);
     } finally {
       for (TransferPath.Lane lane : lanes.values()) {
         try {
           lane.close();
         } catch (RuntimeException | Error e) {
-          failure.compareAndSet(null, e);
+          crew.fail(e);
         }
       }
     }
   }
 
   private @Nullable Read takeNext() {
-    if (options.cancellation().isCancelled()) {
-      failure.compareAndSet(null, cancelled());
-    }
-    if (failure.get() != null) {
+    if (!crew.goesOn(options.cancellation())) {
       return null;
     }
     int index = next.getAndIncrement();
@@ -186,10 +120,6 @@ final class Transfer {
   private static TransferPath.Lane lane(
       TransferPath path, Map<TransferPath, TransferPath.Lane> lanes) {
     return lanes.computeIfAbsent(path, TransferPath::openLane);
-  }
-
-  private static TransferException cancelled() {
-    return new TransferException("load", "by the caller", new Failure.Cancelled());
   }
 
   private TransferReport report(Duration elapsed) {

@@ -22,21 +22,26 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   public static final PlanLimits DEFAULT = new PlanLimits(8L << 20, 256L << 10, 512L << 20);
 
   public PlanLimits {
-    if (requestBytes <= 0 || requestBytes % BLOCK_BYTES != 0 || requestBytes > MOST_REQUEST_BYTES) {
-      throw new IllegalArgumentException(
-          "request size must be a positive multiple of "
-              + BLOCK_BYTES
-              + " up to "
-              + MOST_REQUEST_BYTES
-              + ": "
-              + requestBytes);
-    }
+    checkRequestBytes(requestBytes);
     if (slabBytes <= 0 || slabBytes % BLOCK_BYTES != 0) {
       throw new IllegalArgumentException(
           "slab size must be a positive multiple of " + BLOCK_BYTES + ": " + slabBytes);
     }
     if (gapBytes < 0) {
       throw new IllegalArgumentException("negative gap: " + gapBytes);
+    }
+  }
+
+  /// @throws IllegalArgumentException if no request can be of this size
+  public static void checkRequestBytes(long bytes) {
+    if (bytes <= 0 || bytes % BLOCK_BYTES != 0 || bytes > MOST_REQUEST_BYTES) {
+      throw new IllegalArgumentException(
+          "request size must be a positive multiple of "
+              + BLOCK_BYTES
+              + " up to "
+              + MOST_REQUEST_BYTES
+              + ": "
+              + bytes);
     }
   }
 

@@ -28,6 +28,9 @@ public final class FaultyFileCalls implements FileCalls {
     FALLOCATE,
     FSYNC,
     RENAME,
+    MKDIR,
+    UNLINK,
+    RMDIR,
     STAT,
     CACHED_BYTES,
     PREAD_NO_WAIT
@@ -145,6 +148,24 @@ public final class FaultyFileCalls implements FileCalls {
   public int rename(Path from, Path to) {
     Fault fault = next(Function.RENAME);
     return fault instanceof Fails fails ? code(fails) : real.rename(from, to);
+  }
+
+  @Override
+  public int mkdir(Path folder, int mode) {
+    Fault fault = next(Function.MKDIR);
+    return fault instanceof Fails fails ? code(fails) : real.mkdir(folder, mode);
+  }
+
+  @Override
+  public int unlink(Path file) {
+    Fault fault = next(Function.UNLINK);
+    return fault instanceof Fails fails ? code(fails) : real.unlink(file);
+  }
+
+  @Override
+  public int rmdir(Path folder) {
+    Fault fault = next(Function.RMDIR);
+    return fault instanceof Fails fails ? code(fails) : real.rmdir(folder);
   }
 
   @Override

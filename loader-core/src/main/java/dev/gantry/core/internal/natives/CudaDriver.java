@@ -252,6 +252,14 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
+  /// Queues a copy to pinned host memory, which has the bytes when the stream has passed it.
+  public void copyToHost(long host, long device, long bytes, Stream stream) {
+    check(
+        JCudaDriver.cuMemcpyDtoHAsync(new Address(host), new Address(device), bytes, stream.handle),
+        "cuMemcpyDtoHAsync",
+        bytes + " bytes");
+  }
+
   /// Copies to host memory, pinned or not, and returns when the bytes are there.
   public void copyToHost(long host, long device, long bytes) {
     check(

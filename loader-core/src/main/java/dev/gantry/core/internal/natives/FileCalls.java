@@ -45,6 +45,15 @@ public interface FileCalls {
   /// `int rename(const char *old, const char *new)`
   int rename(Path from, Path to);
 
+  /// `int mkdir(const char *path, mode_t mode)`
+  int mkdir(Path folder, int mode);
+
+  /// `int unlink(const char *path)`
+  int unlink(Path file);
+
+  /// `int rmdir(const char *path)`: the folder must be empty.
+  int rmdir(Path folder);
+
   /// Size and direct I/O alignment of an open file, by `statx(2)`.
   StatResult stat(int fd);
 

@@ -65,6 +65,12 @@ public final class Libc implements FileCalls {
   private static final MethodHandle FSYNC = call("fsync", JAVA_INT, JAVA_INT);
   // int rename(const char *oldpath, const char *newpath)
   private static final MethodHandle RENAME = call("rename", JAVA_INT, ADDRESS, ADDRESS);
+  // int mkdir(const char *path, mode_t mode)
+  private static final MethodHandle MKDIR = call("mkdir", JAVA_INT, ADDRESS, JAVA_INT);
+  // int unlink(const char *path)
+  private static final MethodHandle UNLINK = call("unlink", JAVA_INT, ADDRESS);
+  // int rmdir(const char *path)
+  private static final MethodHandle RMDIR = call("rmdir", JAVA_INT, ADDRESS);
   // int statx(int dirfd, const char *path, int flags, unsigned int mask, struct statx *buf)
   private static final MethodHandle STATX =
       call("statx", JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS);
@@ -171,6 +177,37 @@ public final class Libc implements FileCalls {
       return scratch.result((int) RENAME.invokeExact(scratch.errno, source, target));
     } catch (Throwable e) {
       throw unexpected("rename", e);
+    }
+  }
+
+  @Override
+  public int mkdir(Path folder, int mode) {
+    Scratch scratch = SCRATCH.get();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment path = arena.allocateFrom(folder.toString());
+      return scratch.result((int) MKDIR.invokeExact(scratch.errno, path, mode));
+    } catch (Throwable e) {
+      throw unexpected("mkdir", e);
+    }
+  }
+
+  @Override
+  public int unlink(Path file) {
+    return remove("unlink", UNLINK, file);
+  }
+
+  @Override
+  public int rmdir(Path folder) {
+    return remove("rmdir", RMDIR, folder);
+  }
+
+  private static int remove(String function, MethodHandle handle, Path path) {
+    Scratch scratch = SCRATCH.get();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment name = arena.allocateFrom(path.toString());
+      return scratch.result((int) handle.invokeExact(scratch.errno, name));
+    } catch (Throwable e) {
+      throw unexpected(function, e);
     }
   }
 

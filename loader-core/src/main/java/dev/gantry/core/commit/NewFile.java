@@ -1,0 +1,32 @@
+package dev.gantry.core.commit;
+
+import java.nio.file.Path;
+import java.util.List;
+
+/// A file to be written: its parts, one after the other, are all of it.
+///
+/// @param file its name; a file of that name is replaced when the new one is whole. The folder must
+///     exist
+/// @param parts in the order of the file; each may be empty
+public record NewFile(Path file, List<Source> parts) {
+  /// @throws IllegalArgumentException if `file` names no file, or the parts are longer together
+  ///     than a file can be
+  public NewFile {
+    if (file.getFileName() == null) {
+      throw new IllegalArgumentException("names no file: " + file);
+    }
+    parts = List.copyOf(parts);
+    long size = 0;
+    for (Source part : parts) {
+      if (part.length() > Long.MAX_VALUE - size) {
+        throw new IllegalArgumentException(file + ": more bytes than a file can hold");
+      }
+      size += part.length();
+    }
+  }
+
+  /// In bytes.
+  public long size() {
+    return parts.stream().mapToLong(Source::length).sum();
+  }
+}

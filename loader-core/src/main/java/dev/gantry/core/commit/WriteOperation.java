@@ -1,0 +1,202 @@
+package dev.gantry.core.commit;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.io.CachePolicy;
+import dev.gantry.core.io.Crew;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.Paths;
+import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.memory.StagingPool;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// One write of some files: all of them are on the disk before the first gets its name. For one
+/// use, by one thread.
+public final class WriteOperation {
+  /// A write of a file, by numbers.
+  private record Task(FileCommit file, int number) {}
+
+  private final Paths paths;
+  private final WriteOptions options;
+  private final Folders folders;
+  private final List<FileCommit> files;
+  private final List<Task> tasks = new ArrayList<>();
+  private final Set<Device.Cuda> devices;
+  private final Map<Path, SourceFile> sources = new HashMap<>();
+  private final AtomicInteger next = new AtomicInteger();
+  private final Crew crew = new Crew("save", "gantry-writer-");
+  private final Map<PathKind, Long> bytesByPath = new EnumMap<>(PathKind.class);
+  private final LongAdder done = new LongAdder();
+  private final LongAdder directBytes = new LongAdder();
+
+  public WriteOperation(Paths paths, List<NewFile> files, WriteOptions options) {
+    this.paths = paths;
+    this.options = options;
+    this.folders = new Folders(paths.calls());
+    this.files = files.stream().map(file -> new FileCommit(paths, file, options)).toList();
+    for (FileCommit file : this.files) {
+      for (int number = 0; number < file.plan().writes().size(); number++) {
+        tasks.add(new Task(file, number));
+      }
+    }
+    devices =
+        files.stream()
+            .flatMap(WriteOperation::devices)
+            .collect(Collectors.toCollection(LinkedHashSet::new));
+  }
+
+  static Stream<Device.Cuda> devices(NewFile file) {
+    return file.parts().stream()
+        .flatMap(part ->
+            part instanceof Source.DeviceMemory memory
+                ? Stream.of(memory.device())
+                : Stream.empty());
+  }
+
+  public WriteReport run() {
+    if (options.path() == PathKind.HOST && !devices.isEmpty()) {
+      throw Paths.unavailable(PathKind.HOST, "the bytes are in memory of " + devices);
+    }
+    long start = System.nanoTime();
+    try {
+      openSources();
+      awaitDevices();
+      long total = files.stream().mapToLong(file -> file.plan().size()).sum();
+      crew.work(
+          Math.min(threads(), tasks.size()),
+          this::writeAll,
+          () -> options.progress().onProgress(done.sum(), total));
+      // Empty files have no write after which they would be finished.
+      files.stream().filter(file -> file.plan().writes().isEmpty()).forEach(FileCommit::finish);
+      files.forEach(file -> file.rename(folders));
+      files.stream()
+          .map(file -> Folders.parent(file.file().file()))
+          .distinct()
+          .forEach(folders::sync);
+    } catch (RuntimeException | Error failure) {
+      files.forEach(file -> file.abandon(folders, failure));
+      throw failure;
+    } finally {
+      sources.values().forEach(SourceFile::close);
+    }
+    return new WriteReport(
+        bytesByPath,
+        directBytes.sum(),
+        tasks.size(),
+        files.stream().map(FileCommit::report).toList(),
+        Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  private void openSources() {
+    for (FileCommit file : files) {
+      for (Source part : file.file().parts()) {
+        if (part instanceof Source.FilePart(var extent)) {
+          SourceFile source = sources.get(extent.file());
+          if (source == null) {
+            source = paths.openFile(extent.file(), CachePolicy.BUFFERED);
+            sources.put(extent.file(), source);
+          }
+          if (source.size() < extent.end()) {
+            throw new TransferException(
+                "open",
+                extent.file().toString(),
+                new Failure.EndOfFile(extent.end() - source.size()));
+          }
+        }
+      }
+    }
+  }
+
+  /// The copies that follow are ordered with no stream but their own.
+  private void awaitDevices() {
+    for (Device.Cuda device : devices) {
+      CudaContext context = CudaContext.of(device);
+      try (var _ = context.enter()) {
+        context.driver().synchronizeContext();
+      }
+    }
+  }
+
+  private int threads() {
+    if (options.threads() > 0) {
+      return options.threads();
+    }
+    // One writer reaches a disk's speed; more take the checksums and the copies meanwhile.
+    return Math.clamp(Runtime.getRuntime().availableProcessors(), 2, 4);
+  }
+
+  private void writeAll() {
+    WriteLane lane = openLane();
+    try {
+      for (Task task = takeNext(); task != null; task = takeNext()) {
+        lane.put(task.file(), task.number());
+      }
+      if (!crew.hasFailed()) {
+        lane.drain();
+      }
+    } catch (RuntimeException | Error e) {
+      crew.fail(e);
+    } finally {
+      lane.close();
+    }
+  }
+
+  private @Nullable Task takeNext() {
+    if (!crew.goesOn(options.cancellation())) {
+      return null;
+    }
+    int index = next.getAndIncrement();
+    return index < tasks.size() ? tasks.get(index) : null;
+  }
+
+  private WriteLane openLane() {
+    return new WriteLane(buffers(), options.checksums(), sources, this::account);
+  }
+
+  private WriteLane.Buffers buffers() {
+    if (devices.isEmpty()) {
+      HostSlab first = HostSlab.allocate(options.requestBytes());
+      boolean complete = false;
+      try {
+        HostSlab second = HostSlab.allocate(options.requestBytes());
+        complete = true;
+        return new WriteLane.Buffers(first, second, () -> Slab.releaseAll(List.of(first, second)));
+      } finally {
+        if (!complete) {
+          first.release();
+        }
+      }
+    }
+    // Pinned for every context, so those of one device serve all.
+    StagingPool pool = paths.stagingPool(devices.iterator().next());
+    StagingPool.Pair pair = pool.take(options.requestBytes());
+    return new WriteLane.Buffers(pair.first(), pair.second(), () -> pool.giveBack(pair));
+  }
+
+  private void account(PathKind path, long bytes, boolean direct) {
+    synchronized (bytesByPath) {
+      bytesByPath.merge(path, bytes, Long::sum);
+    }
+    done.add(bytes);
+    if (direct) {
+      directBytes.add(bytes);
+    }
+  }
+}

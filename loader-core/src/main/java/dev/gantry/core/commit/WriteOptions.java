@@ -1,0 +1,76 @@
+package dev.gantry.core.commit;
+
+import dev.gantry.core.io.Cancellation;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.ProgressListener;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.plan.PlanLimits;
+import org.jspecify.annotations.Nullable;
+
+/// How files are written.
+///
+/// @param requestBytes the most that one write carries, a multiple of 4096, at most 1 GiB; each
+///     writer holds two buffers of that size
+/// @param threads writers that work at once, or 0 for what suits the machine
+/// @param path the only path for device memory to take, or null to choose by evidence. A path that
+///     cannot serve is an error then
+/// @param pageCache whether to write through the page cache also where the file system takes direct
+///     I/O
+/// @param checksums whether to take the CRC32C of all that is written
+/// @param progress hears how far the write is
+/// @param cancellation ends the write early; no file has changed then
+public record WriteOptions(
+    long requestBytes,
+    int threads,
+    @Nullable PathKind path,
+    boolean pageCache,
+    boolean checksums,
+    ProgressListener progress,
+    Cancellation cancellation) {
+
+  public WriteOptions {
+    PlanLimits.checkRequestBytes(requestBytes);
+    if (threads < 0 || threads > TransferOptions.MOST_THREADS) {
+      throw new IllegalArgumentException(
+          "threads must be 0 to " + TransferOptions.MOST_THREADS + ": " + threads);
+    }
+  }
+
+  /// 8 MiB requests, past the page cache where that can be, with checksums; a new cancellation each
+  /// time.
+  public static WriteOptions defaults() {
+    return new WriteOptions(
+        PlanLimits.DEFAULT.requestBytes(), 0, null, false, true, (_, _) -> {}, new Cancellation());
+  }
+
+  public WriteOptions withRequestBytes(long chosen) {
+    return new WriteOptions(chosen, threads, path, pageCache, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withThreads(int chosen) {
+    return new WriteOptions(
+        requestBytes, chosen, path, pageCache, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withPath(@Nullable PathKind chosen) {
+    return new WriteOptions(
+        requestBytes, threads, chosen, pageCache, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withPageCache(boolean chosen) {
+    return new WriteOptions(requestBytes, threads, path, chosen, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withChecksums(boolean chosen) {
+    return new WriteOptions(requestBytes, threads, path, pageCache, chosen, progress, cancellation);
+  }
+
+  public WriteOptions withProgress(ProgressListener chosen) {
+    return new WriteOptions(
+        requestBytes, threads, path, pageCache, checksums, chosen, cancellation);
+  }
+
+  public WriteOptions withCancellation(Cancellation chosen) {
+    return new WriteOptions(requestBytes, threads, path, pageCache, checksums, progress, chosen);
+  }
+}

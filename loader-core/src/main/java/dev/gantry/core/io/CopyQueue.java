@@ -1,0 +1,84 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.memory.CudaContext;
+
+/// A stream for copies between a device and two pinned buffers, and for each buffer an event that
+/// says when the copies from or into it are done. For one thread.
+public final class CopyQueue implements AutoCloseable {
+  private static final int BUFFERS = 2;
+
+  private final CudaContext context;
+  private final CudaDriver.Stream stream;
+  private final CudaDriver.Event[] copied = new CudaDriver.Event[BUFFERS];
+
+  public CopyQueue(CudaContext context) {
+    this.context = context;
+    CudaDriver driver = context.driver();
+    try (var _ = context.enter()) {
+      stream = driver.createStream();
+      int events = 0;
+      try {
+        for (; events < BUFFERS; events++) {
+          copied[events] = driver.createEvent();
+        }
+      } finally {
+        if (events < BUFFERS) {
+          for (int i = 0; i < events; i++) {
+            driver.destroy(copied[i]);
+          }
+          driver.destroy(stream);
+        }
+      }
+    }
+  }
+
+  /// Waits until the copies that [#record] marked for a buffer are done; not at all where there
+  /// were none.
+  public void await(int buffer) {
+    try (var _ = context.enter()) {
+      context.driver().synchronize(copied[buffer]);
+    }
+  }
+
+  /// Queues a copy from pinned memory, which must stay as it is until it is done.
+  public void copyToDevice(long device, long host, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyToDevice(device, host, bytes, stream);
+    }
+  }
+
+  /// Queues a copy to pinned memory.
+  public void copyToHost(long host, long device, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyToHost(host, device, bytes, stream);
+    }
+  }
+
+  /// Marks all copies so far as those of `buffer`.
+  public void record(int buffer) {
+    try (var _ = context.enter()) {
+      context.driver().record(copied[buffer], stream);
+    }
+  }
+
+  /// Waits for all copies.
+  public void drain() {
+    try (var _ = context.enter()) {
+      context.driver().synchronize(stream);
+    }
+  }
+
+  /// Waits for all copies, and frees what it holds.
+  @Override
+  public void close() {
+    CudaDriver driver = context.driver();
+    try (var _ = context.enter()) {
+      driver.synchronize(stream);
+      for (CudaDriver.Event event : copied) {
+        driver.destroy(event);
+      }
+      driver.destroy(stream);
+    }
+  }
+}

@@ -1,0 +1,119 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// Threads that share one job. The first failure, or a cancellation, stops all of them; [#work]
+/// returns or throws only when the last of them has ended, so that the caller may then free what
+/// they used. For one use.
+public final class Crew {
+  private static final long PROGRESS_MILLIS = 100;
+
+  private final String operation;
+  private final String threadName;
+  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+
+  /// @param operation what a cancellation is said to have ended
+  /// @param threadName to which each thread's number is added
+  public Crew(String operation, String threadName) {
+    this.operation = operation;
+    this.threadName = threadName;
+  }
+
+  /// Whether somebody failed, or the job was cancelled.
+  public boolean hasFailed() {
+    return failure.get() != null;
+  }
+
+  /// Stops everybody, unless somebody has failed before. For the threads themselves.
+  public void fail(Throwable reason) {
+    failure.compareAndSet(null, reason);
+  }
+
+  /// Whether to take the next piece of work.
+  public boolean goesOn(Cancellation cancellation) {
+    if (cancellation.isCancelled()) {
+      fail(cancelled());
+    }
+    return !hasFailed();
+  }
+
+  /// Does `job` on each of `threads` threads, or on fewer where the machine has no more to give.
+  ///
+  /// An interruption of the caller cancels.
+  ///
+  /// @param job calls [#fail] and returns when it cannot go on; what it throws fails the crew, too
+  /// @param progress is called now and then on this thread while nobody has failed, and once at the
+  ///     end
+  public void work(int threads, Runnable job, Runnable progress) {
+    CountDownLatch ended = new CountDownLatch(threads);
+    int started = 0;
+    try {
+      for (; started < threads; started++) {
+        Thread.ofPlatform().name(threadName + started).daemon().start(() -> run(job, ended));
+      }
+    } catch (OutOfMemoryError e) {
+      // No more threads to be had: those that run do the work, or, with none, the failure is
+      // reported.
+      if (started == 0) {
+        fail(e);
+      }
+      for (int i = started; i < threads; i++) {
+        ended.countDown();
+      }
+    }
+    await(ended, progress);
+    rethrow();
+  }
+
+  private void run(Runnable job, CountDownLatch ended) {
+    try {
+      job.run();
+    } catch (RuntimeException | Error e) {
+      fail(e);
+    } finally {
+      ended.countDown();
+    }
+  }
+
+  private void await(CountDownLatch ended, Runnable progress) {
+    boolean interrupted = false;
+    while (true) {
+      try {
+        boolean over = ended.await(PROGRESS_MILLIS, TimeUnit.MILLISECONDS);
+        if (!hasFailed()) {
+          progress.run();
+        }
+        if (over) {
+          break;
+        }
+      } catch (InterruptedException _) {
+        interrupted = true;
+        fail(cancelled());
+      } catch (RuntimeException | Error e) {
+        // Not passed on before the threads have ended: the caller frees what they use.
+        fail(e);
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void rethrow() {
+    switch (failure.get()) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException("a thread failed", e);
+    }
+  }
+
+  private TransferException cancelled() {
+    return new TransferException(operation, "by the caller", new Failure.Cancelled());
+  }
+}
