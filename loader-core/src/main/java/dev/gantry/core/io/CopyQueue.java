@@ -55,6 +55,13 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
+  /// Queues a copy within the device.
+  public void copyOnDevice(long target, long source, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyOnDevice(target, source, bytes, stream);
+    }
+  }
+
   /// Marks all copies so far as those of `buffer`.
   public void record(int buffer) {
     try (var _ = context.enter()) {

@@ -12,14 +12,16 @@ public final class PinnedSlab extends CpuSlab {
     this.pages = pages;
   }
 
-  /// @param size in bytes, less than 2 GiB
+  /// @param size in bytes
   /// @throws dev.gantry.core.TransferException if the driver cannot pin that much
   public static PinnedSlab allocate(CudaContext context, long size) {
     checkSize(size);
     HugePages pages = HugePages.map(size);
+    // Pinning takes pages, too, but one after the other.
+    pages.touch();
     boolean pinned = false;
     try (var _ = context.enter()) {
-      context.driver().pin(segment(pages.address(), pages.size()));
+      context.driver().pin(pages.address(), pages.size());
       pinned = true;
     } finally {
       if (!pinned) {
@@ -32,7 +34,7 @@ public final class PinnedSlab extends CpuSlab {
   @Override
   void free() {
     try (var _ = context.enter()) {
-      context.driver().unpin(segment(pages.address(), pages.size()));
+      context.driver().unpin(pages.address());
     }
     pages.unmap();
   }

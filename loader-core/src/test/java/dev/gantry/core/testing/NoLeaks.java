@@ -62,7 +62,7 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
           .filter(line -> line.indexOf('/') >= 0)
           .map(line -> line.substring(line.indexOf('/')))
           // Libraries that were unpacked to be loaded stay for good, and so do the JVM's counters.
-          .filter(file -> !file.endsWith(".so") && !file.contains("/hsperfdata_"))
+          .filter(file -> !file.matches(".*\\.so(\\.\\d+)*") && !file.contains("/hsperfdata_"))
           .filter(NoLeaks::isOurs)
           .toList();
     }

@@ -2,7 +2,6 @@ package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import jcuda.driver.CUcontext;
@@ -175,22 +174,20 @@ public final class CudaDriver {
     check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
   }
 
-  /// Pins memory of less than 2 GiB, for every context.
-  public void pin(MemorySegment memory) {
-    long bytes = memory.byteSize();
+  /// Pins memory of the CPU, for every context.
+  public void pin(long address, long bytes) {
     check(
-        JCudaDriver.cuMemHostRegister(
-            jcuda.Pointer.to(memory.asByteBuffer()), bytes, HOST_PORTABLE),
+        JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, HOST_PORTABLE),
         "cuMemHostRegister",
         bytes + " bytes");
   }
 
   /// Must come before the memory is freed.
-  public void unpin(MemorySegment memory) {
+  public void unpin(long address) {
     check(
-        JCudaDriver.cuMemHostUnregister(jcuda.Pointer.to(memory.asByteBuffer())),
+        JCudaDriver.cuMemHostUnregister(new HostAddress(address)),
         "cuMemHostUnregister",
-        hex(memory.address()));
+        hex(address));
   }
 
   /// Free and total bytes of the current context's device.
@@ -276,6 +273,15 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
+  /// Queues a copy from one place of a device to another.
+  public void copyOnDevice(long target, long source, long bytes, Stream stream) {
+    check(
+        JCudaDriver.cuMemcpyDtoDAsync(
+            new Address(target), new Address(source), bytes, stream.handle),
+        "cuMemcpyDtoDAsync",
+        bytes + " bytes");
+  }
+
   /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O
   /// into it needs.
   public void syncMemoryOperations(long address) {
@@ -329,6 +335,13 @@ public final class CudaDriver {
 
     long raw() {
       return getNativePointer() + getByteOffset();
+    }
+  }
+
+  /// An address as those calls want it that tell memory of the CPU from the device's.
+  private static final class HostAddress extends jcuda.Pointer {
+    HostAddress(long address) {
+      super(address);
     }
   }
 }

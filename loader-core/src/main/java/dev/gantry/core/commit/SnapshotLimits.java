@@ -1,0 +1,18 @@
+package dev.gantry.core.commit;
+
+/// How much memory snapshots may take, all of them together.
+///
+/// @param deviceBytes on each device: a copy there is made in a fraction of the time, if the device
+///     has that much to spare
+/// @param hostBytes of the CPU, pinned where the bytes come from a device
+public record SnapshotLimits(long deviceBytes, long hostBytes) {
+  /// None on devices, all that the CPU has to give.
+  public static final SnapshotLimits DEFAULT = new SnapshotLimits(0, Long.MAX_VALUE);
+
+  public SnapshotLimits {
+    if (deviceBytes < 0 || hostBytes < 0) {
+      throw new IllegalArgumentException(
+          "negative limit: " + deviceBytes + " bytes on devices, " + hostBytes + " of the CPU");
+    }
+  }
+}
