@@ -1,7 +1,9 @@
 package dev.gantry.core;
 
+import dev.gantry.core.commit.ChecksumOperation;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.Source;
 import dev.gantry.core.commit.WriteOperation;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.commit.WriteReport;
@@ -78,6 +80,13 @@ public final class Gantry implements AutoCloseable {
   /// @throws DeviceUnavailableException if the only path asked for cannot serve
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return paths.using(() -> new WriteOperation(paths, files, options).run());
+  }
+
+  /// The CRC32C of bytes, wherever they are; whatever was queued on a device before comes first.
+  ///
+  /// @throws TransferException if the file or device fails
+  public int checksum(Source source) {
+    return paths.using(() -> new ChecksumOperation(paths).of(source));
   }
 
   /// Lasting changes of folders.

@@ -3,6 +3,7 @@ package dev.gantry.core.commit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Crc32c;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Gantry;
@@ -182,4 +183,16 @@ abstract class SnapshotContract {
   }
 
   abstract Device expectedHome();
+
+  /// Here and not in a class of its own, for the memory.
+  @Test
+  void checksumsOfAllKindsOfSources() {
+    for (int length : new int[] {0, 1, 4096, (8 << 20) + 1, (24 << 20) - 5}) {
+      byte[] bytes = TestFiles.bytes(length, length);
+      int sum = Crc32c.of(MemorySegment.ofArray(bytes));
+      assertThat(gantry.checksum(source(bytes))).isEqualTo(sum);
+      Path file = TestFiles.write(folder.resolve("file"), length, length);
+      assertThat(gantry.checksum(new Source.FilePart(new Extent(file, 0, length)))).isEqualTo(sum);
+    }
+  }
 }
