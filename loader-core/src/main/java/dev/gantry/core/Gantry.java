@@ -78,6 +78,7 @@ public final class Gantry implements AutoCloseable {
   ///     is removed then, and nothing has changed unless the failure is of a `rename` or of the
   ///     folder's `fsync`
   /// @throws DeviceUnavailableException if the only path asked for cannot serve
+  /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return paths.using(() -> new WriteOperation(paths, files, options).run());
   }

@@ -53,13 +53,17 @@ final class FileCommit {
   /// By write and piece; written by whoever makes the write.
   private final int[][] checksums;
 
+  /// Null before [#open].
   private @Nullable TargetFile target;
+
+  /// Why there is no writing to the file, for all who come to [#open] after the first.
+  private @Nullable RuntimeException unusable;
 
   /// Owned, also where it serves no more.
   private @Nullable CuFilePath cuFile;
 
-  private volatile boolean straight;
-  private volatile String reason = "";
+  private boolean straight;
+  private String reason = "";
   private boolean renamed;
 
   FileCommit(Paths paths, NewFile file, WriteOptions options) {
@@ -84,14 +88,22 @@ final class FileCommit {
 
   /// The open file: whoever comes first makes steps 1 and 2.
   synchronized TargetFile open() {
-    if (target == null) {
-      TargetFile opened = new TargetFile(paths.calls(), temporary, options.pageCache());
-      target = opened;
-      reason = opened.directAbsence();
-      opened.allocate(plan.paddedSize());
-      chooseCuFile(opened);
+    if (unusable != null) {
+      throw unusable;
     }
-    return target;
+    TargetFile opened = target;
+    if (opened == null) {
+      try {
+        opened = new TargetFile(paths.calls(), temporary, file.file(), options.pageCache());
+        target = opened;
+        opened.allocate(plan.paddedSize());
+        chooseCuFile(opened);
+      } catch (RuntimeException e) {
+        unusable = e;
+        throw e;
+      }
+    }
+    return opened;
   }
 
   private void chooseCuFile(TargetFile opened) {
@@ -166,13 +178,18 @@ final class FileCommit {
   }
 
   /// Closes the file wherever it stands, and removes it where it has not got its name.
+  ///
+  /// @param failure keeps what fails besides
   void abandon(Folders folders, Throwable failure) {
     try {
-      close();
-      if (!renamed) {
-        folders.removeFile(temporary);
+      try {
+        close();
+      } finally {
+        if (target != null && !renamed) {
+          folders.removeFile(temporary);
+        }
       }
-    } catch (TransferException besides) {
+    } catch (RuntimeException besides) {
       failure.addSuppressed(besides);
     }
   }
@@ -191,7 +208,8 @@ final class FileCommit {
   }
 
   WriteReport.FileReport report() {
-    return new WriteReport.FileReport(file.file(), plan.size(), checksums(), reason);
+    String why = reason.isEmpty() ? open().directAbsence() : reason;
+    return new WriteReport.FileReport(file.file(), plan.size(), checksums(), why);
   }
 
   private Optional<WriteReport.Checksums> checksums() {

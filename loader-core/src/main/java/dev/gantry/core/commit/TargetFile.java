@@ -28,18 +28,24 @@ final class TargetFile implements AutoCloseable {
 
   private final FileCalls calls;
   private final Path file;
+  private final Path target;
   private final int buffered;
   private final int direct;
   private final int directMemoryAlignment;
   private final int directOffsetAlignment;
-  private final String directAbsence;
   private final AtomicBoolean closed = new AtomicBoolean();
 
+  /// Empty for as long as the file system takes direct writes.
+  private volatile String directAbsence;
+
+  /// @param file a name that no file has
+  /// @param target the name that it is to get, for messages: nobody knows the other
   /// @param pageCache whether to write through the page cache in any case
   /// @throws TransferException if the file cannot be made, or is there already
-  TargetFile(FileCalls calls, Path file, boolean pageCache) {
+  TargetFile(FileCalls calls, Path file, Path target, boolean pageCache) {
     this.calls = calls;
     this.file = file;
+    this.target = target;
     // cuFile reads, too, where it writes parts of blocks.
     buffered = open(FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL);
     if (buffered < 0) {
@@ -47,18 +53,11 @@ final class TargetFile implements AutoCloseable {
     }
     int descriptor = pageCache ? NONE : open(FileCalls.O_RDWR | calls.directFlag());
     direct = Math.max(descriptor, NONE);
-    directAbsence =
-        pageCache
-            ? "not wanted"
-            : descriptor < 0 ? "open with O_DIRECT: " + Errno.failure(-descriptor).describe() : "";
+    directAbsence = pageCache ? "not wanted" : descriptor < 0 ? refusal("open", -descriptor) : "";
     FileCalls.StatResult stat = calls.stat(buffered);
     directMemoryAlignment = orBlock(stat.directMemoryAlignment());
     directOffsetAlignment = orBlock(stat.directOffsetAlignment());
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
-  }
-
-  Path file() {
-    return file;
   }
 
   int bufferedDescriptor() {
@@ -70,7 +69,7 @@ final class TargetFile implements AutoCloseable {
     return direct;
   }
 
-  /// Why writes go through the page cache; empty where they do not.
+  /// Why writes go through the page cache; empty where they do not, as far as is known by now.
   String directAbsence() {
     return directAbsence;
   }
@@ -83,16 +82,20 @@ final class TargetFile implements AutoCloseable {
     }
     int result = retried(() -> calls.fallocate(buffered, 0, 0, bytes));
     if (result < 0 && result != -EOPNOTSUPP && result != -ENOSYS) {
-      throw new TransferException("fallocate", file + " length " + bytes, Errno.failure(-result));
+      throw new TransferException("fallocate", target + " length " + bytes, Errno.failure(-result));
     }
   }
 
   /// Whether memory at this address can be written at this offset without a copy.
   boolean takes(MemorySegment source, long offset) {
-    return direct == NONE
+    return !isDirect()
         || (offset % directOffsetAlignment == 0
             && source.byteSize() % directOffsetAlignment == 0
             && source.address() % directMemoryAlignment == 0);
+  }
+
+  private boolean isDirect() {
+    return directAbsence.isEmpty();
   }
 
   /// Writes all of `source` at `offset`.
@@ -101,7 +104,7 @@ final class TargetFile implements AutoCloseable {
   /// @throws TransferException on any failure
   boolean write(MemorySegment source, long offset) {
     long done = 0;
-    boolean directly = direct != NONE && takes(source, offset);
+    boolean directly = isDirect() && takes(source, offset);
     boolean wentDirectly = directly;
     while (done < source.byteSize()) {
       MemorySegment rest = source.asSlice(done);
@@ -111,13 +114,14 @@ final class TargetFile implements AutoCloseable {
       }
       if (count == -EINVAL && directly) {
         // Some file systems take O_DIRECT when a file is opened, and refuse it when it is written.
+        directAbsence = refusal("pwrite", EINVAL);
         directly = false;
         continue;
       }
       if (count <= 0) {
         throw new TransferException(
             "pwrite",
-            file + " offset " + (offset + done) + " length " + rest.byteSize(),
+            target + " offset " + (offset + done) + " length " + rest.byteSize(),
             count == 0 ? new Failure.NothingWritten(rest.byteSize()) : Errno.failure((int) -count));
       }
       done += count;
@@ -133,7 +137,7 @@ final class TargetFile implements AutoCloseable {
   void truncate(long size) {
     int result = retried(() -> calls.ftruncate(buffered, size));
     if (result < 0) {
-      throw new TransferException("ftruncate", file + " length " + size, Errno.failure(-result));
+      throw new TransferException("ftruncate", target + " length " + size, Errno.failure(-result));
     }
   }
 
@@ -162,7 +166,11 @@ final class TargetFile implements AutoCloseable {
   }
 
   private TransferException failure(String operation, Failure failure) {
-    return new TransferException(operation, file.toString(), failure);
+    return new TransferException(operation, target.toString(), failure);
+  }
+
+  private static String refusal(String operation, int errno) {
+    return operation + " with O_DIRECT: " + Errno.failure(errno).describe();
   }
 
   @Override

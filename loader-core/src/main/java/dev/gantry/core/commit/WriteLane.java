@@ -75,13 +75,13 @@ final class WriteLane implements AutoCloseable {
     if (inPlace.isPresent() && target.takes(inPlace.get(), write.offset())) {
       int[] sums = sums(write, inPlace.get());
       boolean direct = target.write(inPlace.get(), write.offset());
-      account.add(PathKind.HOST, write.length(), direct);
+      account(file, write, direct);
       file.written(number, sums);
       return;
     }
     boolean straight = file.straight().isPresent() && canGoStraight(file, write);
     if (!straight || checksums) {
-      fill(file, write);
+      fill(file, write, turn);
     }
     Pending next = new Pending(file, number, turn, straight);
     turn ^= 1;
@@ -112,8 +112,8 @@ final class WriteLane implements AutoCloseable {
         && (memory.address() + piece.partOffset()) % PlanLimits.BLOCK_BYTES == 0;
   }
 
-  private void fill(FileCommit file, Write write) {
-    MemorySegment buffer = buffers.of(turn, write.paddedLength());
+  private void fill(FileCommit file, Write write, int into) {
+    MemorySegment buffer = buffers.of(into, write.paddedLength());
     for (Piece piece : write.pieces()) {
       MemorySegment place = buffer.asSlice(piece.offset(), piece.length());
       switch (file.file().parts().get(piece.part())) {
@@ -129,7 +129,7 @@ final class WriteLane implements AutoCloseable {
     }
     buffer.asSlice(write.length()).fill((byte) 0);
     for (CopyQueue queue : queues.values()) {
-      queue.record(turn);
+      queue.record(into);
     }
   }
 
@@ -161,7 +161,7 @@ final class WriteLane implements AutoCloseable {
     int[] sums = sums(write, buffer);
     if (!went) {
       boolean direct = last.file().open().write(buffer, write.offset());
-      account.add(kind(last.file(), write), write.length(), direct);
+      account(last.file(), write, direct);
     }
     last.file().written(last.number(), sums);
   }
@@ -190,24 +190,21 @@ final class WriteLane implements AutoCloseable {
       }
     }
     if (!checksums) {
-      refill(last, write);
+      fill(last.file(), write, last.buffer());
     }
     return false;
   }
 
-  private void refill(Pending last, Write write) {
-    int before = turn;
-    turn = last.buffer();
-    fill(last.file(), write);
-    turn = before;
-  }
-
-  private static PathKind kind(FileCommit file, Write write) {
-    boolean staged =
-        write.pieces().stream()
-            .anyMatch(
-                piece -> file.file().parts().get(piece.part()) instanceof Source.DeviceMemory);
-    return staged ? PathKind.STAGED : PathKind.HOST;
+  /// Each piece went the way of its part, also where others went with it.
+  private void account(FileCommit file, Write write, boolean direct) {
+    for (Piece piece : write.pieces()) {
+      PathKind kind =
+          switch (file.file().parts().get(piece.part())) {
+            case Source.DeviceMemory _ -> PathKind.STAGED;
+            case Source.HostMemory _, Source.FilePart _ -> PathKind.HOST;
+          };
+      account.add(kind, piece.length(), direct);
+    }
   }
 
   private int[] sums(Write write, MemorySegment bytes) {

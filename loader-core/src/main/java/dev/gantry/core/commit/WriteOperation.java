@@ -2,6 +2,7 @@ package dev.gantry.core.commit;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.io.CachePolicy;
 import dev.gantry.core.io.Crew;
@@ -17,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -50,6 +52,7 @@ public final class WriteOperation {
     this.paths = paths;
     this.options = options;
     this.folders = new Folders(paths.calls());
+    checkNames(files);
     this.files = files.stream().map(file -> new FileCommit(paths, file, options)).toList();
     for (FileCommit file : this.files) {
       for (int number = 0; number < file.plan().writes().size(); number++) {
@@ -60,6 +63,15 @@ public final class WriteOperation {
         files.stream()
             .flatMap(WriteOperation::devices)
             .collect(Collectors.toCollection(LinkedHashSet::new));
+  }
+
+  private static void checkNames(List<NewFile> files) {
+    Set<Path> names = new HashSet<>();
+    for (NewFile file : files) {
+      if (!names.add(file.file().toAbsolutePath().normalize())) {
+        throw new MisuseException("to be written twice at once: " + file.file());
+      }
+    }
   }
 
   static Stream<Device.Cuda> devices(NewFile file) {
@@ -85,6 +97,7 @@ public final class WriteOperation {
           () -> options.progress().onProgress(done.sum(), total));
       // Empty files have no write after which they would be finished.
       files.stream().filter(file -> file.plan().writes().isEmpty()).forEach(FileCommit::finish);
+      crew.checkpoint(options.cancellation());
       files.forEach(file -> file.rename(folders));
       files.stream()
           .map(file -> Folders.parent(file.file().file()))

@@ -70,6 +70,14 @@ public final class Crew {
     rethrow();
   }
 
+  /// Goes on unless the job was cancelled by now: for the caller after [#work], before what cannot
+  /// be taken back.
+  public void checkpoint(Cancellation cancellation) {
+    if (!goesOn(cancellation)) {
+      rethrow();
+    }
+  }
+
   private void run(Runnable job, CountDownLatch ended) {
     try {
       job.run();
