@@ -86,6 +86,19 @@ final class FileCommit {
     return plan;
   }
 
+  /// What a write is made of, in order; what lies together in memory or a file is one.
+  List<Source> slices(Write write) {
+    List<Source> slices = new ArrayList<>();
+    for (Piece piece : write.pieces()) {
+      Source slice = file.parts().get(piece.part()).slice(piece.partOffset(), piece.length());
+      Optional<Source> joined =
+          slices.isEmpty() ? Optional.empty() : slices.getLast().joined(slice);
+      joined.ifPresent(_ -> slices.removeLast());
+      slices.add(joined.orElse(slice));
+    }
+    return slices;
+  }
+
   /// The open file: whoever comes first makes steps 1 and 2.
   synchronized TargetFile open() {
     if (unusable != null) {

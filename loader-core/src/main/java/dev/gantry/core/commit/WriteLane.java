@@ -32,9 +32,15 @@ final class WriteLane implements AutoCloseable {
 
   /// A write whose bytes are in a buffer, or on their way there.
   ///
-  /// @param straight whether the bytes themselves go by cuFile, and the buffer, if one was filled,
-  ///     is for the checksums
-  private record Pending(FileCommit file, int number, int buffer, boolean straight) {
+  /// @param slices what it is made of
+  /// @param straight the memory from which cuFile moves the bytes, where it does: the buffer, if it
+  ///     was filled, is for the checksums then
+  private record Pending(
+      FileCommit file,
+      int number,
+      List<Source> slices,
+      Source.@Nullable DeviceMemory straight,
+      int buffer) {
     Write write() {
       return file.plan().writes().get(number);
     }
@@ -71,65 +77,55 @@ final class WriteLane implements AutoCloseable {
   void put(FileCommit file, int number) {
     TargetFile target = file.open();
     Write write = file.plan().writes().get(number);
-    Optional<MemorySegment> inPlace = inPlace(file, write);
-    if (inPlace.isPresent() && target.takes(inPlace.get(), write.offset())) {
-      int[] sums = sums(write, inPlace.get());
-      boolean direct = target.write(inPlace.get(), write.offset());
+    List<Source> slices = file.slices(write);
+    Source whole = slices.size() == 1 ? slices.getFirst() : null;
+    if (whole instanceof Source.HostMemory(MemorySegment bytes)
+        && bytes.isNative()
+        && target.takes(bytes, write.offset())) {
+      int[] sums = sums(write, bytes);
+      boolean direct = target.write(bytes, write.offset());
       account(file, write, direct);
       file.written(number, sums);
       return;
     }
-    boolean straight = file.straight().isPresent() && canGoStraight(file, write);
-    if (!straight || checksums) {
-      fill(file, write, turn);
+    Source.DeviceMemory straight = straight(file, write, whole);
+    Pending next = new Pending(file, number, slices, straight, turn);
+    if (straight == null || checksums) {
+      fill(next);
     }
-    Pending next = new Pending(file, number, turn, straight);
     turn ^= 1;
     drain();
     pending = next;
   }
 
-  /// The write's bytes, where they lie together in the CPU's memory.
-  private static Optional<MemorySegment> inPlace(FileCommit file, Write write) {
-    if (write.pieces().size() != 1) {
-      return Optional.empty();
-    }
-    Piece piece = write.pieces().getFirst();
-    return switch (file.file().parts().get(piece.part())) {
-      case Source.HostMemory(MemorySegment segment) when segment.isNative() ->
-          Optional.of(segment.asSlice(piece.partOffset(), piece.length()));
-      case Source.HostMemory _, Source.DeviceMemory _, Source.FilePart _ -> Optional.empty();
-    };
+  /// The device memory that cuFile moves without a bounce buffer: whole blocks in one aligned piece.
+  private static Source.@Nullable DeviceMemory straight(
+      FileCommit file, Write write, @Nullable Source whole) {
+    return whole instanceof Source.DeviceMemory memory
+            && memory.address() % PlanLimits.BLOCK_BYTES == 0
+            && write.length() % PlanLimits.BLOCK_BYTES == 0
+            && file.straight().isPresent()
+        ? memory
+        : null;
   }
 
-  /// Whether the write is whole blocks of one aligned piece of device memory, which cuFile moves
-  /// without a bounce buffer.
-  private static boolean canGoStraight(FileCommit file, Write write) {
-    Piece piece = write.pieces().getFirst();
-    return write.pieces().size() == 1
-        && write.length() % PlanLimits.BLOCK_BYTES == 0
-        && file.file().parts().get(piece.part()) instanceof Source.DeviceMemory memory
-        && (memory.address() + piece.partOffset()) % PlanLimits.BLOCK_BYTES == 0;
-  }
-
-  private void fill(FileCommit file, Write write, int into) {
-    MemorySegment buffer = buffers.of(into, write.paddedLength());
-    for (Piece piece : write.pieces()) {
-      MemorySegment place = buffer.asSlice(piece.offset(), piece.length());
-      switch (file.file().parts().get(piece.part())) {
-        case Source.HostMemory(MemorySegment segment) ->
-            place.copyFrom(segment.asSlice(piece.partOffset(), piece.length()));
+  private void fill(Pending write) {
+    MemorySegment buffer = buffers.of(write.buffer(), write.write().paddedLength());
+    long offset = 0;
+    for (Source slice : write.slices()) {
+      MemorySegment place = buffer.asSlice(offset, slice.length());
+      switch (slice) {
+        case Source.HostMemory(MemorySegment segment) -> place.copyFrom(segment);
         case Source.DeviceMemory memory ->
-            queue(memory.device())
-                .copyToHost(place.address(), memory.address() + piece.partOffset(), piece.length());
+            queue(memory.device()).copyToHost(place.address(), memory.address(), memory.length());
         case Source.FilePart(var extent) ->
-            source(extent.file())
-                .read(place, extent.offset() + piece.partOffset(), piece.length(), false);
+            source(extent.file()).read(place, extent.offset(), extent.length(), false);
       }
+      offset += slice.length();
     }
-    buffer.asSlice(write.length()).fill((byte) 0);
+    buffer.asSlice(offset).fill((byte) 0);
     for (CopyQueue queue : queues.values()) {
-      queue.record(into);
+      queue.record(write.buffer());
     }
   }
 
@@ -153,7 +149,7 @@ final class WriteLane implements AutoCloseable {
     }
     pending = null;
     Write write = last.write();
-    boolean went = last.straight() && writeStraight(last, write);
+    boolean went = last.straight() != null && writeStraight(last, last.straight());
     MemorySegment buffer = buffers.of(last.buffer(), write.paddedLength());
     if (!went || checksums) {
       queues.values().forEach(queue -> queue.await(last.buffer()));
@@ -167,30 +163,28 @@ final class WriteLane implements AutoCloseable {
   }
 
   /// Whether cuFile took the bytes; if not, they are in the buffer.
-  private boolean writeStraight(Pending last, Write write) {
+  private boolean writeStraight(Pending last, Source.DeviceMemory memory) {
     Optional<CuFilePath> path = last.file().straight();
-    Piece piece = write.pieces().getFirst();
-    if (path.isPresent()
-        && last.file().file().parts().get(piece.part()) instanceof Source.DeviceMemory memory) {
+    if (path.isPresent()) {
       try {
         boolean direct =
             path.get()
                 .write(
                     last.file().file().file(),
                     CudaContext.of(memory.device()),
-                    memory.address() + piece.partOffset(),
-                    write.length(),
-                    write.offset());
+                    memory.address(),
+                    memory.length(),
+                    last.write().offset());
         // What cuFile writes through the page cache passes the CPU, whatever it does otherwise.
         PathKind kind = direct ? path.get().kind() : PathKind.COMPAT;
-        account.add(kind, write.length(), direct);
+        account.add(kind, memory.length(), direct);
         return true;
       } catch (TransferException failed) {
         last.file().fallBack(failed);
       }
     }
     if (!checksums) {
-      fill(last.file(), write, last.buffer());
+      fill(last);
     }
     return false;
   }
