@@ -8,6 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -54,9 +55,8 @@ public final class TorchArrays {
   /// @throws MisuseException if one is not an array of DJL's PyTorch engine
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public static void copy(NDArray source, NDArray target) {
-    if (!(source instanceof PtNDArray from) || !(target instanceof PtNDArray to)) {
-      throw new MisuseException("only arrays of DJL's PyTorch engine can be copied");
-    }
+    PtNDArray from = torchArray(source);
+    PtNDArray to = torchArray(target);
     boolean recorded = to.hasGradient();
     if (recorded) {
       to.setRequiresGradient(false);
@@ -68,6 +68,24 @@ public final class TorchArrays {
         to.setRequiresGradient(true);
       }
     }
+  }
+
+  /// The true type of an array, or empty for one that only libtorch knows, such as complex128.
+  ///
+  /// @throws MisuseException if it is not an array of DJL's PyTorch engine
+  static Optional<DType> dtype(NDArray array) {
+    return PyTorch.library().dtype(torchArray(array).getHandle());
+  }
+
+  /// The array as one that has a handle.
+  ///
+  /// @throws MisuseException if it is not an array of DJL's PyTorch engine
+  static PtNDArray torchArray(NDArray array) {
+    if (array instanceof PtNDArray torchArray) {
+      return torchArray;
+    }
+    throw new MisuseException(
+        "an array of " + array.getClass().getName() + " is not of DJL's PyTorch engine");
   }
 
   /// A release that counts only once the array exists: the tensor of an array that its manager

@@ -61,8 +61,9 @@ public final class TorchLibrary {
 
   private final TorchCodes codes;
   private final Optional<TensorWrapper> wrapper;
+  private final TorchGenerators generators;
 
-  private TorchLibrary(NativeSymbols symbols) {
+  private TorchLibrary(NativeSymbols symbols, NativeSymbols cudaSymbols) {
     FunctionDescriptor query = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
     delete =
         symbols.required(
@@ -85,6 +86,7 @@ public final class TorchLibrary {
             "aoti_torch_copy_", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
     codes = TorchCodes.read(symbols);
     wrapper = DlPackWrapper.find(symbols).or(() -> FromBlobWrapper.find(symbols, codes));
+    generators = new TorchGenerators(symbols, cudaSymbols);
   }
 
   /// Loads libtorch from this folder, for the life of the JVM. If this process has it from there
@@ -98,12 +100,10 @@ public final class TorchLibrary {
     NativeSymbols symbols;
     try {
       symbols = new NativeSymbols(SymbolLookup.libraryLookup(file, Arena.global()));
-      library = new TorchLibrary(symbols);
-      Path cuda = folder.resolve(System.mapLibraryName("torch_cuda"));
-      if (Files.exists(cuda)) {
-        // For its kernels, which it registers as it loads.
-        SymbolLookup _ = SymbolLookup.libraryLookup(cuda, Arena.global());
-      }
+      // Also for its kernels, which it registers as it loads.
+      NativeSymbols cudaSymbols =
+          new NativeSymbols(optional(folder, "torch_cuda").or(optional(folder, "c10_cuda")));
+      library = new TorchLibrary(symbols, cudaSymbols);
     } catch (IllegalArgumentException refused) {
       return new TorchProbe.Missing(file + " cannot be loaded: " + refused.getMessage());
     }
@@ -116,6 +116,13 @@ public final class TorchLibrary {
     return new TorchProbe.Found(library);
   }
 
+  private static SymbolLookup optional(Path folder, String name) {
+    Path file = folder.resolve(System.mapLibraryName(name));
+    return Files.exists(file)
+        ? SymbolLookup.libraryLookup(file, Arena.global())
+        : _ -> Optional.empty();
+  }
+
   /// Whether a tensor can have this dtype in DJL. FP8 and what is smaller than a byte it cannot:
   /// their bytes go into a tensor of [DType#U8].
   public static boolean holds(DType dtype) {
@@ -125,6 +132,11 @@ public final class TorchLibrary {
   /// The native function that [#wrap] goes through.
   public String wrapsThrough() {
     return wrapper.orElseThrow().function();
+  }
+
+  /// The random number generators, which a libtorch that serves otherwise may lack.
+  TorchGenerators generators() {
+    return generators;
   }
 
   /// A tensor over memory that somebody else owns, without a copy: dense, in C order. When the last

@@ -1,0 +1,90 @@
+package dev.gantry.djl.internal;
+
+import static dev.gantry.djl.internal.StateField.always;
+import static dev.gantry.djl.internal.StateField.ifNonZero;
+import static dev.gantry.djl.internal.StateField.ifTrue;
+
+import ai.djl.training.optimizer.Adadelta;
+import ai.djl.training.optimizer.Adagrad;
+import ai.djl.training.optimizer.Adam;
+import ai.djl.training.optimizer.AdamW;
+import ai.djl.training.optimizer.Nag;
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.training.optimizer.RmsProp;
+import ai.djl.training.optimizer.Sgd;
+import dev.gantry.core.MisuseException;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// One of DJL's optimizers, and the private fields in which it keeps its state (source: DJL 0.35.1).
+///
+/// @param countsUpdates whether it counts the updates of each parameter
+/// @param states those that it has in one configuration or another
+record OptimizerKind(
+    Class<? extends Optimizer> type, boolean countsUpdates, List<StateField> states) {
+  private static final List<OptimizerKind> ALL =
+      List.of(
+          kind(Adam.class, always(Adam.class, "means"), always(Adam.class, "variances")),
+          kind(AdamW.class, always(AdamW.class, "means"), always(AdamW.class, "variances")),
+          kind(Sgd.class, ifNonZero(Sgd.class, "momentumStates", "momentum")),
+          kind(Nag.class, ifNonZero(Nag.class, "momentumStates", "momentum")),
+          kind(
+              RmsProp.class,
+              always(RmsProp.class, "means"),
+              ifTrue(RmsProp.class, "variances", "centered"),
+              ifTrue(RmsProp.class, "momentums", "centered")),
+          kind(Adagrad.class, always(Adagrad.class, "history")),
+          new OptimizerKind(
+              Adadelta.class,
+              false,
+              List.of(always(Adadelta.class, "accumG"), always(Adadelta.class, "accumDelta"))));
+
+  /// The kind of an optimizer; a subclass is of its parent's kind.
+  ///
+  /// @throws MisuseException if it is of none, or this version of DJL keeps the state of this kind
+  ///     elsewhere
+  static OptimizerKind of(Optimizer optimizer) {
+    OptimizerKind kind =
+        ALL.stream()
+            .filter(candidate -> candidate.type.isInstance(optimizer))
+            .findFirst()
+            .orElseThrow(() ->
+                new MisuseException(
+                    "the state of the optimizer "
+                        + optimizer.getClass().getName()
+                        + " is not known, only that of "
+                        + served()));
+    TrainerParts.requireFields(kind.states.stream().flatMap(StateField::fields).toList());
+    kind.requireNoOtherState();
+    return kind;
+  }
+
+  /// DJL's name for it, such as `AdamW`.
+  String djlName() {
+    return type.getSimpleName();
+  }
+
+  /// A state of which nothing is known here would be lost.
+  private void requireNoOtherState() {
+    List<String> known = states.stream().map(StateField::name).toList();
+    Stream.of(type.getDeclaredFields())
+        .filter(field -> field.getGenericType().getTypeName().equals(StateField.TYPE))
+        .filter(field -> !known.contains(field.getName()))
+        .findFirst()
+        .ifPresent(field -> {
+          throw new MisuseException(
+              djlName() + "." + field.getName() + " of this DJL is a state that is not known here");
+        });
+  }
+
+  private static OptimizerKind kind(Class<? extends Optimizer> type, StateField... states) {
+    return new OptimizerKind(type, true, List.of(states));
+  }
+
+  private static String served() {
+    return ALL.stream()
+        .map(OptimizerKind::djlName)
+        .collect(Collectors.joining(", ", "", " and their subclasses"));
+  }
+}

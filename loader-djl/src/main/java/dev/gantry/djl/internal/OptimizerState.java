@@ -1,0 +1,100 @@
+package dev.gantry.djl.internal;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.training.Trainer;
+import ai.djl.training.optimizer.Optimizer;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// What the optimizer of a training keeps from step to step: to be saved, and to be put into the
+/// optimizer of another process. DJL keeps it in private fields, by numbers that change from run to
+/// run; here it goes by the paths of the parameters.
+///
+/// An optimizer that several trainers share holds the state of all; here only that of this
+/// trainer's parameters is seen. Threads: that which steps the trainer.
+public final class OptimizerState {
+  private static final PrivateField<Map<String, Integer>> COUNTS =
+      PrivateField.of(
+          Optimizer.class, "updateCounts", "java.util.Map<java.lang.String, java.lang.Integer>");
+  private static final PrivateField<Integer> UPDATES =
+      PrivateField.of(Optimizer.class, "numUpdate", "int");
+
+  private final TrainerParts parts;
+  private final OptimizerKind kind;
+
+  private OptimizerState(TrainerParts parts, OptimizerKind kind) {
+    this.parts = parts;
+    this.kind = kind;
+  }
+
+  /// @throws dev.gantry.core.MisuseException if the optimizer is none of those of DJL, nor derived from one, or this
+  ///     version of DJL keeps its state elsewhere
+  public static OptimizerState of(Trainer trainer) {
+    TrainerParts parts = TrainerParts.of(trainer);
+    TrainerParts.requireFields(List.of(COUNTS, UPDATES));
+    return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
+  }
+
+  /// The state as it is. The arrays are the optimizer's own: the next step changes them. Of several
+  /// devices, the first's.
+  public OptimizerValues values() {
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    for (StateField state : kind.states()) {
+      Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
+      parts
+          .parameters()
+          .forEach((path, parameter) -> {
+            Map<Device, NDArray> byDevice = byId.getOrDefault(parameter.getId(), Map.of());
+            parts.devices().stream()
+                .filter(byDevice::containsKey)
+                .findFirst()
+                .ifPresent(device -> arrays.put(state.key(path), byDevice.get(device)));
+          });
+    }
+    SequencedMap<String, Integer> counts = new LinkedHashMap<>();
+    parts
+        .parameters()
+        .forEach((path, parameter) -> {
+          Integer count = COUNTS.get(parts.optimizer()).get(parameter.getId());
+          if (count != null) {
+            counts.put(path, count);
+          }
+        });
+    return new OptimizerValues(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
+  }
+
+  /// Makes the optimizer what it was when `saved` was taken, whether or not it has made steps of its
+  /// own. The values are copied, on all devices of the trainer; arrays that the optimizer had and
+  /// needs no more are closed. The new ones live as DJL's own do: until the process ends.
+  ///
+  /// @throws dev.gantry.core.MisuseException if `saved` is of another kind of optimizer or of one that is configured
+  ///     to have other states, or does not fit the parameters. Nothing has changed then
+  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
+  public void restore(OptimizerValues saved) {
+    new OptimizerFit(parts, kind).check(saved);
+    try (StateReplacement replacement = new StateReplacement(parts)) {
+      for (StateField state : kind.states()) {
+        parts
+            .parameters()
+            .forEach((path, parameter) ->
+                replacement.plan(state, parameter.getId(), saved.arrays().get(state.key(path))));
+      }
+      replacement.apply();
+    }
+    Map<String, Integer> counts = COUNTS.get(parts.optimizer());
+    parts
+        .parameters()
+        .forEach((path, parameter) -> {
+          Integer count = saved.updateCounts().get(path);
+          if (count == null) {
+            counts.remove(parameter.getId());
+          } else {
+            counts.put(parameter.getId(), count);
+          }
+        });
+    UPDATES.set(parts.optimizer(), saved.updates());
+  }
+}

@@ -1,0 +1,134 @@
+package dev.gantry.djl.internal;
+
+import ai.djl.Device;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Parameter;
+import ai.djl.training.LocalParameterServer;
+import ai.djl.training.ParameterServer;
+import ai.djl.training.ParameterStore;
+import ai.djl.training.Trainer;
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.util.Pair;
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/// What DJL's trainer works with and does not show: the parameters as they are on each device, and
+/// the optimizer.
+///
+/// @param trainer whose parts these are
+/// @param store where the arrays of a parameter are, one for each device
+/// @param optimizer as the training's configuration gave it
+/// @param parameters by their path in the block; a parameter with several paths under its first
+record TrainerParts(
+    Trainer trainer,
+    ParameterStore store,
+    Optimizer optimizer,
+    SequencedMap<String, Parameter> parameters) {
+  private static final PrivateField<ParameterStore> STORE =
+      PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
+  private static final PrivateField<ParameterServer> SERVER =
+      PrivateField.of(ParameterStore.class, "parameterServer", "ai.djl.training.ParameterServer");
+  private static final PrivateField<Optimizer> OPTIMIZER =
+      PrivateField.of(
+          LocalParameterServer.class, "optimizer", "ai.djl.training.optimizer.Optimizer");
+
+  /// @throws MisuseException if the engine has a parameter server of its own, two parameters have
+  ///     one path, or this version of DJL keeps these parts elsewhere
+  static TrainerParts of(Trainer trainer) {
+    requireFields(List.of(STORE, SERVER, OPTIMIZER));
+    ParameterStore store = STORE.get(trainer);
+    ParameterServer server = SERVER.get(store);
+    if (!(server instanceof LocalParameterServer)) {
+      throw new MisuseException(
+          "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
+    }
+    return new TrainerParts(trainer, store, OPTIMIZER.get(server), parameters(trainer));
+  }
+
+  /// @throws MisuseException that names those of the fields that this version of DJL lacks
+  static void requireFields(List<PrivateField<?>> fields) {
+    String missing =
+        fields.stream()
+            .filter(PrivateField::isMissing)
+            .map(PrivateField::toString)
+            .collect(Collectors.joining(", "));
+    if (!missing.isEmpty()) {
+      throw new MisuseException(
+          "DJL " + Engine.getDjlVersion() + " lacks the fields known of 0.35.1: " + missing);
+    }
+  }
+
+  /// The parameter's array on each device that the trainer uses.
+  ///
+  /// @throws MisuseException if the parameter is not initialised
+  List<NDArray> arrays(String path) {
+    Parameter parameter = initialized(path);
+    return devices().stream().map(device -> store.getValue(parameter, device, true)).toList();
+  }
+
+  /// As [#arrays], and the model's own array, which may be none of them.
+  Set<NDArray> allArrays(String path) {
+    // By identity: DJL's arrays are equal where their values are.
+    Set<NDArray> arrays = Collections.newSetFromMap(new IdentityHashMap<>());
+    arrays.addAll(arrays(path));
+    arrays.add(initialized(path).getArray());
+    return arrays;
+  }
+
+  private Parameter initialized(String path) {
+    Parameter parameter = parameters.get(path);
+    if (parameter == null || !parameter.isInitialized()) {
+      throw new MisuseException(
+          "the parameter '" + path + "' is not initialised: initialise the trainer first");
+    }
+    return parameter;
+  }
+
+  /// Checks that `values` could be the parameter's.
+  ///
+  /// @param subject what they are, for the message
+  /// @throws MisuseException if they are not of the parameter's shape and type, or another engine's
+  void requireLike(String path, String subject, NDArray values) {
+    NDArray array = arrays(path).getFirst();
+    if (!values.getShape().equals(array.getShape())
+        || !TorchArrays.dtype(values).equals(TorchArrays.dtype(array))) {
+      throw new MisuseException(
+          subject
+              + " is "
+              + described(values)
+              + ", and the parameter '"
+              + path
+              + "' is "
+              + described(array));
+    }
+  }
+
+  private static String described(NDArray array) {
+    return TorchArrays.dtype(array).map(DType::name).orElse("of a type without a name")
+        + " "
+        + array.getShape();
+  }
+
+  List<Device> devices() {
+    return List.of(trainer.getDevices());
+  }
+
+  private static SequencedMap<String, Parameter> parameters(Trainer trainer) {
+    SequencedMap<String, Parameter> byPath = new LinkedHashMap<>();
+    Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (Pair<String, Parameter> pair : trainer.getModel().getBlock().getParameters()) {
+      if (seen.add(pair.getValue()) && byPath.put(pair.getKey(), pair.getValue()) != null) {
+        throw new MisuseException("two parameters have the path '" + pair.getKey() + "'");
+      }
+    }
+    return Collections.unmodifiableSequencedMap(byPath);
+  }
+}

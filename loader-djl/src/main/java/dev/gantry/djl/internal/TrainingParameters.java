@@ -1,0 +1,56 @@
+package dev.gantry.djl.internal;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.training.Trainer;
+import dev.gantry.core.MisuseException;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// The parameters as a training sees them. A trainer that uses another device than the model, or
+/// several, works on copies of its own, and the model's arrays are out of date until it is closed.
+/// Threads: that which steps the trainer.
+public final class TrainingParameters {
+  private final TrainerParts parts;
+
+  private TrainingParameters(TrainerParts parts) {
+    this.parts = parts;
+  }
+
+  /// @throws MisuseException if this version of DJL keeps a trainer's parameters elsewhere
+  public static TrainingParameters of(Trainer trainer) {
+    return new TrainingParameters(TrainerParts.of(trainer));
+  }
+
+  /// The array of each parameter by its path, in the block's order; a parameter with several paths
+  /// is there once, under the first. They are those that the training works on: the next step
+  /// changes them. Of several devices, the first's.
+  ///
+  /// @throws MisuseException if a parameter is not initialised
+  public SequencedMap<String, NDArray> values() {
+    SequencedMap<String, NDArray> values = new LinkedHashMap<>();
+    for (String path : parts.parameters().keySet()) {
+      values.put(path, parts.arrays(path).getFirst());
+    }
+    return values;
+  }
+
+  /// Copies saved values into the parameters, on all devices of the trainer and in the model.
+  ///
+  /// @param saved by path, as [#values] gives them; they stay the caller's
+  /// @throws MisuseException if a parameter has no saved value or a value no parameter, one does not
+  ///     fit, or a parameter is not initialised. Nothing has changed then
+  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
+  public void restore(Map<String, NDArray> saved) {
+    Names.requireSame(
+        "the saved parameters do not fit the model's",
+        "the model",
+        new LinkedHashSet<>(saved.keySet()),
+        parts.parameters().sequencedKeySet());
+    saved.forEach(
+        (path, values) -> parts.requireLike(path, "the saved parameter '" + path + "'", values));
+    saved.forEach((path, values) ->
+        parts.allArrays(path).forEach(target -> TorchArrays.copy(values, target)));
+  }
+}
