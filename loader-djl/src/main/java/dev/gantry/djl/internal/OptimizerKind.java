@@ -55,7 +55,7 @@ record OptimizerKind(
                         + optimizer.getClass().getName()
                         + " is not known, only that of "
                         + served()));
-    TrainerParts.requireFields(kind.states.stream().flatMap(StateField::fields).toList());
+    PrivateField.requireAll(kind.states.stream().flatMap(StateField::fields).toList());
     kind.requireNoOtherState();
     return kind;
   }

@@ -34,7 +34,7 @@ public final class OptimizerState {
   ///     version of DJL keeps its state elsewhere
   public static OptimizerState of(Trainer trainer) {
     TrainerParts parts = TrainerParts.of(trainer);
-    TrainerParts.requireFields(List.of(COUNTS, UPDATES));
+    PrivateField.requireAll(List.of(COUNTS, UPDATES));
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }
 

@@ -51,17 +51,19 @@ abstract class OwningNDArray extends PtNDArray {
   ///
   /// @throws MisuseException if the array is another engine's
   public static NDArray guard(NDArray array) {
-    if (array instanceof PtNDArray torchArray) {
-      return guard(torchArray);
-    }
-    throw new MisuseException(
-        "an array of " + array.getClass().getName() + " is not of DJL's PyTorch engine");
+    return guard(TorchArrays.torchArray(array));
   }
 
   /// As [#guard(NDArray)] for each array of the list, in place.
   public static NDList guard(NDList list) {
     list.replaceAll(OwningNDArray::guard);
     return list;
+  }
+
+  /// The array that holds the Java buffer which this one may lie in.
+  PtNDArray bufferHolder() {
+    PtNDArray taken = source.get();
+    return taken == null ? this : taken;
   }
 
   @Override

@@ -1,14 +1,19 @@
 package dev.gantry.djl.internal;
 
+import ai.djl.engine.Engine;
+import dev.gantry.core.MisuseException;
 import java.lang.reflect.Field;
 import java.lang.reflect.InaccessibleObjectException;
+import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// A private field of one of DJL's classes, where DJL has no other way to what it holds. Looking for
-/// it never fails: a version of DJL that lacks it says so through [#isMissing]. Thread-safe.
+/// it never fails: a version of DJL that lacks it says so through [#requireAll]. Thread-safe.
 ///
-/// @param <T> what it holds, never null
+/// @param <T> what it holds
 final class PrivateField<T> {
   private final String description;
   private final @Nullable Field field;
@@ -33,8 +38,17 @@ final class PrivateField<T> {
     return new PrivateField<>(description, null);
   }
 
-  boolean isMissing() {
-    return field == null;
+  /// @throws MisuseException that names those of the fields that this version of DJL lacks
+  static void requireAll(List<PrivateField<?>> fields) {
+    String missing =
+        fields.stream()
+            .filter(candidate -> candidate.field == null)
+            .map(PrivateField::toString)
+            .collect(Collectors.joining(", "));
+    if (!missing.isEmpty()) {
+      throw new MisuseException(
+          "DJL " + Engine.getDjlVersion() + " lacks the fields known of 0.35.1: " + missing);
+    }
   }
 
   /// As in `Adam.means`.
@@ -43,11 +57,16 @@ final class PrivateField<T> {
     return description;
   }
 
-  /// Must not be called where the field is missing.
-  @SuppressWarnings("unchecked") // its type was compared when it was found
+  /// What the field holds, never null. Must not be called where the field is missing.
   T get(Object holder) {
+    return find(holder).orElseThrow(() -> new IllegalStateException(description + " is null"));
+  }
+
+  /// What the field holds, or empty for null. Must not be called where the field is missing.
+  @SuppressWarnings("unchecked") // its type was compared when it was found
+  Optional<T> find(Object holder) {
     try {
-      return (T) Objects.requireNonNull(found().get(holder), description);
+      return Optional.ofNullable((T) found().get(holder));
     } catch (IllegalAccessException fault) {
       throw new AssertionError(description + " was made accessible", fault);
     }

@@ -1,7 +1,6 @@
 package dev.gantry.djl.internal;
 
 import ai.djl.Device;
-import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Parameter;
 import ai.djl.training.LocalParameterServer;
@@ -18,7 +17,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /// What DJL's trainer works with and does not show: the parameters as they are on each device, and
 /// the optimizer.
@@ -43,7 +41,7 @@ record TrainerParts(
   /// @throws MisuseException if the engine has a parameter server of its own, two parameters have
   ///     one path, or this version of DJL keeps these parts elsewhere
   static TrainerParts of(Trainer trainer) {
-    requireFields(List.of(STORE, SERVER, OPTIMIZER));
+    PrivateField.requireAll(List.of(STORE, SERVER, OPTIMIZER));
     ParameterStore store = STORE.get(trainer);
     ParameterServer server = SERVER.get(store);
     if (!(server instanceof LocalParameterServer)) {
@@ -51,19 +49,6 @@ record TrainerParts(
           "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
     }
     return new TrainerParts(trainer, store, OPTIMIZER.get(server), parameters(trainer));
-  }
-
-  /// @throws MisuseException that names those of the fields that this version of DJL lacks
-  static void requireFields(List<PrivateField<?>> fields) {
-    String missing =
-        fields.stream()
-            .filter(PrivateField::isMissing)
-            .map(PrivateField::toString)
-            .collect(Collectors.joining(", "));
-    if (!missing.isEmpty()) {
-      throw new MisuseException(
-          "DJL " + Engine.getDjlVersion() + " lacks the fields known of 0.35.1: " + missing);
-    }
   }
 
   /// The parameter's array on each device that the trainer uses.

@@ -207,7 +207,7 @@ class OptimizerStateTest {
             PrivateField.of(Adam.class, "means", StateField.TYPE),
             PrivateField.of(Adam.class, "means", "java.util.Map"),
             PrivateField.of(Sgd.class, "velocity", "float"));
-    assertThatThrownBy(() -> TrainerParts.requireFields(fields))
+    assertThatThrownBy(() -> PrivateField.requireAll(fields))
         .isInstanceOf(MisuseException.class)
         .hasMessageEndingWith("lacks the fields known of 0.35.1: Adam.means, Sgd.velocity");
   }
