@@ -1,0 +1,186 @@
+package dev.gantry.formats.checkpoint;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.checkpoint.Manifest.FileEntry;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.JsonReader.Kind;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/// Reads a manifest. Members that it does not know are skipped, so that later versions may add some.
+final class ManifestParser {
+  private final FileBytes bytes;
+  private final JsonReader json;
+  private final Set<String> fileNames = new HashSet<>();
+
+  /// @throws MalformedFileException of kind `manifest-too-large`
+  ManifestParser(FileBytes bytes) {
+    this.bytes = bytes;
+    if (bytes.length() > Manifest.MAX_BYTES) {
+      throw new MalformedFileException(
+          bytes.file(),
+          0,
+          "manifest-too-large",
+          bytes.length() + " bytes, more than " + Manifest.MAX_BYTES);
+    }
+    this.json = new JsonReader(bytes, 0, bytes.length());
+  }
+
+  Manifest parse() {
+    requireObject("not-an-object");
+    Set<String> members = new HashSet<>();
+    OptionalLong step = OptionalLong.empty();
+    OptionalLong sequence = OptionalLong.empty();
+    SequencedMap<String, String> state = new LinkedHashMap<>();
+    SequencedMap<String, Double> metrics = new LinkedHashMap<>();
+    SequencedMap<String, String> metadata = new LinkedHashMap<>();
+    List<FileEntry> files = new ArrayList<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String member = json.memberName();
+      if (!members.add(member)) {
+        throw json.malformed("duplicate-field", "a second '" + member + "'");
+      }
+      switch (member) {
+        case "format" -> checkFormat();
+        case "version" -> checkVersion();
+        case "step" -> step = OptionalLong.of(json.count("step"));
+        case "sequence" -> sequence = OptionalLong.of(json.count("sequence"));
+        case "state" -> state = map(() -> string("state"));
+        case "metrics" -> metrics = map(this::metric);
+        case "metadata" -> metadata = map(() -> string("metadata"));
+        case "files" -> files = files();
+        default -> json.skip();
+      }
+    }
+    json.end();
+    for (String required : List.of("format", "version", "step", "sequence", "files")) {
+      if (!members.contains(required)) {
+        throw new MalformedFileException(
+            bytes.file(), 0, "missing-" + required, "the manifest has no '" + required + "'");
+      }
+    }
+    return new Manifest(
+        step.orElseThrow(), sequence.orElseThrow(), state, metrics, metadata, files);
+  }
+
+  private void checkFormat() {
+    String format = string("format");
+    if (!format.equals(Manifest.FORMAT)) {
+      throw json.malformed("unknown-format", "'" + format + "', not '" + Manifest.FORMAT + "'");
+    }
+  }
+
+  private void checkVersion() {
+    long version = json.count("version");
+    if (version != Manifest.VERSION) {
+      throw json.malformed(
+          "unknown-version", version + ", where only " + Manifest.VERSION + " is known");
+    }
+  }
+
+  private void requireObject(String kind) {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted(kind, "no object");
+    }
+  }
+
+  private String string(String noun) {
+    if (json.peek() != Kind.STRING) {
+      throw json.unwanted("invalid-" + noun, "not a string");
+    }
+    return json.string();
+  }
+
+  /// JSON has no NaN and no infinity: those are strings.
+  private double metric() {
+    String text = json.peek() == Kind.NUMBER ? json.number() : string("metric");
+    try {
+      return Double.parseDouble(text);
+    } catch (NumberFormatException _) {
+      throw json.malformed("invalid-metric", "'" + text + "' is no number");
+    }
+  }
+
+  private <V> SequencedMap<String, V> map(Supplier<V> value) {
+    requireObject("not-an-object");
+    SequencedMap<String, V> map = new LinkedHashMap<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String name = json.memberName();
+      if (map.putIfAbsent(name, value.get()) != null) {
+        throw json.malformed("duplicate-name", "a second '" + name + "'");
+      }
+    }
+    return map;
+  }
+
+  private List<FileEntry> files() {
+    if (json.peek() != Kind.ARRAY) {
+      throw json.unwanted("invalid-files", "no array");
+    }
+    List<FileEntry> files = new ArrayList<>();
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      files.add(file());
+    }
+    return files;
+  }
+
+  private FileEntry file() {
+    requireObject("invalid-file");
+    long offset = json.valueOffset();
+    String name = "";
+    OptionalLong size = OptionalLong.empty();
+    OptionalLong sum = OptionalLong.empty();
+    SequencedMap<String, Integer> tensors = new LinkedHashMap<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (json.memberName()) {
+        case "name" -> name = fileName();
+        case "size" -> size = OptionalLong.of(json.count("size"));
+        case "crc32c" -> sum = OptionalLong.of(checksum());
+        case "tensors" -> tensors = map(this::checksum);
+        default -> json.skip();
+      }
+    }
+    if (name.isEmpty() || size.isEmpty() || sum.isEmpty()) {
+      throw json.malformedAt(offset, "incomplete-file", "a file without name, size or crc32c");
+    }
+    return new FileEntry(name, size.getAsLong(), (int) sum.getAsLong(), tensors);
+  }
+
+  /// Eight hexadecimal digits.
+  private int checksum() {
+    String text = string("checksum");
+    if (!text.matches("[0-9a-f]{8}")) {
+      throw json.malformed("invalid-checksum", "'" + text + "' is not 8 hexadecimal digits");
+    }
+    return Integer.parseUnsignedInt(text, 16);
+  }
+
+  /// A name that can only mean a file beside the manifest.
+  private String fileName() {
+    String name = string("file-name");
+    if (name.contains("/") || name.equals(".") || name.equals("..") || !isFileName(name)) {
+      throw json.malformed("unsafe-file-name", "'" + name + "' cannot be a file's name here");
+    }
+    if (!fileNames.add(name)) {
+      throw json.malformed("duplicate-file", "a second file '" + name + "'");
+    }
+    return name;
+  }
+
+  private static boolean isFileName(String name) {
+    try {
+      return Path.of(name).getNameCount() == 1 && !name.isEmpty();
+    } catch (InvalidPathException _) {
+      return false;
+    }
+  }
+}

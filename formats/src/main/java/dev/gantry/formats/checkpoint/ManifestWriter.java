@@ -1,0 +1,69 @@
+package dev.gantry.formats.checkpoint;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.HexFormat;
+import java.util.Map;
+
+/// Writes what [ManifestParser] reads, for people to read as well.
+final class ManifestWriter {
+  private ManifestWriter() {}
+
+  /// UTF-8.
+  static byte[] bytes(Manifest manifest) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (JsonGenerator json = new JsonFactory().createGenerator(bytes)) {
+      json.useDefaultPrettyPrinter();
+      json.writeStartObject();
+      json.writeStringField("format", Manifest.FORMAT);
+      json.writeNumberField("version", Manifest.VERSION);
+      json.writeNumberField("step", manifest.step());
+      json.writeNumberField("sequence", manifest.sequence());
+      strings(json, "state", manifest.state());
+      json.writeObjectFieldStart("metrics");
+      for (Map.Entry<String, Double> metric : manifest.metrics().entrySet()) {
+        double value = metric.getValue();
+        // NaN and the infinities become strings.
+        json.writeNumberField(metric.getKey(), value);
+      }
+      json.writeEndObject();
+      strings(json, "metadata", manifest.metadata());
+      json.writeArrayFieldStart("files");
+      for (Manifest.FileEntry file : manifest.files()) {
+        file(json, file);
+      }
+      json.writeEndArray();
+      json.writeEndObject();
+    } catch (IOException e) {
+      throw new UncheckedIOException("writing to memory", e);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static void strings(JsonGenerator json, String name, Map<String, String> strings)
+      throws IOException {
+    json.writeObjectFieldStart(name);
+    for (Map.Entry<String, String> entry : strings.entrySet()) {
+      json.writeStringField(entry.getKey(), entry.getValue());
+    }
+    json.writeEndObject();
+  }
+
+  private static void file(JsonGenerator json, Manifest.FileEntry file) throws IOException {
+    json.writeStartObject();
+    json.writeStringField("name", file.name());
+    json.writeNumberField("size", file.size());
+    json.writeStringField("crc32c", HexFormat.of().toHexDigits(file.crc32c()));
+    if (!file.tensors().isEmpty()) {
+      json.writeObjectFieldStart("tensors");
+      for (Map.Entry<String, Integer> tensor : file.tensors().entrySet()) {
+        json.writeStringField(tensor.getKey(), HexFormat.of().toHexDigits(tensor.getValue()));
+      }
+      json.writeEndObject();
+    }
+    json.writeEndObject();
+  }
+}

@@ -1,0 +1,74 @@
+package dev.gantry.formats.checkpoint;
+
+import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.WriteReport;
+import dev.gantry.formats.checkpoint.Manifest.FileEntry;
+import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.safetensors.ShardedFiles;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+
+/// Which files a checkpoint becomes. Immutable.
+///
+/// @param folder that will hold them; not there yet
+/// @param sequence the number of the save
+/// @param groups the files of each group
+record SavePlan(Path folder, long sequence, NewCheckpoint checkpoint, List<ShardedFiles> groups) {
+  SavePlan {
+    groups = List.copyOf(groups);
+  }
+
+  /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
+  static SavePlan of(NewCheckpoint checkpoint, long sequence, Path folder, long shardBytes) {
+    List<ShardedFiles> groups = new ArrayList<>();
+    checkpoint
+        .groups()
+        .forEach((group, tensors) ->
+            groups.add(ShardedFiles.of(folder, group, tensors, checkpoint.metadata(), shardBytes)));
+    return new SavePlan(folder, sequence, checkpoint, groups);
+  }
+
+  /// In the order in which they get their names: of a group, the shards and then the index.
+  List<NewFile> files() {
+    List<NewFile> files = new ArrayList<>();
+    for (ShardedFiles group : groups) {
+      group.shards().forEach(shard -> files.add(shard.file()));
+      files.add(group.index());
+    }
+    return files;
+  }
+
+  /// @param report of writing [#files]
+  Manifest manifest(WriteReport report) {
+    List<FileEntry> entries = new ArrayList<>();
+    int next = 0;
+    for (ShardedFiles group : groups) {
+      for (ShardedFiles.Shard shard : group.shards()) {
+        entries.add(entry(report.files().get(next), shard.tensors()));
+        next++;
+      }
+      entries.add(entry(report.files().get(next), List.of()));
+      next++;
+    }
+    return new Manifest(
+        checkpoint.step(),
+        sequence,
+        new LinkedHashMap<>(checkpoint.state()),
+        new LinkedHashMap<>(checkpoint.metrics()),
+        new LinkedHashMap<>(checkpoint.metadata()),
+        entries);
+  }
+
+  /// @param tensors the file's parts after its header, in order
+  private static FileEntry entry(WriteReport.FileReport file, List<NewTensor> tensors) {
+    WriteReport.Checksums sums = file.checksums().orElseThrow();
+    SequencedMap<String, Integer> byName = new LinkedHashMap<>();
+    for (int i = 0; i < tensors.size(); i++) {
+      byName.put(tensors.get(i).name(), sums.parts().get(i + 1));
+    }
+    return new FileEntry(file.file().getFileName().toString(), file.size(), sums.file(), byName);
+  }
+}

@@ -1,0 +1,178 @@
+package dev.gantry.formats.checkpoint;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.Snapshot;
+import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.commit.SnapshotMemory;
+import dev.gantry.core.commit.WriteOptions;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Saves behind the caller's back: [#submit] returns when it has a snapshot, and one thread writes
+/// snapshots to a store, in order.
+///
+/// A save that fails says so on its future, and once more at the next call of this queue, so that
+/// nobody who ignores futures goes on without checkpoints unknowingly. Thread-safe.
+public final class SaveQueue implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(SaveQueue.class);
+
+  private final CheckpointStore store;
+  private final WriteOptions options;
+  private final BusyPolicy policy;
+  private final SnapshotMemory memory;
+  private final Semaphore room;
+  private final ExecutorService writer =
+      Executors.newSingleThreadExecutor(
+          Thread.ofPlatform().name("gantry-saver").daemon().factory());
+  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+  private volatile boolean closed;
+
+  /// @param store which must stay open for as long as this
+  public SaveQueue(
+      CheckpointStore store, SnapshotLimits limits, BusyPolicy policy, WriteOptions options) {
+    this.store = store;
+    this.options = options;
+    this.policy = policy;
+    this.memory = new SnapshotMemory(limits);
+    this.room = new Semaphore(policy == BusyPolicy.QUEUE ? 2 : 1);
+  }
+
+  /// Takes a snapshot of a checkpoint, and has it written. Whatever was queued on devices before
+  /// comes first. When this returns, the tensors may change.
+  ///
+  /// Where there is no memory for a snapshot, this returns only when the checkpoint is on the disk.
+  ///
+  /// @return what becomes of the save; fails with what made the save fail
+  /// @throws TransferException if an earlier save failed, the snapshot fails, or the caller is
+  ///     interrupted while it waits for an earlier save
+  /// @throws MisuseException if this is closed
+  public CompletableFuture<SaveOutcome> submit(NewCheckpoint checkpoint) {
+    throwFailure();
+    if (!enter()) {
+      return CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step()));
+    }
+    boolean handedOver = false;
+    try {
+      // It may have come while this waited.
+      throwFailure();
+      if (closed) {
+        throw new MisuseException("this save queue is closed");
+      }
+      SavePlan plan = store.plan(checkpoint);
+      Optional<Snapshot> snapshot = memory.take(plan.files());
+      CompletableFuture<SaveOutcome> saved;
+      if (snapshot.isPresent()) {
+        saved = write(plan, snapshot.get().files(), snapshot.get()::close);
+        handedOver = true;
+      } else {
+        LOG.warn("step {}: no memory for a snapshot, so the save is waited for", checkpoint.step());
+        saved = write(plan, plan.files(), () -> {});
+        handedOver = true;
+        join(saved);
+      }
+      return saved;
+    } finally {
+      if (!handedOver) {
+        room.release();
+      }
+    }
+  }
+
+  private boolean enter() {
+    if (policy == BusyPolicy.SKIP) {
+      return room.tryAcquire();
+    }
+    try {
+      room.acquire();
+      return true;
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw new TransferException("save", "while it waited for another", new Failure.Cancelled());
+    }
+  }
+
+  private CompletableFuture<SaveOutcome> write(
+      SavePlan plan, List<NewFile> files, Runnable giveBack) {
+    return CompletableFuture.supplyAsync(
+        () -> {
+          try {
+            return new SaveOutcome.Saved(store.commit(plan, files, options));
+          } catch (RuntimeException | Error e) {
+            failure.compareAndSet(null, e);
+            throw e;
+          } finally {
+            giveBack.run();
+            room.release();
+          }
+        },
+        writer);
+  }
+
+  /// Returns when the save has ended, one way or the other; its failure is for the next call.
+  private static void join(CompletableFuture<SaveOutcome> save) {
+    try {
+      save.join();
+    } catch (CompletionException _) {
+      // Kept in `failure`.
+    }
+  }
+
+  /// Waits until all that was submitted is on the disk.
+  ///
+  /// @throws TransferException if a save failed and no call has said so yet
+  public void await() {
+    // Behind all that was submitted.
+    CompletableFuture.runAsync(() -> {}, writer).join();
+    throwFailure();
+  }
+
+  private void throwFailure() {
+    switch (failure.getAndSet(null)) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException("a save failed", e);
+    }
+  }
+
+  /// Waits until all that was submitted is on the disk, and frees the snapshots' memory.
+  ///
+  /// @throws TransferException if a save failed and no call has said so yet
+  @Override
+  public void close() {
+    closed = true;
+    writer.shutdown();
+    awaitWriter();
+    memory.close();
+    throwFailure();
+  }
+
+  /// Not cut short by an interruption: what was submitted is to be saved.
+  private void awaitWriter() {
+    boolean interrupted = false;
+    boolean ended = false;
+    while (!ended) {
+      try {
+        ended = writer.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

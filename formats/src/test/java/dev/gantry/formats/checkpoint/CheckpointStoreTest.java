@@ -1,0 +1,141 @@
+package dev.gantry.formats.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.TestFiles;
+import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+@ExtendWith(NoLeaks.class)
+class CheckpointStoreTest {
+  @TempDir Path parent;
+  private final Gantry session = Gantry.open();
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private Path root() {
+    return parent.resolve("runs/first");
+  }
+
+  private CheckpointStore open(Retention retention) {
+    return CheckpointStore.open(session, root(), retention, 50_000);
+  }
+
+  /// Tensors whose bytes the step decides, in shards.
+  private static NewCheckpoint checkpoint(long step) {
+    List<NewTensor> model = new ArrayList<>();
+    for (int i = 0; i < 10; i++) {
+      byte[] bytes = TestFiles.bytes(step * 100 + i, 4 * (1000 + 700 * i));
+      model.add(
+          new NewTensor(
+              "layer." + i,
+              DType.F32,
+              Shape.of(bytes.length / 4),
+              new Source.HostMemory(MemorySegment.ofArray(bytes))));
+    }
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", model);
+    groups.put("optimizer", List.of());
+    return new NewCheckpoint(
+        step,
+        groups,
+        Map.of("epoch", "3"),
+        Map.of("loss", step == 3 ? Double.NaN : 1.0 / step),
+        Map.of("note", "a \"quoted\" note"));
+  }
+
+  private void requireWhole(StoredCheckpoint stored) {
+    SequencedMap<String, TensorInfo> tensors = stored.open("model").tensors();
+    List<NewTensor> expected = checkpoint(stored.step()).groups().get("model");
+    assertThat(tensors.keySet())
+        .containsExactlyInAnyOrderElementsOf(expected.stream().map(NewTensor::name).toList());
+    for (NewTensor tensor : expected) {
+      TensorInfo info = tensors.get(tensor.name());
+      assertThat(info.shape()).isEqualTo(tensor.shape());
+      int sum = session.checksum(new Source.FilePart(info.extent()));
+      assertThat(sum).isEqualTo(session.checksum(tensor.source()));
+      stored.check(info, sum);
+    }
+    assertThat(stored.open("optimizer").tensors()).isEmpty();
+  }
+
+  private static List<Long> steps(List<StoredCheckpoint> checkpoints) {
+    return checkpoints.stream().map(StoredCheckpoint::step).toList();
+  }
+
+  @Test
+  void whatIsSavedIsThere() {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      assertThat(CheckpointStore.list(root()).latest()).isEmpty();
+      SavedCheckpoint saved = store.save(checkpoint(7), WriteOptions.defaults());
+      requireWhole(saved.checkpoint());
+      StoredCheckpoint latest = CheckpointStore.list(root()).latest().orElseThrow();
+      assertThat(latest).isEqualTo(saved.checkpoint());
+      assertThat(latest.manifest().metrics()).containsExactly(Map.entry("loss", 1.0 / 7));
+      assertThat(latest.manifest().state()).containsExactly(Map.entry("epoch", "3"));
+      assertThat(latest.open("model").metadata()).containsEntry("note", "a \"quoted\" note");
+      assertThat(latest.folder()).isDirectoryContaining("glob:**model-00001-of-*.safetensors");
+    }
+  }
+
+  @Test
+  void whatTheRetentionDoesNotWantGoes() {
+    Retention retention =
+        new Retention(2, 5, Optional.of(new Retention.Best("loss", 1, Retention.Goal.MAXIMIZE)));
+    try (CheckpointStore store = open(retention)) {
+      for (long step = 1; step <= 12; step++) {
+        store.save(checkpoint(step), WriteOptions.defaults());
+      }
+      CheckpointStore.Listing listing = CheckpointStore.list(root());
+      assertThat(steps(listing.checkpoints())).containsExactly(1L, 5L, 10L, 11L, 12L);
+      listing.checkpoints().forEach(this::requireWhole);
+    }
+  }
+
+  @Test
+  void aStepThatIsSavedAgainIsReplaced() {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      for (long step : new long[] {1, 2, 3, 2}) {
+        store.save(checkpoint(step), WriteOptions.defaults());
+      }
+      CheckpointStore.Listing listing = CheckpointStore.list(root());
+      assertThat(steps(listing.checkpoints())).containsExactly(1L, 3L, 2L);
+      assertThat(listing.latest().orElseThrow().manifest().sequence()).isEqualTo(4);
+      assertThat(root()).isDirectoryContaining("glob:**step-2-4");
+      assertThat(root()).isDirectoryNotContaining("glob:**step-2");
+    }
+  }
+
+  @Test
+  void oneSaverAtATime() {
+    CheckpointStore first = open(Retention.ALL);
+    assertThatThrownBy(() -> open(Retention.ALL))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("another saver");
+    first.close();
+    open(Retention.ALL).close();
+  }
+}

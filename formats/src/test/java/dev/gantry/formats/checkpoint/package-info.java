@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.checkpoint;
+
+import org.jspecify.annotations.NullMarked;
