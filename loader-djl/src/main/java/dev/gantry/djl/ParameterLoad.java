@@ -25,6 +25,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.function.Consumer;
 
 /// One load of tensors into parameters. Everything is checked and loaded before the first parameter
 /// changes.
@@ -41,6 +42,15 @@ final class ParameterLoad {
 
   void load(
       SequencedMap<String, TensorInfo> tensors, ParameterList parameters, ParameterNames names) {
+    load(tensors, parameters, names, _ -> {});
+  }
+
+  /// @param check sees what was loaded before any parameter changes; what it throws ends the load
+  void load(
+      SequencedMap<String, TensorInfo> tensors,
+      ParameterList parameters,
+      ParameterNames names,
+      Consumer<NDList> check) {
     List<Assignment> assignments = assignments(tensors, parameters, names);
     Set<String> wanted = new LinkedHashSet<>();
     assignments.forEach(assignment -> wanted.add(assignment.tensor().name()));
@@ -48,6 +58,7 @@ final class ParameterLoad {
     // By identity: DJL's arrays are equal where their values are.
     Set<NDArray> handedOver = Collections.newSetFromMap(new IdentityHashMap<>());
     try {
+      check.accept(loaded);
       Map<String, NDArray> byName = new HashMap<>();
       loaded.forEach(array -> byName.put(array.getName(), array));
       for (Assignment assignment : assignments) {

@@ -159,13 +159,13 @@ public final class CheckpointStore implements AutoCloseable {
   ///
   /// @throws TransferException if a file or device fails, or the caller cancels: the checkpoints
   ///     before are untouched. Only where the last `fsync` failed may the new one exist already
-  public SavedCheckpoint save(NewCheckpoint checkpoint, WriteOptions options) {
+  public SavedCheckpoint save(UnsavedCheckpoint checkpoint, WriteOptions options) {
     SavePlan plan = plan(checkpoint);
     return commit(plan, plan.files(), options);
   }
 
   /// Where a checkpoint's bytes will go.
-  SavePlan plan(NewCheckpoint checkpoint) {
+  SavePlan plan(UnsavedCheckpoint checkpoint) {
     long sequence = nextSequence();
     return SavePlan.of(
         checkpoint, sequence, folder.vacant(checkpoint.step(), sequence), shardBytes);

@@ -16,13 +16,14 @@ import java.util.SequencedMap;
 /// @param folder that will hold them; not there yet
 /// @param sequence the number of the save
 /// @param groups the files of each group
-record SavePlan(Path folder, long sequence, NewCheckpoint checkpoint, List<ShardedFiles> groups) {
+record SavePlan(
+    Path folder, long sequence, UnsavedCheckpoint checkpoint, List<ShardedFiles> groups) {
   SavePlan {
     groups = List.copyOf(groups);
   }
 
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
-  static SavePlan of(NewCheckpoint checkpoint, long sequence, Path folder, long shardBytes) {
+  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, Path folder, long shardBytes) {
     List<ShardedFiles> groups = new ArrayList<>();
     checkpoint
         .groups()

@@ -59,7 +59,7 @@ public final class SaveQueue implements AutoCloseable {
   /// @throws TransferException if an earlier save failed, the snapshot fails, or the caller is
   ///     interrupted while it waits for an earlier save
   /// @throws MisuseException if this is closed
-  public CompletableFuture<SaveOutcome> submit(NewCheckpoint checkpoint) {
+  public CompletableFuture<SaveOutcome> submit(UnsavedCheckpoint checkpoint) {
     throwFailure();
     if (!enter()) {
       return CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step()));

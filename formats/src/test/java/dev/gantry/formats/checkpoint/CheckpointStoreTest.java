@@ -45,7 +45,7 @@ class CheckpointStoreTest {
   }
 
   /// Tensors whose bytes the step decides, in shards.
-  private static NewCheckpoint checkpoint(long step) {
+  private static UnsavedCheckpoint checkpoint(long step) {
     List<NewTensor> model = new ArrayList<>();
     for (int i = 0; i < 10; i++) {
       byte[] bytes = TestFiles.bytes(step * 100 + i, 4 * (1000 + 700 * i));
@@ -59,7 +59,7 @@ class CheckpointStoreTest {
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
     groups.put("model", model);
     groups.put("optimizer", List.of());
-    return new NewCheckpoint(
+    return new UnsavedCheckpoint(
         step,
         groups,
         Map.of("epoch", "3"),

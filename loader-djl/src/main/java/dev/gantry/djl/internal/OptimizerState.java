@@ -66,6 +66,13 @@ public final class OptimizerState {
     return new OptimizerValues(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
   }
 
+  /// As [#restore] does, and changes nothing.
+  ///
+  /// @throws dev.gantry.core.MisuseException if `saved` is not what this optimizer can go on from
+  public void check(OptimizerValues saved) {
+    new OptimizerFit(parts, kind).check(saved);
+  }
+
   /// Makes the optimizer what it was when `saved` was taken, whether or not it has made steps of its
   /// own. The values are copied, on all devices of the trainer; arrays that the optimizer had and
   /// needs no more are closed. The new ones live as DJL's own do: until the process ends.
@@ -74,7 +81,7 @@ public final class OptimizerState {
   ///     to have other states, or does not fit the parameters. Nothing has changed then
   /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
   public void restore(OptimizerValues saved) {
-    new OptimizerFit(parts, kind).check(saved);
+    check(saved);
     try (StateReplacement replacement = new StateReplacement(parts)) {
       for (StateField state : kind.states()) {
         parts

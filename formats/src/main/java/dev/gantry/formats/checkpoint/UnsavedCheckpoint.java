@@ -15,13 +15,13 @@ import java.util.SequencedMap;
 /// @param state what a training needs besides tensors
 /// @param metrics by which the best may be kept
 /// @param metadata the user's own notes, also put into the shards
-public record NewCheckpoint(
+public record UnsavedCheckpoint(
     long step,
     SequencedMap<String, List<NewTensor>> groups,
     Map<String, String> state,
     Map<String, Double> metrics,
     Map<String, String> metadata) {
-  public NewCheckpoint {
+  public UnsavedCheckpoint {
     if (step < 0) {
       throw new IllegalArgumentException("negative step " + step);
     }

@@ -1,0 +1,343 @@
+package dev.gantry.djl;
+
+import ai.djl.Model;
+import ai.djl.training.Trainer;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.formats.checkpoint.BusyPolicy;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.formats.checkpoint.SaveQueue;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Saves a training into a folder of checkpoints, and brings it back from there, in this process or
+/// another.
+///
+/// A checkpoint holds the model's parameters, the optimizer's state, the generators of random
+/// numbers, step and epoch: a training that goes on from it makes the very steps that the first one
+/// would have made. A save that was reported is on the disk, whole; one that was not leaves the
+/// checkpoints before it as they were, also where the process or the machine dies. The parameters
+/// are ordinary safetensors files, which [Checkpoint] and others open.
+///
+/// One saver at a time may have a folder open. Its methods are for one thread, that which steps the
+/// trainer; an asynchronous save is written by another thread.
+public final class CheckpointSaver implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
+
+  private final Gantry session;
+  private final Path directory;
+  private final CheckpointStore store;
+  private final @Nullable SaveQueue queue;
+  private final WriteOptions options;
+  private final boolean verify;
+  private final boolean fallBack;
+  private boolean closed;
+
+  private CheckpointSaver(Builder builder, Path directory) {
+    this.session = builder.session;
+    this.directory = directory;
+    this.options = builder.options;
+    this.verify = builder.verify;
+    this.fallBack = builder.fallBack;
+    this.store = CheckpointStore.open(session, directory, builder.retention(), builder.shardBytes);
+    this.queue =
+        builder.async ? new SaveQueue(store, builder.snapshots, builder.busyPolicy, options) : null;
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Saves a model and its trainer's state.
+  ///
+  /// @see #save(SaveRequest)
+  public CompletableFuture<SaveOutcome> save(long step, Model model, Trainer trainer) {
+    return save(SaveRequest.builder().setStep(step).setModel(model).optTrainer(trainer).build());
+  }
+
+  /// Saves a checkpoint. Without `optAsync`, when this returns it is on the disk. With it, when
+  /// this returns the tensors may change, and the future tells when it is; what goes wrong then is
+  /// also thrown by the next call of this saver.
+  ///
+  /// @return what becomes of the save
+  /// @throws dev.gantry.core.TransferException if a file or device fails, or an earlier save failed
+  /// @throws MisuseException if a parameter is not initialised, its type has no name here, or the
+  ///     optimizer is none of those that can be saved
+  public CompletableFuture<SaveOutcome> save(SaveRequest request) {
+    return save(request, Optional.empty());
+  }
+
+  CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
+    requireOpen();
+    try (TrainingCapture capture = TrainingCapture.of(request, moment)) {
+      if (queue != null) {
+        return queue.submit(capture.checkpoint());
+      }
+      return CompletableFuture.completedFuture(
+          new SaveOutcome.Saved(store.save(capture.checkpoint(), options)));
+    }
+  }
+
+  /// Waits until all saves are on the disk.
+  ///
+  /// @throws TransferException if one failed and no call has said so yet
+  public void await() {
+    if (queue != null) {
+      queue.await();
+    }
+  }
+
+  /// All checkpoints, in the order in which they were saved.
+  ///
+  /// @throws TransferException if the folder cannot be read
+  public List<StoredCheckpoint> list() {
+    return CheckpointStore.list(directory).checkpoints();
+  }
+
+  /// The checkpoint that was saved last.
+  public Optional<StoredCheckpoint> latest() {
+    return CheckpointStore.list(directory).latest();
+  }
+
+  /// Goes on from the checkpoint that was saved last, or changes nothing where there is none.
+  ///
+  /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not.
+  ///
+  /// @param model whose trainer has been initialised
+  /// @throws MalformedFileException if the checkpoint is damaged; names the file, and the tensor if
+  ///     one is
+  /// @throws MisuseException if it is of another model or optimizer. Nothing has changed then
+  public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
+    requireOpen();
+    await();
+    return store.reading(() -> restoreNewest(model, trainer));
+  }
+
+  private Optional<RestoredTraining> restoreNewest(Model model, @Nullable Trainer trainer) {
+    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    for (MalformedFileException damaged : listing.damaged()) {
+      orFallBack(damaged);
+    }
+    GantryException last = null;
+    for (StoredCheckpoint checkpoint : listing.checkpoints().reversed()) {
+      try {
+        return Optional.of(restore(checkpoint, model, trainer));
+      } catch (MalformedFileException damaged) {
+        last = damaged;
+        orFallBack(damaged);
+      } catch (TransferException failed) {
+        if (!isDamage(failed)) {
+          throw failed;
+        }
+        last = failed;
+        orFallBack(failed);
+      }
+    }
+    if (last != null) {
+      // There were some, and none is whole: that is not as if there were none.
+      throw last;
+    }
+    return Optional.empty();
+  }
+
+  private void orFallBack(GantryException damage) {
+    if (!fallBack) {
+      throw damage;
+    }
+    LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damage.getMessage());
+  }
+
+  /// A disk that has lost a sector.
+  private static boolean isDamage(TransferException failed) {
+    return switch (failed.failure()) {
+      case Failure.Errno(_, String name, _) -> name.equals("EIO");
+      case Failure.EndOfFile _ -> true;
+      case Failure.CuFile _,
+          Failure.Cuda _,
+          Failure.Torch _,
+          Failure.NothingWritten _,
+          Failure.Cancelled _ ->
+          false;
+    };
+  }
+
+  /// Goes on from the checkpoint of a step.
+  ///
+  /// @param trainer null to restore the model's parameters only
+  /// @throws MisuseException if there is none of that step, or it is of another model or optimizer.
+  ///     Nothing has changed then
+  /// @throws MalformedFileException if it is damaged
+  public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
+    requireOpen();
+    await();
+    return store.reading(() ->
+        restore(
+            CheckpointStore.list(directory)
+                .ofStep(step)
+                .orElseThrow(
+                    () -> new MisuseException(directory + " has no checkpoint of step " + step)),
+            model,
+            trainer));
+  }
+
+  private RestoredTraining restore(
+      StoredCheckpoint checkpoint, Model model, @Nullable Trainer trainer) {
+    return new TrainingRestore(session, checkpoint, verify).into(model, trainer);
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new MisuseException("this checkpoint saver is closed");
+    }
+  }
+
+  /// Waits until all saves are on the disk, and lets another saver have the folder.
+  ///
+  /// @throws TransferException if a save failed and no call has said so yet
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    try {
+      if (queue != null) {
+        queue.close();
+      }
+    } finally {
+      store.close();
+    }
+  }
+
+  /// Makes [CheckpointSaver]s. For one thread.
+  public static final class Builder {
+    private static final long DEFAULT_SHARD_BYTES = 5_000_000_000L;
+
+    private @Nullable Path directory;
+    private Gantry session = Gantry.shared();
+    private int keepLast;
+    private long keepEvery;
+    private Retention.@Nullable Best keepBest;
+    private long shardBytes = DEFAULT_SHARD_BYTES;
+    private boolean async;
+    private BusyPolicy busyPolicy = BusyPolicy.WAIT;
+    private SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
+    private WriteOptions options = WriteOptions.defaults();
+    private boolean verify;
+    private boolean fallBack;
+
+    private Builder() {}
+
+    /// The folder of checkpoints; it is made where it is missing.
+    public Builder setDirectory(Path chosen) {
+      directory = chosen;
+      return this;
+    }
+
+    /// The session that moves the bytes, which must stay open for as long as the saver; else the
+    /// process's shared one.
+    public Builder optSession(Gantry chosen) {
+      session = chosen;
+      return this;
+    }
+
+    /// How many of the checkpoints saved last stay. Unless something is said about what stays, all
+    /// of them do; the last one always does.
+    public Builder optKeepLast(int count) {
+      keepLast = count;
+      return this;
+    }
+
+    /// The checkpoints of steps that are multiples of `steps` stay.
+    public Builder optKeepEvery(long steps) {
+      keepEvery = steps;
+      return this;
+    }
+
+    /// The best checkpoints by a metric that is saved with them stay.
+    public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
+      keepBest = new Retention.Best(metric, count, goal);
+      return this;
+    }
+
+    /// The most bytes of tensors in one file, else 5 GB; a larger tensor has a file to itself.
+    public Builder optShardBytes(long bytes) {
+      if (bytes <= 0) {
+        throw new IllegalArgumentException("shards must have room for a byte: " + bytes);
+      }
+      shardBytes = bytes;
+      return this;
+    }
+
+    /// Whether a save returns when a snapshot is taken, and writes it behind; else when it is on the
+    /// disk.
+    public Builder optAsync(boolean chosen) {
+      async = chosen;
+      return this;
+    }
+
+    /// What becomes of a save while another is being written; else it waits.
+    public Builder optBusyPolicy(BusyPolicy chosen) {
+      busyPolicy = chosen;
+      return this;
+    }
+
+    /// How much memory snapshots may take; else as much of the CPU's as there is, and none of a
+    /// GPU's. A save whose snapshot finds no room is waited for.
+    public Builder optSnapshots(SnapshotLimits limits) {
+      snapshots = limits;
+      return this;
+    }
+
+    /// How files are written.
+    public Builder optWriteOptions(WriteOptions chosen) {
+      options = chosen;
+      return this;
+    }
+
+    /// Whether a restore compares the checksum of each tensor; sizes are always compared.
+    public Builder optVerify(boolean chosen) {
+      verify = chosen;
+      return this;
+    }
+
+    /// Whether a restore of the latest checkpoint goes on to the one before where it is damaged, and
+    /// logs a warning; else that is an error.
+    public Builder optFallBack(boolean chosen) {
+      fallBack = chosen;
+      return this;
+    }
+
+    private Retention retention() {
+      return keepLast == 0 && keepEvery == 0 && keepBest == null
+          ? Retention.ALL
+          : new Retention(keepLast, keepEvery, Optional.ofNullable(keepBest));
+    }
+
+    /// Opens the folder, and removes what saves that never ended have left there.
+    ///
+    /// @throws IllegalArgumentException if there is no directory
+    /// @throws MisuseException if another saver has it open
+    /// @throws TransferException if a file operation fails
+    public CheckpointSaver build() {
+      if (directory == null) {
+        throw new IllegalArgumentException("a checkpoint saver needs a directory");
+      }
+      return new CheckpointSaver(this, directory);
+    }
+  }
+}

@@ -1,0 +1,128 @@
+package dev.gantry.djl;
+
+import ai.djl.Model;
+import ai.djl.training.Trainer;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// What goes into a checkpoint. Immutable.
+public final class SaveRequest {
+  private final long step;
+  private final Model model;
+  private final @Nullable Trainer trainer;
+  private final long epoch;
+  private final @Nullable String datasetState;
+  private final Map<String, Double> metrics;
+  private final Map<String, String> metadata;
+
+  private SaveRequest(Builder builder, Model model) {
+    this.step = builder.step;
+    this.model = model;
+    this.trainer = builder.trainer;
+    this.epoch = builder.epoch;
+    this.datasetState = builder.datasetState;
+    this.metrics = Map.copyOf(builder.metrics);
+    this.metadata = new LinkedHashMap<>(builder.metadata);
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  long step() {
+    return step;
+  }
+
+  Model model() {
+    return model;
+  }
+
+  Optional<Trainer> trainer() {
+    return Optional.ofNullable(trainer);
+  }
+
+  long epoch() {
+    return epoch;
+  }
+
+  Optional<String> datasetState() {
+    return Optional.ofNullable(datasetState);
+  }
+
+  Map<String, Double> metrics() {
+    return metrics;
+  }
+
+  Map<String, String> metadata() {
+    return metadata;
+  }
+
+  /// Makes [SaveRequest]s. For one thread.
+  public static final class Builder {
+    private long step = -1;
+    private @Nullable Model model;
+    private @Nullable Trainer trainer;
+    private long epoch;
+    private @Nullable String datasetState;
+    private final Map<String, Double> metrics = new LinkedHashMap<>();
+    private final Map<String, String> metadata = new LinkedHashMap<>();
+
+    private Builder() {}
+
+    /// How many steps the training has made; 0 or more.
+    public Builder setStep(long chosen) {
+      step = chosen;
+      return this;
+    }
+
+    /// Whose parameters are saved.
+    public Builder setModel(Model chosen) {
+      model = chosen;
+      return this;
+    }
+
+    /// Whose optimizer's state and random numbers are saved, too; without one, only parameters are.
+    public Builder optTrainer(Trainer chosen) {
+      trainer = chosen;
+      return this;
+    }
+
+    /// How many epochs the training has completed; else 0.
+    public Builder optEpoch(long completed) {
+      epoch = completed;
+      return this;
+    }
+
+    /// Where the dataset stands, in its own words.
+    public Builder optDatasetState(String state) {
+      datasetState = state;
+      return this;
+    }
+
+    /// A figure by which checkpoints may be kept, such as the loss of the validation.
+    public Builder optMetric(String name, double value) {
+      metrics.put(name, value);
+      return this;
+    }
+
+    /// A note of the user's own; it comes back with the checkpoint.
+    public Builder optMetadata(String key, String value) {
+      metadata.put(key, value);
+      return this;
+    }
+
+    /// @throws IllegalArgumentException if step or model are missing or negative
+    public SaveRequest build() {
+      if (step < 0 || epoch < 0) {
+        throw new IllegalArgumentException(
+            "step and epoch must be 0 or more: step " + step + ", epoch " + epoch);
+      }
+      if (model == null) {
+        throw new IllegalArgumentException("a checkpoint needs a model");
+      }
+      return new SaveRequest(this, model);
+    }
+  }
+}

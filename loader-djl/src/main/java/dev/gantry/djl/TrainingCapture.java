@@ -1,0 +1,127 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Parameter;
+import ai.djl.training.Trainer;
+import ai.djl.util.Pair;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.commit.Source;
+import dev.gantry.djl.internal.ArrayMemory;
+import dev.gantry.djl.internal.OptimizerState;
+import dev.gantry.djl.internal.OptimizerValues;
+import dev.gantry.djl.internal.TrainingParameters;
+import dev.gantry.formats.checkpoint.UnsavedCheckpoint;
+import dev.gantry.formats.safetensors.NewTensor;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
+
+/// A training as a checkpoint: its tensors where they are now, which this keeps alive until it is
+/// closed, and its state in words.
+final class TrainingCapture implements AutoCloseable {
+  /// The groups of a checkpoint.
+  static final String MODEL = "model";
+
+  static final String OPTIMIZER = "optimizer";
+
+  private final List<ArrayMemory> memories = new ArrayList<>();
+  private final SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+  private final SequencedMap<String, String> state = new LinkedHashMap<>();
+  private final SaveRequest request;
+
+  private TrainingCapture(SaveRequest request) {
+    this.request = request;
+  }
+
+  /// @param moment what counts instead of what is there now
+  /// @throws MisuseException if a parameter is not initialised, or the optimizer's state cannot be
+  ///     reached
+  static TrainingCapture of(SaveRequest request, Optional<TrainingMoment> moment) {
+    TrainingCapture capture = new TrainingCapture(request);
+    boolean complete = false;
+    try {
+      capture.state.put(StateKeys.EPOCH, Long.toString(request.epoch()));
+      request.datasetState().ifPresent(dataset -> capture.state.put(StateKeys.DATASET, dataset));
+      SequencedMap<String, NDArray> parameters =
+          request
+              .trainer()
+              .map(trainer -> TrainingParameters.of(trainer).values())
+              .orElseGet(() -> parameters(request));
+      moment.ifPresent(earlier -> parameters.putAll(earlier.arrays()));
+      capture.add(MODEL, parameters);
+      request.trainer().ifPresent(trainer -> capture.addTraining(trainer, moment));
+      complete = true;
+      return capture;
+    } finally {
+      if (!complete) {
+        capture.close();
+      }
+    }
+  }
+
+  /// Those of a model that nobody trains; one with several paths under its first.
+  private static SequencedMap<String, NDArray> parameters(SaveRequest request) {
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (Pair<String, Parameter> pair : request.model().getBlock().getParameters()) {
+      if (seen.add(pair.getValue())) {
+        if (!pair.getValue().isInitialized()) {
+          throw new MisuseException("the parameter '" + pair.getKey() + "' is not initialised");
+        }
+        arrays.put(pair.getKey(), pair.getValue().getArray());
+      }
+    }
+    return arrays;
+  }
+
+  private void addTraining(Trainer trainer, Optional<TrainingMoment> moment) {
+    OptimizerValues optimizer = OptimizerState.of(trainer).values();
+    state.put(StateKeys.OPTIMIZER_KIND, optimizer.kind());
+    state.put(StateKeys.OPTIMIZER_UPDATES, Integer.toString(optimizer.updates()));
+    optimizer
+        .updateCounts()
+        .forEach((path, count) -> state.put(StateKeys.OPTIMIZER_COUNT + path, count.toString()));
+    add(OPTIMIZER, optimizer.arrays());
+    try (TrainingMoment now = TrainingMoment.now(trainer)) {
+      state.putAll(moment.orElse(now).state());
+    }
+  }
+
+  private void add(String group, Map<String, NDArray> arrays) {
+    List<NewTensor> tensors = new ArrayList<>(arrays.size());
+    arrays.forEach((name, array) -> {
+      ArrayMemory memory = ArrayMemory.of(array);
+      memories.add(memory);
+      tensors.add(new NewTensor(name, memory.dtype(), memory.shape(), source(memory)));
+    });
+    groups.put(group, tensors);
+  }
+
+  static Source source(ArrayMemory memory) {
+    return switch (memory.device()) {
+      case Device.Host _ ->
+          new Source.HostMemory(
+              MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
+      case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
+    };
+  }
+
+  UnsavedCheckpoint checkpoint() {
+    return new UnsavedCheckpoint(
+        request.step(), groups, state, request.metrics(), request.metadata());
+  }
+
+  @Override
+  public void close() {
+    memories.forEach(ArrayMemory::close);
+    memories.clear();
+  }
+}

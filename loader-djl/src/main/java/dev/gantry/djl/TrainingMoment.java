@@ -1,0 +1,83 @@
+package dev.gantry.djl;
+
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Parameter;
+import ai.djl.training.Trainer;
+import ai.djl.util.Pair;
+import dev.gantry.djl.internal.RandomSource;
+import dev.gantry.djl.internal.TrainingParameters;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SequencedMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// What the forward pass of a batch changes, copied when that pass was over: running means and
+/// variances, and the generators of random numbers. The other parameters and the optimizer change
+/// only with the step that follows. Owns the copies.
+///
+/// @param arrays by the path of the parameter
+/// @param state as the manifest has it
+record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> state)
+    implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(TrainingMoment.class);
+
+  /// With copies of the arrays, for a checkpoint that is saved when they have changed again.
+  static TrainingMoment copied(Trainer trainer) {
+    SequencedMap<String, NDArray> values = TrainingParameters.of(trainer).values();
+    Map<String, NDArray> copies = new LinkedHashMap<>();
+    boolean complete = false;
+    try {
+      for (Pair<String, Parameter> pair : trainer.getModel().getBlock().getParameters()) {
+        NDArray value = values.get(pair.getKey());
+        if (value != null && changesForward(pair.getValue())) {
+          NDArray copy = value.duplicate();
+          // The batch's manager, to which it may belong, closes sooner.
+          copy.attach(trainer.getManager());
+          copies.put(pair.getKey(), copy);
+        }
+      }
+      complete = true;
+      return new TrainingMoment(copies, generators(trainer));
+    } finally {
+      if (!complete) {
+        copies.values().forEach(NDArray::close);
+      }
+    }
+  }
+
+  /// Without copies, for a checkpoint that is saved at once.
+  static TrainingMoment now(Trainer trainer) {
+    return new TrainingMoment(Map.of(), generators(trainer));
+  }
+
+  private static boolean changesForward(Parameter parameter) {
+    return switch (parameter.getType()) {
+      case RUNNING_MEAN, RUNNING_VAR, OTHER -> !parameter.requiresGradient();
+      case WEIGHT, BIAS, GAMMA, BETA -> false;
+    };
+  }
+
+  private static SequencedMap<String, String> generators(Trainer trainer) {
+    SequencedMap<String, String> state = new LinkedHashMap<>();
+    Integer seed = Engine.getEngine(trainer.getManager().getEngine().getEngineName()).getSeed();
+    if (seed != null) {
+      state.put(StateKeys.SEED, seed.toString());
+    }
+    for (RandomSource source : RandomSource.of(trainer)) {
+      switch (source.state()) {
+        case RandomSource.State.Known(String base64) ->
+            state.put(StateKeys.RANDOM + source.name(), base64);
+        case RandomSource.State.Absent(String reason) ->
+            LOG.warn("random numbers of {} are not saved: {}", source.name(), reason);
+      }
+    }
+    return state;
+  }
+
+  @Override
+  public void close() {
+    arrays.values().forEach(NDArray::close);
+  }
+}
