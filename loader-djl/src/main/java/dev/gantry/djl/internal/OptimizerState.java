@@ -38,6 +38,11 @@ public final class OptimizerState {
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }
 
+  /// How many updates the optimizer has counted: more with each step.
+  public int updates() {
+    return UPDATES.get(parts.optimizer());
+  }
+
   /// The state as it is. The arrays are the optimizer's own: the next step changes them. Of several
   /// devices, the first's.
   public OptimizerValues values() {

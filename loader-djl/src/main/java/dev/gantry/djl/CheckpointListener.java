@@ -1,0 +1,220 @@
+package dev.gantry.djl;
+
+import ai.djl.training.Trainer;
+import ai.djl.training.listener.TrainingListenerAdapter;
+import dev.gantry.djl.internal.OptimizerState;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.InstantSource;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Saves checkpoints while `EasyTrain.fit`, or any loop that tells its listeners, trains.
+///
+/// DJL tells of a batch when its gradients are there and its step is still to come. What the batch's
+/// forward pass has changed is copied then, if a checkpoint of this step is due; the rest is saved
+/// when the next batch, the end of the epoch or the end of the training shows that the step was made.
+/// So a checkpoint is of the moment just after its step, exactly. What a save throws is thrown into
+/// the training. With gradients of several batches in one step, steps are counted, not batches.
+///
+/// Add it after DJL's own listeners, whose figures of the epoch it saves as metrics. For one
+/// training, on its thread.
+public final class CheckpointListener extends TrainingListenerAdapter {
+  private final CheckpointSaver saver;
+  private final long everySteps;
+  private final long everyEpochs;
+  private final @Nullable Duration interval;
+  private final Supplier<Optional<String>> datasetState;
+  private final InstantSource clock;
+  private long step;
+  private long epoch;
+
+  /// The optimizer's count when the last batch was told of; it grows with each step.
+  private int updates = -1;
+
+  private Instant lastSave;
+  private @Nullable Due due;
+
+  /// A checkpoint that is due after the step to come.
+  private record Due(TrainingMoment moment, Optional<String> datasetState) {}
+
+  private CheckpointListener(Builder builder, CheckpointSaver saver) {
+    this.saver = saver;
+    this.everySteps = builder.everySteps;
+    this.everyEpochs = builder.everyEpochs;
+    this.interval = builder.interval;
+    this.datasetState = builder.datasetState;
+    this.clock = builder.clock;
+    this.step = builder.step;
+    this.epoch = builder.epoch;
+    this.lastSave = clock.instant();
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  @Override
+  public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+    settle(trainer);
+    drop();
+    if (isDue(step + 1)) {
+      due = new Due(TrainingMoment.copied(trainer), datasetState.get());
+    }
+  }
+
+  @Override
+  public void onEpoch(Trainer trainer) {
+    boolean stepped = countStep(trainer);
+    epoch++;
+    if (everyEpochs > 0 && epoch % everyEpochs == 0) {
+      drop();
+      // All is as it is when the next epoch begins.
+      save(trainer, Optional.empty(), datasetState.get());
+    } else if (stepped && due != null) {
+      // The step was the epoch's last: it may go on from here, too.
+      drop();
+      save(trainer, Optional.empty(), datasetState.get());
+    }
+  }
+
+  /// When the trainer closes, also after a failure: then a step that was not made is not saved.
+  @Override
+  public void onTrainingEnd(Trainer trainer) {
+    try {
+      if (updates >= 0) {
+        settle(trainer);
+      }
+    } finally {
+      drop();
+    }
+    saver.await();
+  }
+
+  /// Counts the step that was made since the last batch, and saves it if that was due.
+  private void settle(Trainer trainer) {
+    if (countStep(trainer) && due != null) {
+      save(trainer, Optional.of(due.moment()), due.datasetState());
+    }
+  }
+
+  private boolean countStep(Trainer trainer) {
+    int now = OptimizerState.of(trainer).updates();
+    boolean stepped = updates >= 0 && now != updates;
+    updates = now;
+    if (stepped) {
+      step++;
+    }
+    return stepped;
+  }
+
+  private boolean isDue(long nextStep) {
+    return (everySteps > 0 && nextStep % everySteps == 0)
+        || (interval != null && !clock.instant().isBefore(lastSave.plus(interval)));
+  }
+
+  private void save(Trainer trainer, Optional<TrainingMoment> moment, Optional<String> dataset) {
+    SaveRequest.Builder request =
+        SaveRequest.builder()
+            .setStep(step)
+            .setModel(trainer.getModel())
+            .optTrainer(trainer)
+            .optEpoch(epoch);
+    dataset.ifPresent(request::optDatasetState);
+    metrics(trainer).forEach(request::optMetric);
+    var _ = saver.save(request.build(), moment);
+    lastSave = clock.instant();
+  }
+
+  /// The last figures of DJL's evaluators.
+  private static Map<String, Double> metrics(Trainer trainer) {
+    Map<String, Double> metrics = new LinkedHashMap<>();
+    Map<String, Float> evaluations = trainer.getTrainingResult().getEvaluations();
+    if (evaluations != null) {
+      evaluations.forEach((name, value) -> metrics.put(name, value.doubleValue()));
+    }
+    return metrics;
+  }
+
+  private void drop() {
+    if (due != null) {
+      due.moment().close();
+      due = null;
+    }
+  }
+
+  /// Makes [CheckpointListener]s. For one thread.
+  public static final class Builder {
+    private @Nullable CheckpointSaver saver;
+    private long everySteps;
+    private long everyEpochs;
+    private @Nullable Duration interval;
+    private Supplier<Optional<String>> datasetState = Optional::empty;
+    private InstantSource clock = InstantSource.system();
+    private long step;
+    private long epoch;
+
+    private Builder() {}
+
+    /// Where the checkpoints go. It stays the caller's to close, after the trainer.
+    public Builder setSaver(CheckpointSaver chosen) {
+      saver = chosen;
+      return this;
+    }
+
+    /// Saves each step that is a multiple of this; 0 for none.
+    public Builder optEverySteps(long steps) {
+      everySteps = steps;
+      return this;
+    }
+
+    /// Saves at the end of each epoch whose number, from 1, is a multiple of this; 0 for none.
+    public Builder optEveryEpochs(long epochs) {
+      everyEpochs = epochs;
+      return this;
+    }
+
+    /// Saves the first step that is made when this time has passed since the last save.
+    public Builder optEvery(Duration time) {
+      interval = time;
+      return this;
+    }
+
+    /// Asked where the dataset stands, when a batch has been taken from it.
+    public Builder optDatasetState(Supplier<Optional<String>> state) {
+      datasetState = state;
+      return this;
+    }
+
+    /// Counts steps and epochs on from where a training was restored.
+    public Builder optFrom(RestoredTraining restored) {
+      step = restored.step();
+      epoch = restored.epoch();
+      return this;
+    }
+
+    /// For tests.
+    Builder optClock(InstantSource chosen) {
+      clock = chosen;
+      return this;
+    }
+
+    /// @throws IllegalArgumentException if there is no saver, nothing says when to save, or a number
+    ///     is negative
+    public CheckpointListener build() {
+      if (saver == null) {
+        throw new IllegalArgumentException("a checkpoint listener needs a saver");
+      }
+      if (everySteps < 0 || everyEpochs < 0 || (interval != null && interval.isNegative())) {
+        throw new IllegalArgumentException("nothing can be saved every so often backwards");
+      }
+      if (everySteps == 0 && everyEpochs == 0 && interval == null) {
+        throw new IllegalArgumentException("say after how many steps, epochs or minutes to save");
+      }
+      return new CheckpointListener(this, saver);
+    }
+  }
+}
