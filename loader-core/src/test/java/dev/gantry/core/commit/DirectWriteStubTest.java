@@ -168,7 +168,8 @@ class DirectWriteStubTest extends WritePathContract {
           "cuEventCreate",
           "cuMemcpyDtoHAsync",
           "cuEventRecord",
-          "cuEventSynchronize"
+          "cuEventSynchronize",
+          "cuStreamSynchronize"
         }) {
       cuda.fail(function, 1, 719, 0);
       TransferException failure =

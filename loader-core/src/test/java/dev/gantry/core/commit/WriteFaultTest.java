@@ -226,13 +226,9 @@ class WriteFaultTest {
       assertThat(failure.getSuppressed()).as(where).isEmpty();
       assertFiles(renamed(failure, calls), where);
     }
-    boolean mayBeWell =
-        !(fault instanceof Fails)
-            || retried
-            || function == Function.CLOSE
-            || maybe(function, number);
-    boolean mayFail = fault instanceof Fails && !retried && function != Function.CLOSE;
-    assertThat(failure == null ? mayBeWell : mayFail).as(where).isTrue();
+    boolean harmless = !(fault instanceof Fails) || retried || function == Function.CLOSE;
+    boolean mayBeWell = harmless || isSpare(function, number);
+    assertThat(failure == null ? mayBeWell : !harmless).as(where).isTrue();
     assertNothingIsLeft(where);
 
     WriteReport _ = write(calls(), options(1));
@@ -245,7 +241,7 @@ class WriteFaultTest {
 
   /// Files are opened for direct writes, too, and asked for their alignment: nobody needs either.
   /// The first is the source, which must be opened, and asked for its size.
-  private static boolean maybe(Function function, int number) {
+  private static boolean isSpare(Function function, int number) {
     return number > 1 && (function == Function.OPEN || function == Function.STAT);
   }
 
