@@ -37,6 +37,7 @@ static long opened;
 static struct handle *handles;
 static struct buffer *buffers;
 static long limit_bytes = -1;
+static int p2p;
 
 static struct { size_t poll, direct, cache, pinned; int polls; } settings = {4, 16384, 131072,
                                                                             33554432, 0};
@@ -47,6 +48,9 @@ int stub_open(void) { return opened > 0; }
 
 /* No read or write moves more than so many bytes from now on; negative: as many as asked for. */
 EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
+
+/* Whether the driver says from now on that it reaches NVMe disks past the CPU. */
+EXPORT void gantry_stub_p2p(long there) { p2p = there != 0; }
 
 EXPORT CUfileError_t cuFileDriverOpen(void) {
   CALLED("cuFileDriverOpen");
@@ -78,7 +82,7 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
   }
   *props = (CUfileDrvProps_t){.nvfs = {.poll_thresh_size = settings.poll,
                                        .max_direct_io_size = settings.direct,
-                                       .dstatusflags = 1u << 4 | 1u << 6,
+                                       .dstatusflags = 1u << 4 | 1u << 6 | (unsigned)p2p << 11,
                                        .dcontrolflags = 1u << 1 | (unsigned)settings.polls},
                               .fflags = 1u << 1,
                               .max_device_cache_size = (unsigned)settings.cache,

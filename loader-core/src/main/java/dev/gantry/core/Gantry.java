@@ -75,8 +75,8 @@ public final class Gantry implements AutoCloseable {
   ///
   /// @param files which nobody else writes meanwhile; they get their names in this order
   /// @throws TransferException if a file or device fails, or the caller cancels; what was written
-  ///     is removed then, and nothing has changed unless the failure is of a `rename` or of the
-  ///     folder's `fsync`
+  ///     is removed then, and nothing has changed unless the failure is of a `rename` or of a
+  ///     folder's synchronisation after it
   /// @throws DeviceUnavailableException if the only path asked for cannot serve
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {

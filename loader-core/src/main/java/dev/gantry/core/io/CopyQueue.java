@@ -81,11 +81,17 @@ public final class CopyQueue implements AutoCloseable {
   public void close() {
     CudaDriver driver = context.driver();
     try (var _ = context.enter()) {
-      driver.synchronize(stream);
-      for (CudaDriver.Event event : copied) {
-        driver.destroy(event);
+      try {
+        driver.synchronize(stream);
+      } finally {
+        try {
+          for (CudaDriver.Event event : copied) {
+            driver.destroy(event);
+          }
+        } finally {
+          driver.destroy(stream);
+        }
       }
-      driver.destroy(stream);
     }
   }
 }

@@ -66,6 +66,15 @@ public final class StubControls {
     }
   }
 
+  /// Whether sessions that open libcufile's driver from now on find direct I/O.
+  public void direct(boolean there) {
+    try {
+      handle("gantry_stub_p2p", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(there ? 1L : 0L);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
   /// How often `function` was called since the start or [#clear].
   public long calls(String function) {
     return ask("gantry_stub_calls", function);

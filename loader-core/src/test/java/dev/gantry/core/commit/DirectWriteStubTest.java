@@ -1,0 +1,188 @@
+package dev.gantry.core.commit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.stub.StubControls;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The path past the CPU, on a libcufile that has it, takes what is aligned; and what becomes of a
+/// file that it refuses in mid-way.
+@Tag("gpu-stub")
+class DirectWriteStubTest extends WritePathContract {
+  private static final int INTERNAL_ERROR = 5030;
+
+  private final StubControls cuFile = StubControls.cuFile();
+  private final StubControls cuda = StubControls.cuda();
+  private long wrongBases;
+  private long disorder;
+
+  @Override
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
+
+  @Override
+  protected @Nullable PathKind path() {
+    return null;
+  }
+
+  @Override
+  protected Set<PathKind> carriers() {
+    return Set.of(PathKind.GDS, PathKind.STAGED);
+  }
+
+  @BeforeEach
+  void directIoIsThere() {
+    cuFile.clear();
+    cuFile.direct(true);
+    wrongBases = cuFile.count("wrong base");
+    disorder = cuFile.count("disorder");
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    cuFile.clear();
+    cuFile.limit(-1);
+    cuFile.direct(false);
+    assertThat(cuFile.count("handles")).isZero();
+    assertThat(cuFile.count("wrong base")).isEqualTo(wrongBases);
+    assertThat(cuFile.count("disorder")).isEqualTo(disorder);
+    assertThat(cuda.count("streams")).isZero();
+    assertThat(cuda.count("events")).isZero();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void wholeAlignedRequestsPassTheCpu(boolean checksums) {
+    long unaligned = cuFile.count("unaligned");
+    WriteReport report =
+        write(
+            folder.resolve("file"),
+            options().withChecksums(checksums),
+            part(4096, 4 * REQUEST + 4097));
+    assertThat(report.bytesByPath())
+        .isEqualTo(Map.of(PathKind.GDS, 4L * REQUEST, PathKind.STAGED, 4097L));
+    assertThat(report.files().getFirst().reason()).isEmpty();
+    assertThat(cuFile.calls("cuFileWrite")).isEqualTo(4);
+    assertThat(cuFile.count("unaligned")).isEqualTo(unaligned);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void bytesAreOnlyCopiedToTheCpuForTheirChecksums(boolean checksums) {
+    long before = cuda.count("to host bytes");
+    WriteReport _ =
+        write(folder.resolve("file"), options().withChecksums(checksums), part(0, 4 * REQUEST));
+    assertThat(cuda.count("to host bytes") - before).isEqualTo(checksums ? 4L * REQUEST : 0);
+  }
+
+  @Test
+  void unalignedMemoryIsStaged() {
+    WriteReport report = write(folder.resolve("file"), options(), part(1, 4 * REQUEST));
+    assertThat(report.bytesByPath()).isEqualTo(Map.of(PathKind.STAGED, 4L * REQUEST));
+    assertThat(cuFile.calls("cuFileWrite")).isZero();
+  }
+
+  @Test
+  void shortCountsAreContinued() {
+    cuFile.limit(1000);
+    WriteReport report = write(folder.resolve("file"), options(), part(0, 2 * REQUEST));
+    assertThat(report.bytesByPath()).isEqualTo(Map.of(PathKind.GDS, 2L * REQUEST));
+    assertThat(cuFile.calls("cuFileWrite")).isEqualTo(2 * Math.ceilDiv(REQUEST, 1000));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aFileThatIsRefusedInMidWayIsStagedFromThereOn(boolean checksums) {
+    for (int refused = 1; refused <= 4; refused++) {
+      cuFile.clear();
+      cuFile.fail("cuFileWrite", refused, -INTERNAL_ERROR, 0);
+      WriteReport report =
+          write(
+              folder.resolve("file" + refused),
+              options().withThreads(1).withChecksums(checksums),
+              part(0, 4 * REQUEST + 5));
+      assertThat(report.bytesByPath().get(PathKind.STAGED)).isEqualTo((5L - refused) * REQUEST + 5);
+      assertThat(report.bytesByPath().getOrDefault(PathKind.GDS, 0L))
+          .isEqualTo((refused - 1L) * REQUEST);
+      assertThat(report.files().getFirst().reason()).contains("cuFileWrite", "5030");
+      assertThat(cuFile.calls("cuFileWrite")).as("not asked again").isEqualTo(refused);
+    }
+  }
+
+  @Test
+  void aFileThatIsRefusedWhileSeveralWrite() {
+    cuFile.fail("cuFileWrite", 0, -INTERNAL_ERROR, 0);
+    WriteReport report =
+        write(
+            Map.of(
+                folder.resolve("first"), List.of(part(0, 20 * REQUEST)),
+                folder.resolve("second"), List.of(part(4096, 20 * REQUEST))),
+            options().withThreads(4));
+    assertThat(report.bytesByPath()).isEqualTo(Map.of(PathKind.STAGED, 40L * REQUEST));
+    assertThat(report.files()).allMatch(file -> file.reason().contains("5030"));
+  }
+
+  @Test
+  void aWriteOfNothingIsARefusalAndNoEndlessLoop() {
+    cuFile.fail("cuFileWrite", 1, 0, 0);
+    WriteReport report = write(folder.resolve("file"), options(), part(0, REQUEST));
+    assertThat(report.bytesByPath()).isEqualTo(Map.of(PathKind.STAGED, (long) REQUEST));
+    assertThat(report.files().getFirst().reason()).contains("nothing was written");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"GDS", "COMPAT"})
+  void aPathThatWasAskedForIsTheOnlyOne(PathKind asked) {
+    cuFile.fail("cuFileWrite", 2, -INTERNAL_ERROR, 0);
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () -> write(folder.resolve("file"), options().withPath(asked), part(0, 4 * REQUEST)));
+    assertThat(failure.failure()).isInstanceOf(Failure.CuFile.class);
+    assertThat(failure).hasMessageContaining("cuFileWrite");
+    assertThat(folder).isDirectoryNotContaining("glob:**{file,.gantry-*}");
+  }
+
+  @Test
+  void whatFailsOnTheDeviceFailsTheWrite() {
+    cuda.clear();
+    for (String function :
+        new String[] {
+          "cuCtxSynchronize",
+          "cuStreamCreate",
+          "cuEventCreate",
+          "cuMemcpyDtoHAsync",
+          "cuEventRecord",
+          "cuEventSynchronize",
+          "cuStreamSynchronize"
+        }) {
+      cuda.fail(function, 1, 719, 0);
+      TransferException failure =
+          catchThrowableOfType(
+              TransferException.class,
+              () ->
+                  write(
+                      folder.resolve("file"),
+                      options().withPath(PathKind.STAGED).withThreads(1),
+                      part(1, 4 * REQUEST)));
+      cuda.clear();
+      assertThat(failure).as(function).isNotNull().hasMessageContaining(function);
+      assertThat(folder).isDirectoryNotContaining("glob:**{file,.gantry-*}");
+    }
+  }
+}
