@@ -7,11 +7,11 @@ import java.io.ObjectOutputStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 
-/// DJL's generator in Java, from which its samplers take the order of an epoch when that begins. Its
-/// state is the 48 bits of `java.util.Random`, as 8 bytes, big endian.
+/// DJL's generator in Java, from which its samplers take the order of an epoch when that begins.
+/// Its state is the 48 bits of `java.util.Random`, as 8 bytes, big endian.
 ///
-/// A Gaussian number that `Random` has drawn in advance is not kept; of DJL, only the initial values
-/// of a truncated normal distribution use those.
+/// A Gaussian number that `Random` has drawn in advance is not kept; of DJL, only the initial
+/// values of a truncated normal distribution use those.
 final class JavaRandom extends RandomSource {
   /// What `Random#setSeed` mixes into a seed, and how many bits it keeps; both are part of its
   /// specification.

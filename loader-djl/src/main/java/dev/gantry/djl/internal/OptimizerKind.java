@@ -17,7 +17,8 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// One of DJL's optimizers, and the private fields in which it keeps its state (source: DJL 0.35.1).
+/// One of DJL's optimizers, and the private fields in which it keeps its state (source: DJL
+/// 0.35.1).
 ///
 /// @param countsUpdates whether it counts the updates of each parameter
 /// @param states those that it has in one configuration or another

@@ -4,10 +4,12 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.training.Trainer;
 import ai.djl.training.optimizer.Optimizer;
+import dev.gantry.core.MisuseException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.stream.Stream;
 
 /// What the optimizer of a training keeps from step to step: to be saved, and to be put into the
 /// optimizer of another process. DJL keeps it in private fields, by numbers that change from run to
@@ -30,8 +32,8 @@ public final class OptimizerState {
     this.kind = kind;
   }
 
-  /// @throws dev.gantry.core.MisuseException if the optimizer is none of those of DJL, nor derived from one, or this
-  ///     version of DJL keeps its state elsewhere
+  /// @throws MisuseException if the optimizer is none of those of DJL, nor derived from one, or
+  ///     this version of DJL keeps its state elsewhere
   public static OptimizerState of(Trainer trainer) {
     TrainerParts parts = TrainerParts.of(trainer);
     PrivateField.requireAll(List.of(COUNTS, UPDATES));
@@ -54,9 +56,11 @@ public final class OptimizerState {
           .forEach((path, parameter) -> {
             Map<Device, NDArray> byDevice = byId.getOrDefault(parameter.getId(), Map.of());
             parts.devices().stream()
-                .filter(byDevice::containsKey)
+                .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
                 .findFirst()
-                .ifPresent(device -> arrays.put(state.key(path), byDevice.get(device)));
+                // Another trainer's: DJL would copy it in this one's first step.
+                .or(() -> byDevice.values().stream().findFirst())
+                .ifPresent(array -> arrays.put(state.key(path), array));
           });
     }
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
@@ -73,18 +77,20 @@ public final class OptimizerState {
 
   /// As [#restore] does, and changes nothing.
   ///
-  /// @throws dev.gantry.core.MisuseException if `saved` is not what this optimizer can go on from
+  /// @throws MisuseException if `saved` is not what this optimizer can go on from
   public void check(OptimizerValues saved) {
     new OptimizerFit(parts, kind).check(saved);
   }
 
-  /// Makes the optimizer what it was when `saved` was taken, whether or not it has made steps of its
-  /// own. The values are copied, on all devices of the trainer; arrays that the optimizer had and
-  /// needs no more are closed. The new ones live as DJL's own do: until the process ends.
+  /// Makes the optimizer what it was when `saved` was taken, whether or not it has made steps of
+  /// its own. The values are copied, on all devices of the trainer; arrays that the optimizer had
+  /// and needs no more are closed. The new ones live as DJL's own do: they are the optimizer's, and
+  /// no manager closes them.
   ///
-  /// @throws dev.gantry.core.MisuseException if `saved` is of another kind of optimizer or of one that is configured
-  ///     to have other states, or does not fit the parameters. Nothing has changed then
-  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
+  /// @throws MisuseException if `saved` is of another kind of optimizer or of one that is
+  ///     configured to have other states, or does not fit the parameters. Nothing has changed then
+  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy: the optimizer may have
+  ///     some of the values then
   public void restore(OptimizerValues saved) {
     check(saved);
     try (StateReplacement replacement = new StateReplacement(parts)) {

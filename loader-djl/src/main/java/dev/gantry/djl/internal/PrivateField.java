@@ -10,8 +10,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// A private field of one of DJL's classes, where DJL has no other way to what it holds. Looking for
-/// it never fails: a version of DJL that lacks it says so through [#requireAll]. Thread-safe.
+/// A private field of one of DJL's classes, where DJL has no other way to what it holds. Looking
+/// for it never fails: that a version of DJL lacks it comes out in [#requireAll]. Thread-safe.
 ///
 /// @param <T> what it holds
 final class PrivateField<T> {

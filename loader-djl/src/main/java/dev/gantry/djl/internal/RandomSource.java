@@ -46,6 +46,7 @@ public abstract sealed class RandomSource permits JavaRandom, TorchRandom {
   /// Its name, the same in any process: `java`, `torch/host`, `torch/cuda:0`.
   public abstract String name();
 
+  /// Where it stands now. Asking draws nothing.
   public abstract State state();
 
   /// Lets the generator go on from a state that was saved.

@@ -23,8 +23,8 @@ final class StateReplacement implements AutoCloseable {
     this.parts = parts;
   }
 
-  /// From [#apply] on, the optimizer's state of a parameter is a copy of `values`, on each device of
-  /// the trainer; if there are none, it has no state.
+  /// From [#apply] on, the optimizer's state of a parameter is a copy of `values`, on each device
+  /// of the trainer; if there are none, it has no state.
   void plan(StateField state, String parameterId, @Nullable NDArray values) {
     Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
     Map<Device, NDArray> before = byId.getOrDefault(parameterId, Map.of());

@@ -100,7 +100,7 @@ final class TorchRandom extends RandomSource {
     };
   }
 
-  /// What libtorch checks, too: but it would end the process.
+  /// Whether these bytes can be a generator's: libtorch would end the process if not.
   private boolean isValid(byte[] saved) {
     if (saved.length != stateBytes()) {
       return false;
@@ -111,7 +111,11 @@ final class TorchRandom extends RandomSource {
         int left = state.getInt(8);
         boolean seeded = state.getInt(12) == 1;
         long next = state.getLong(16);
-        yield seeded && left > 0 && left <= TWISTER_WORDS && next >= 0 && next <= TWISTER_WORDS;
+        boolean fresh = left == 1 && next == 0;
+        // One word less is left each time that the next moves on by one. libtorch does not check
+        // that, and would read past the words.
+        boolean used = left > 0 && left <= TWISTER_WORDS && left + next == TWISTER_WORDS + 1;
+        yield seeded && (fresh || used);
       }
       case Device.Cuda _ -> state.getLong(8) >= 0 && state.getLong(8) % 4 == 0;
     };

@@ -1,6 +1,8 @@
 package dev.gantry.djl.internal;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.pytorch.engine.PtNDArray;
+import ai.djl.pytorch.jni.JniUtils;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
 import java.util.LinkedHashMap;
@@ -36,12 +38,14 @@ public final class TrainingParameters {
     return values;
   }
 
-  /// Copies saved values into the parameters, on all devices of the trainer and in the model.
+  /// Copies saved values into the parameters, on all devices of the trainer and in the model, and
+  /// clears gradients that wait for a step: they are those of other values.
   ///
   /// @param saved by path, as [#values] gives them; they stay the caller's
-  /// @throws MisuseException if a parameter has no saved value or a value no parameter, one does not
-  ///     fit, or a parameter is not initialised. Nothing has changed then
-  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
+  /// @throws MisuseException if a parameter has no saved value or a value no parameter, one does
+  ///     not fit, or a parameter is not initialised. Nothing has changed then
+  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy: the parameters may have
+  ///     some of the values then
   public void restore(Map<String, NDArray> saved) {
     Names.requireSame(
         "the saved parameters do not fit the model's",
@@ -51,6 +55,23 @@ public final class TrainingParameters {
     saved.forEach(
         (path, values) -> parts.requireLike(path, "the saved parameter '" + path + "'", values));
     saved.forEach((path, values) ->
-        parts.allArrays(path).forEach(target -> TorchArrays.copy(values, target)));
+        parts
+            .allArrays(path)
+            .forEach(target -> {
+              TorchArrays.copy(values, target);
+              clearGradient(TorchArrays.torchArray(target));
+            }));
+  }
+
+  private static void clearGradient(PtNDArray array) {
+    if (!array.hasGradient()) {
+      return;
+    }
+    try (PtNDArray gradient = JniUtils.getGradient(array)) {
+      // There is none before the first backward pass.
+      if (gradient != null) {
+        JniUtils.zeroGrad(array);
+      }
+    }
   }
 }

@@ -102,6 +102,17 @@ class ResumeTest {
     }
   }
 
+  @Test
+  void gradientsThatWaitForAStepAreNoPartOfIt() {
+    List<Integer> expected = uninterrupted(Training::perceptron, ResumeTest::adam);
+    PlainState state = interrupted(Training::perceptron, ResumeTest::adam);
+    try (Training other = new Training(Training.perceptron(), adam())) {
+      other.backward(100);
+      state.restore(other.trainer);
+      assertThat(other.steps(INTERRUPTED, END)).isEqualTo(expected);
+    }
+  }
+
   /// That the tests above would see it.
   @Test
   void withoutTheRandomNumbersItIsAnotherTraining() {

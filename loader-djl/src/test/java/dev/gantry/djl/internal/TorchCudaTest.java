@@ -1,6 +1,7 @@
 package dev.gantry.djl.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.DType;
@@ -8,6 +9,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.Loaded;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Region;
 import dev.gantry.core.Shape;
 import dev.gantry.core.io.TransferOptions;
@@ -20,6 +22,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Base64;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.BeforeEach;
@@ -120,5 +123,46 @@ class TorchCudaTest {
     }
 
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  @Test
+  void theGeneratorsOfTheCpuAndOfTheGpuGoOnFromWhatWasSaved() {
+    for (Device device : List.of(Device.HOST, CUDA)) {
+      RandomSource generator = new TorchRandom(torch, device);
+      String before = base64(generator.state());
+      // Both begin with the seed.
+      byte[] other = Base64.getDecoder().decode(before);
+      other[0] ^= 1;
+      String changed = Base64.getEncoder().encodeToString(other);
+
+      generator.restore(changed);
+      assertThat(base64(generator.state())).isEqualTo(changed).isNotEqualTo(before);
+      generator.restore(before);
+      assertThat(base64(generator.state())).isEqualTo(before);
+    }
+    assertThat(Releases.pending()).isZero();
+  }
+
+  @Test
+  void aGpuThatIsNotThereHasNoGenerator() {
+    assertThat(new TorchRandom(torch, new Device.Cuda(127)).state())
+        .isInstanceOf(RandomSource.State.Absent.class);
+  }
+
+  /// libtorch would end the process on an offset that is no multiple of four.
+  @Test
+  void anOffsetThatCannotBeIsRefused() {
+    RandomSource generator = new TorchRandom(torch, CUDA);
+    byte[] bytes = Base64.getDecoder().decode(base64(generator.state()));
+    bytes[8] |= 2;
+    String odd = Base64.getEncoder().encodeToString(bytes);
+    assertThatThrownBy(() -> generator.restore(odd)).isInstanceOf(MisuseException.class);
+  }
+
+  private static String base64(RandomSource.State state) {
+    return switch (state) {
+      case RandomSource.State.Known(String base64) -> base64;
+      case RandomSource.State.Absent(String reason) -> throw new AssertionError(reason);
+    };
   }
 }

@@ -71,12 +71,14 @@ final class Training implements AutoCloseable {
   List<Integer> steps(int from, int to) {
     List<Integer> losses = new ArrayList<>();
     for (int number = from; number < to; number++) {
-      losses.add(Float.floatToRawIntBits(step(number)));
+      losses.add(Float.floatToRawIntBits(backward(number)));
+      trainer.step();
     }
     return losses;
   }
 
-  private float step(int number) {
+  /// The loss of a step that is not made: its gradients wait.
+  float backward(int number) {
     Random random = new Random(number);
     float[] features = new float[ROWS * FEATURES];
     float[] labels = new float[ROWS];
@@ -89,14 +91,11 @@ final class Training implements AutoCloseable {
     try (NDManager manager = trainer.getManager().newSubManager()) {
       NDList data = new NDList(manager.create(features, new Shape(ROWS, FEATURES)));
       NDList wanted = new NDList(manager.create(labels, new Shape(ROWS)));
-      float value;
       try (GradientCollector collector = trainer.newGradientCollector()) {
         NDArray loss = trainer.getLoss().evaluate(wanted, trainer.forward(data));
         collector.backward(loss);
-        value = loss.getFloat();
+        return loss.getFloat();
       }
-      trainer.step();
-      return value;
     }
   }
 
