@@ -24,11 +24,11 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -89,61 +89,53 @@ class WriteCrashTest {
     }
   }
 
-  @FunctionalInterface
-  private interface Check {
-    void accept(String where, String name, byte[] found);
+  private void everywhereOldOrNew(List<Step> steps) {
+    replay.everyCrash(
+        steps,
+        0,
+        SEEDS,
+        scratch,
+        (where, tree) ->
+            NEW.keySet()
+                .forEach(name -> {
+                  byte[] found = found(tree, name);
+                  assertThat(
+                          Arrays.equals(found, OLD.get(name))
+                              || Arrays.equals(found, NEW.get(name)))
+                      .as("%s: %s", name, where)
+                      .isTrue();
+                }));
   }
 
-  /// `found` is null where there is no such file.
-  private void everywhere(List<Step> steps, int first, Check check) throws IOException {
-    for (int length = first; length <= steps.size(); length++) {
-      for (Loss loss : Loss.values()) {
-        for (long seed = 0; seed < (loss == Loss.SOME ? SEEDS : 1); seed++) {
-          Path state = scratch.resolve("state");
-          replay.materialise(steps.subList(0, length), loss, seed, state);
-          Step last = length == 0 ? null : steps.get(length - 1);
-          String where =
-              "lost " + loss + ", seed " + seed + ", after " + length + " steps: " + last;
-          for (String name : NEW.keySet()) {
-            Path file = state.resolve(name);
-            check.accept(where, name, Files.exists(file) ? Files.readAllBytes(file) : null);
-          }
-          delete(state);
-        }
-      }
-    }
-  }
-
-  private static void delete(Path tree) {
-    try (Stream<Path> paths = Files.walk(tree)) {
-      for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(path);
-      }
+  /// Null where there is no such file.
+  private static byte @Nullable [] found(Path tree, String name) {
+    try {
+      Path file = tree.resolve(name);
+      return Files.exists(file) ? Files.readAllBytes(file) : null;
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
-  private static void isOldOrNew(String where, String name, byte[] found) {
-    boolean old = Arrays.equals(found, OLD.get(name));
-    assertThat(old || Arrays.equals(found, NEW.get(name))).as("%s: %s", name, where).isTrue();
-  }
-
-  private static void isNew(String where, String name, byte[] found) {
-    assertThat(Arrays.equals(found, NEW.get(name))).as("%s: %s", name, where).isTrue();
-  }
-
   @ParameterizedTest
   @CsvSource({"1, false", "1, true", "3, false"})
-  void everyFileIsTheOldOrTheNewOneAndInTheEndTheNew(int threads, boolean pageCache)
-      throws IOException {
+  void everyFileIsTheOldOrTheNewOneAndInTheEndTheNew(int threads, boolean pageCache) {
     RecordingFileCalls calls = new RecordingFileCalls(Libc.INSTANCE, root);
     write(calls, threads, pageCache);
     List<Step> steps = calls.steps();
     assertThat(steps.stream().filter(Step.Rename.class::isInstance)).hasSize(NEW.size());
 
-    everywhere(steps, 0, WriteCrashTest::isOldOrNew);
-    everywhere(steps, steps.size(), WriteCrashTest::isNew);
+    everywhereOldOrNew(steps);
+    replay.everyCrash(
+        steps,
+        steps.size(),
+        SEEDS,
+        scratch,
+        (where, tree) ->
+            NEW.forEach((name, bytes) ->
+                assertThat(Arrays.equals(found(tree, name), bytes))
+                    .as("%s: %s", name, where)
+                    .isTrue()));
   }
 
   @Test
@@ -176,17 +168,17 @@ class WriteCrashTest {
   /// First a failure, and a power cut at any point of it or of the cleaning up.
   @ParameterizedTest
   @CsvSource({"PWRITE, 4", "FSYNC, 3", "RENAME, 3", "FSYNC, 6", "FSYNC, 7"})
-  void afterAFailureToo(Function function, int number) throws IOException {
+  void afterAFailureToo(Function function, int number) {
     FaultyFileCalls faulty =
         new FaultyFileCalls(Libc.INSTANCE).at(function, number, new Fails(Errno.EIO));
     RecordingFileCalls calls = new RecordingFileCalls(faulty, root);
     assertThat(catchThrowableOfType(TransferException.class, () -> write(calls, 1, false)))
         .isNotNull();
-    everywhere(calls.steps(), 0, WriteCrashTest::isOldOrNew);
+    everywhereOldOrNew(calls.steps());
   }
 
   @Test
-  void foldersLast() throws IOException {
+  void foldersLast() {
     RecordingFileCalls calls = new RecordingFileCalls(Libc.INSTANCE, root);
     Folders folders = new Folders(calls);
     folders.create(root.resolve("made"));

@@ -12,7 +12,12 @@ class StubGpuSuiteTest {
   @Test
   void allThatNeedsAGpuPassesOnTheStubs() {
     StubbedJvm.Result result =
-        StubbedJvm.run(TaggedTests.class, Map.of(), "dev.gantry.core", "gpu", "gpu-stub");
+        StubbedJvm.run(
+            TaggedTests.class,
+            Map.of("GANTRY_STUB_CUDA_DEVICES", "2"),
+            "dev.gantry.core",
+            "gpu",
+            "gpu-stub");
 
     assertThat(result.exit()).as("%s", result).isZero();
     assertThat(result.out()).containsPattern("tests [1-9]\\d*, .*failed 0, skipped 0");

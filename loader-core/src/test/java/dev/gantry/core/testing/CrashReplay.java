@@ -7,12 +7,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -110,6 +112,37 @@ public final class CrashReplay {
           Tree names = new Tree(folders, files, steps.subList(0, entries));
           write(names.root, true, file -> tree.files.get(file.number).someOf(random), into);
         }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Checks every kind of tree that a power cut may leave, at every point.
+  ///
+  /// @param from how many steps have been made for certain
+  /// @param seeds how many trees of [Loss#SOME] there are to be a point
+  /// @param scratch an empty folder, as it is again afterwards
+  /// @param check is given where the power was cut, in words, and the tree's root
+  public void everyCrash(
+      List<Step> steps, int from, int seeds, Path scratch, BiConsumer<String, Path> check) {
+    for (int made = from; made <= steps.size(); made++) {
+      String last = made == 0 ? "the start" : "step " + made + ", " + steps.get(made - 1);
+      for (Loss loss : Loss.values()) {
+        for (long seed = 0; seed < (loss == Loss.SOME ? seeds : 1); seed++) {
+          Path root = scratch.resolve("tree");
+          materialise(steps.subList(0, made), loss, seed, root);
+          check.accept("lost " + loss + " after " + last + ", seed " + seed, root);
+          delete(root);
+        }
+      }
+    }
+  }
+
+  private static void delete(Path tree) {
+    try (Stream<Path> paths = Files.walk(tree)) {
+      for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(path);
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
