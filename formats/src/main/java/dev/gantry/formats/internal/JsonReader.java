@@ -9,6 +9,7 @@ import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.util.JsonRecyclerPools;
 import dev.gantry.core.MalformedFileException;
 import java.io.IOException;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /// Strict JSON from a section of a file, value by value, keeping none of it: Jackson's tokens with
@@ -26,7 +27,7 @@ public final class JsonReader {
 
   /// A longer string is refused, so that no file makes one token the whole heap. Trainers' notes in
   /// `__metadata__` reach some megabytes.
-  private static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
+  static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
 
   /// A longer number is refused. No number that fits 64 bits or a double needs as many.
   private static final int MAX_NUMBER_CHARACTERS = 4096;
@@ -238,14 +239,23 @@ public final class JsonReader {
 
   /// Jackson lets an escaped half of a surrogate pair stand alone.
   private String wellFormed(String string) {
+    OptionalInt lone = loneSurrogate(string);
+    if (lone.isPresent()) {
+      throw malformed(
+          "lone-surrogate", String.format("\\u%04x without its other half", lone.getAsInt()));
+    }
+    return string;
+  }
+
+  /// The first half of a surrogate pair that stands alone, if there is one.
+  static OptionalInt loneSurrogate(String string) {
     int codePoint;
     for (int i = 0; i < string.length(); i += Character.charCount(codePoint)) {
       codePoint = string.codePointAt(i);
       if (codePoint >= Character.MIN_SURROGATE && codePoint <= Character.MAX_SURROGATE) {
-        throw malformed(
-            "lone-surrogate", String.format("\\u%04x without its other half", codePoint));
+        return OptionalInt.of(codePoint);
       }
     }
-    return string;
+    return OptionalInt.empty();
   }
 }

@@ -19,8 +19,8 @@ import java.util.TreeMap;
 
 /// Finds a checkpoint's shards, reads their headers and makes one checkpoint of them.
 final class CheckpointOpener {
-  private static final String SHARD_SUFFIX = ".safetensors";
-  private static final String INDEX_SUFFIX = ".safetensors.index.json";
+  static final String SHARD_SUFFIX = ".safetensors";
+  static final String INDEX_SUFFIX = ".safetensors.index.json";
   private static final String USUAL_INDEX = "model" + INDEX_SUFFIX;
 
   private CheckpointOpener() {}
@@ -62,7 +62,7 @@ final class CheckpointOpener {
   }
 
   /// The folder's regular files with names that end so, in the order of their names.
-  private static List<Path> list(Path folder, String suffix) {
+  static List<Path> list(Path folder, String suffix) {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> children =
         Files.newDirectoryStream(folder, file -> file.getFileName().toString().endsWith(suffix))) {

@@ -70,7 +70,7 @@ final class HeaderParser {
     }
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String name = json.memberName();
-      if (name.equals("__metadata__")) {
+      if (name.equals(SafetensorsHeader.METADATA)) {
         metadata(json);
       } else {
         tensor(name, json);

@@ -30,6 +30,9 @@ public record SafetensorsHeader(
   /// The most dimensions of a tensor. Source: NumPy and PyTorch hold no more than 64.
   public static final int MAX_RANK = 64;
 
+  /// The member of a header that holds the notes, and so no tensor's name.
+  static final String METADATA = "__metadata__";
+
   public SafetensorsHeader {
     tensors = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(tensors));
     metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));

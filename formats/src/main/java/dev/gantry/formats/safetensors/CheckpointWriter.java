@@ -1,0 +1,93 @@
+package dev.gantry.formats.safetensors;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.Folders;
+import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.commit.WriteReport;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+
+/// Writes a checkpoint's files where nothing else can be mixed up with them.
+final class CheckpointWriter {
+  private final Gantry session;
+  private final NewCheckpoint checkpoint;
+  private final Folders folders;
+
+  CheckpointWriter(Gantry session, NewCheckpoint checkpoint) {
+    this.session = session;
+    this.checkpoint = checkpoint;
+    this.folders = session.folders();
+  }
+
+  WriteReport write(WriteOptions options) {
+    return switch (checkpoint.target()) {
+      case NewCheckpoint.Target.OneFile(Path file) -> {
+        Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
+        requireNone(folder, CheckpointOpener.INDEX_SUFFIX, "has an index, by which readers go");
+        yield session.write(checkpoint.files(), options);
+      }
+      case NewCheckpoint.Target.Folder(Path folder) ->
+          Files.exists(folder, LinkOption.NOFOLLOW_LINKS)
+              ? writeInto(folder, options)
+              : writeNew(folder, options);
+    };
+  }
+
+  private WriteReport writeInto(Path folder, WriteOptions options) {
+    String reason = "holds a checkpoint already";
+    requireNone(folder, CheckpointOpener.SHARD_SUFFIX, reason);
+    requireNone(folder, CheckpointOpener.INDEX_SUFFIX, reason);
+    checkpoint.files().forEach(CheckpointWriter::requireFree);
+    try {
+      return session.write(checkpoint.files(), options);
+    } catch (RuntimeException | Error failure) {
+      takeBack(failure, this::removeFiles);
+      throw failure;
+    }
+  }
+
+  private WriteReport writeNew(Path folder, WriteOptions options) {
+    try {
+      folders.create(folder);
+      return writeInto(folder, options);
+    } catch (RuntimeException | Error failure) {
+      takeBack(failure, () -> folders.removeFolder(folder));
+      throw failure;
+    }
+  }
+
+  private static void requireNone(Path folder, String suffix, String reason) {
+    List<Path> found = CheckpointOpener.list(folder, suffix);
+    if (!found.isEmpty()) {
+      throw new MisuseException(
+          folder + " " + reason + ": " + found.getFirst().getFileName() + "; name another place");
+    }
+  }
+
+  /// Neither a folder nor a link, which are no checkpoint's files, but in the way.
+  private static void requireFree(NewFile file) {
+    if (Files.exists(file.file(), LinkOption.NOFOLLOW_LINKS)) {
+      throw new MisuseException(file.file() + " is there, but no file; name another place");
+    }
+  }
+
+  /// None of these names was taken before. The index goes last, as it came first.
+  private void removeFiles() {
+    List<NewFile> files = checkpoint.files();
+    files.reversed().forEach(file -> folders.removeFile(file.file()));
+  }
+
+  private static void takeBack(Throwable failure, Runnable removal) {
+    try {
+      removal.run();
+    } catch (TransferException besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+}

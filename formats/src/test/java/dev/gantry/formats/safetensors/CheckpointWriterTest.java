@@ -1,0 +1,253 @@
+package dev.gantry.formats.safetensors;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.TestFiles;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+@ExtendWith(NoLeaks.class)
+class CheckpointWriterTest {
+  private static final int TENSOR_BYTES = 100_000;
+
+  @TempDir Path folder;
+
+  /// `count` tensors of random bytes.
+  private static List<NewTensor> tensors(int count, long seed) {
+    return IntStream.range(0, count)
+        .mapToObj(i ->
+            new NewTensor(
+                "layers." + i,
+                DType.U8,
+                Shape.of(TENSOR_BYTES),
+                new Source.HostMemory(
+                    MemorySegment.ofArray(TestFiles.bytes(seed + i, TENSOR_BYTES)))))
+        .toList();
+  }
+
+  /// In three shards.
+  private static NewCheckpoint sharded(Path target, long seed) {
+    Sharding sharding = Sharding.defaults().withShardBytes(2 * TENSOR_BYTES);
+    return NewCheckpoint.folder(target, tensors(6, seed), Map.of(), sharding);
+  }
+
+  private static void write(NewCheckpoint checkpoint) {
+    try (Gantry session = Gantry.open()) {
+      checkpoint.write(session, WriteOptions.defaults());
+    }
+  }
+
+  private static void assertHolds(Path place, int count, long seed) {
+    SafetensorsCheckpoint read = SafetensorsCheckpoint.open(place);
+    assertThat(read.tensors()).hasSize(count);
+    for (int i = 0; i < count; i++) {
+      TensorInfo tensor = read.tensors().get("layers." + i);
+      assertThat(tensor).isNotNull();
+      assertThat(TestFiles.expected(tensor.extent()))
+          .isEqualTo(TestFiles.bytes(seed + i, TENSOR_BYTES));
+    }
+  }
+
+  /// Everything under the folder, with its size.
+  private SortedMap<Path, Long> contents() throws IOException {
+    SortedMap<Path, Long> contents = new TreeMap<>();
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.toList()) {
+        contents.put(file, Files.isDirectory(file) ? -1 : Files.size(file));
+      }
+    }
+    return contents;
+  }
+
+  private static void assertRefused(NewCheckpoint checkpoint, String... named) {
+    assertThatThrownBy(() -> write(checkpoint))
+        .isInstanceOf(MisuseException.class)
+        .message()
+        .contains(named)
+        .hasLineCount(1);
+  }
+
+  @Test
+  void aFolderThatIsNotThereIsMade() {
+    Path target = folder.resolve("new");
+    write(sharded(target, 1));
+    assertHolds(target, 6, 1);
+    assertThat(target).isDirectoryNotContaining(file -> file.toString().endsWith(".tmp"));
+  }
+
+  @Test
+  void whatElseIsInTheFolderStays() throws IOException {
+    Path config = Files.writeString(folder.resolve("config.json"), "{}");
+    write(sharded(folder, 1));
+    assertHolds(folder, 6, 1);
+    assertThat(config).hasContent("{}");
+  }
+
+  @Test
+  void twentyThousandTensorsAreReadBack() {
+    List<NewTensor> many =
+        IntStream.range(0, 20_000)
+            .mapToObj(i ->
+                new NewTensor(
+                    "layers." + i,
+                    i % 2 == 0 ? DType.BF16 : DType.F32,
+                    Shape.of(4),
+                    new Source.HostMemory(
+                        MemorySegment.ofArray(TestFiles.bytes(i, i % 2 == 0 ? 8 : 16)))))
+            .toList();
+    Path file = folder.resolve("many.safetensors");
+    write(NewCheckpoint.file(file, many, Map.of()));
+    SafetensorsCheckpoint read = SafetensorsCheckpoint.open(file);
+    assertThat(read.tensors()).hasSize(20_000);
+    for (int i : List.of(0, 1, 777, 19_998, 19_999)) {
+      TensorInfo tensor = read.tensors().get("layers." + i);
+      assertThat(tensor).isNotNull();
+      assertThat(TestFiles.expected(tensor.extent()))
+          .isEqualTo(TestFiles.bytes(i, i % 2 == 0 ? 8 : 16));
+    }
+  }
+
+  @Test
+  void oneFileIsReplaced() {
+    Path file = folder.resolve("x.safetensors");
+    write(NewCheckpoint.file(file, tensors(3, 1), Map.of()));
+    write(NewCheckpoint.file(file, tensors(2, 9), Map.of()));
+    assertHolds(file, 2, 9);
+  }
+
+  /// Also into its own file: the parts are read from the old one, until the new one is whole.
+  @Test
+  void aFileCanBeMadeOfItsOwnTensors() {
+    Path file = folder.resolve("x.safetensors");
+    write(NewCheckpoint.file(file, tensors(3, 1), Map.of()));
+    List<NewTensor> parts =
+        SafetensorsHeader.read(file).tensors().values().stream()
+            .map(tensor ->
+                new NewTensor(
+                    tensor.name(),
+                    tensor.dtype(),
+                    tensor.shape(),
+                    new Source.FilePart(tensor.extent())))
+            .toList();
+    write(NewCheckpoint.file(file, parts, Map.of("longer", "x".repeat(10_000))));
+    assertHolds(file, 3, 1);
+  }
+
+  @Test
+  void aFileIsNotPutBesideAnIndex() throws IOException {
+    write(sharded(folder, 1));
+    SortedMap<Path, Long> before = contents();
+    assertRefused(
+        NewCheckpoint.file(folder.resolve("x.safetensors"), tensors(1, 5), Map.of()),
+        "index",
+        "model.safetensors.index.json");
+    assertThat(contents()).isEqualTo(before);
+    assertHolds(folder, 6, 1);
+  }
+
+  @Test
+  void aFolderWithACheckpointIsRefused() throws IOException {
+    write(sharded(folder, 1));
+    SortedMap<Path, Long> before = contents();
+    assertRefused(sharded(folder, 5), "holds a checkpoint", "model-00001-of-00003.safetensors");
+    assertThat(contents()).isEqualTo(before);
+    assertHolds(folder, 6, 1);
+  }
+
+  @Test
+  void whatIsInTheWayIsRefused() throws IOException {
+    Files.createDirectory(folder.resolve("model-00002-of-00003.safetensors"));
+    SortedMap<Path, Long> before = contents();
+    assertRefused(sharded(folder, 5), "model-00002-of-00003.safetensors is there");
+    assertThat(contents()).isEqualTo(before);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "OPEN, 1",
+    "OPEN, 4",
+    "FALLOCATE, 2",
+    "PWRITE, 1",
+    "PWRITE, 3",
+    "FTRUNCATE, 2",
+    "FSYNC, 3",
+    "RENAME, 1",
+    "RENAME, 2",
+    "RENAME, 4",
+    "FSYNC, 5",
+    "MKDIR, 1"
+  })
+  void aFailureLeavesTheFolderAsItWas(Function function, int call) throws IOException {
+    Files.writeString(folder.resolve("config.json"), "{}");
+    SortedMap<Path, Long> before = contents();
+    // Calls are counted over all threads, so which file fails may vary.
+    for (Path target : List.of(folder, folder.resolve("new"))) {
+      if (function == Function.MKDIR && target.equals(folder)) {
+        continue;
+      }
+      FaultyFileCalls calls =
+          new FaultyFileCalls(Libc.INSTANCE).from(function, call, new Fails(Errno.ENOSPC));
+      try (Gantry session = Sessions.over(calls)) {
+        assertThatThrownBy(() -> sharded(target, 1).write(session, WriteOptions.defaults()))
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining("ENOSPC");
+      }
+      assertThat(contents()).isEqualTo(before);
+    }
+  }
+
+  @Test
+  void aFullDiskLeavesTheOldFile() throws IOException {
+    Path file = folder.resolve("x.safetensors");
+    write(NewCheckpoint.file(file, tensors(3, 1), Map.of()));
+    SortedMap<Path, Long> before = contents();
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE).from(Function.PWRITE, 2, new Fails(Errno.ENOSPC));
+    try (Gantry session = Sessions.over(calls)) {
+      WriteOptions options = WriteOptions.defaults().withRequestBytes(64 << 10);
+      assertThatThrownBy(
+              () -> NewCheckpoint.file(file, tensors(3, 7), Map.of()).write(session, options))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOSPC");
+    }
+    assertThat(contents()).isEqualTo(before);
+    assertHolds(file, 3, 1);
+  }
+
+  @Test
+  void aFolderThatIsNoFolderIsAnError() throws IOException {
+    Path file = Files.writeString(folder.resolve("x"), "");
+    assertThatThrownBy(() -> write(sharded(file, 1))).isInstanceOf(TransferException.class);
+    assertThatThrownBy(() -> write(sharded(folder.resolve("no/such"), 1)))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("ENOENT");
+  }
+}
