@@ -3,6 +3,7 @@
 #
 #   run.sh tests              the tests that need a GPU, and the corpus on cuda:0
 #   run.sh bench FILE         ceilings, peers and ours on one file, which is made (8.6 GB) if it is not there
+#   run.sh save FILE          only the saves of it
 #   run.sh sweep FILE         hot loads by number of readers and request size
 #   run.sh gantry ARGUMENTS   the command line
 #
@@ -44,10 +45,21 @@ tests() {
   return $failed
 }
 
+make_file() {
+  [[ -f $1 ]] || main dev.gantry.benchmarks.MakeCheckpoint "$1" 8600000000 256
+}
+
+save() {
+  local folder
+  folder=$(dirname "$1")/checkpoints
+  main dev.gantry.benchmarks.SaveBench cuda:0 "$folder" "$@"
+  rm -rf "$folder"
+}
+
 bench() {
   local file=$1 folder
   folder=$(dirname "$file")
-  [[ -f $file ]] || main dev.gantry.benchmarks.MakeCheckpoint "$file" 8600000000 256
+  make_file "$file"
   [[ -f $folder/1gb-256.safetensors ]] ||
     main dev.gantry.benchmarks.MakeCheckpoint "$folder/1gb-256.safetensors" 1000000000 256
   [[ -f $folder/1gb-20000.safetensors ]] ||
@@ -65,12 +77,14 @@ bench() {
   rm -f "$file.pt"
   echo "== ours"
   main dev.gantry.benchmarks.LoadBench cuda:0 rows "$file" "$folder/1gb-256.safetensors" "$folder/1gb-20000.safetensors"
+  save "$file" "$folder/1gb-20000.safetensors"
 }
 
 case ${1:-} in
   tests) tests ;;
   bench) bench "${2:?run.sh bench FILE}" ;;
+  save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
   sweep) main dev.gantry.benchmarks.LoadBench cuda:0 sweep "${2:?run.sh sweep FILE}" ;;
   gantry) shift; main dev.gantry.samples.Gantry "$@" ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

@@ -1,0 +1,198 @@
+package dev.gantry.benchmarks;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Loaded;
+import dev.gantry.core.Region;
+import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.memory.CpuSlab;
+import dev.gantry.formats.checkpoint.BusyPolicy;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.formats.checkpoint.SaveQueue;
+import dev.gantry.formats.checkpoint.SavedCheckpoint;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.checkpoint.UnsavedCheckpoint;
+import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.concurrent.CompletableFuture;
+
+/// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE FOLDER
+/// FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints there.
+///
+/// A save counts from the call until the manifest is durable; a stall, from the call until the
+/// snapshot is taken. Each saved checkpoint is read back once, and all of its checksums compared.
+public final class SaveBench {
+  private static final long SHARD_BYTES = 5_000_000_000L;
+  private static final int RUNS = 3;
+
+  private final Gantry session;
+  private final Path folder;
+  private final String name;
+  private final List<NewTensor> tensors;
+  private final long bytes;
+  private long step;
+
+  private SaveBench(Gantry session, Path folder, Path file, List<NewTensor> tensors) {
+    this.session = session;
+    this.folder = folder;
+    this.name = file.getFileName() + ", " + tensors.size() + " tensors";
+    this.tensors = tensors;
+    this.bytes = tensors.stream().mapToLong(tensor -> tensor.source().length()).sum();
+  }
+
+  public static void main(String[] arguments) {
+    if (arguments.length < 3) {
+      System.err.println("usage: SaveBench DEVICE FOLDER FILE...");
+      System.exit(64);
+    }
+    Device device = Device.parse(arguments[0]);
+    for (String argument : List.of(arguments).subList(2, arguments.length)) {
+      Path file = Path.of(argument);
+      List<TensorInfo> infos = List.copyOf(SafetensorsCheckpoint.open(file).tensors().values());
+      try (Gantry session = Gantry.open();
+          Loaded loaded =
+              session.load(
+                  infos.stream().map(TensorInfo::wanted).toList(),
+                  device,
+                  TransferOptions.defaults())) {
+        List<NewTensor> tensors = new ArrayList<>(infos.size());
+        for (int i = 0; i < infos.size(); i++) {
+          TensorInfo info = infos.get(i);
+          tensors.add(
+              new NewTensor(
+                  info.name(),
+                  info.dtype(),
+                  info.shape(),
+                  source(loaded.regions().get(i), device)));
+        }
+        new SaveBench(session, Path.of(arguments[1]), file, tensors).run(device);
+      }
+    }
+  }
+
+  private static Source source(Region region, Device device) {
+    return switch (device) {
+      case Device.Host _ ->
+          new Source.HostMemory(
+              ((CpuSlab) Objects.requireNonNull(region.slab()))
+                  .segment()
+                  .asSlice(region.offset(), region.length()));
+      case Device.Cuda cuda -> new Source.DeviceMemory(cuda, region.address(), region.length());
+    };
+  }
+
+  private void run(Device device) {
+    save("path by evidence", WriteOptions.defaults());
+    if (device instanceof Device.Cuda) {
+      save("compat", WriteOptions.defaults().withPath(PathKind.COMPAT));
+    }
+    save("through the page cache", WriteOptions.defaults().withPageCache(true));
+    stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT);
+    if (device instanceof Device.Cuda) {
+      stall("snapshot on the device", new SnapshotLimits(Long.MAX_VALUE, Long.MAX_VALUE));
+    }
+  }
+
+  private void save(String label, WriteOptions options) {
+    try (CheckpointStore store = open()) {
+      for (int i = 0; i < RUNS; i++) {
+        long start = System.nanoTime();
+        SavedCheckpoint saved = store.save(next(), options);
+        double seconds = (System.nanoTime() - start) / 1e9;
+        WriteReport report = saved.report();
+        print(
+            "save",
+            label,
+            seconds,
+            "writing alone "
+                + rate(report.elapsed().toNanos() / 1e9)
+                + ", "
+                + report.bytesByPath()
+                + ", past the page cache "
+                + report.directBytes());
+        if (i == RUNS - 1) {
+          check(saved.checkpoint());
+        }
+      }
+    } catch (DeviceUnavailableException e) {
+      System.out.printf("gantry save, %s\t-\t%s%n", label, e.getMessage());
+    }
+  }
+
+  private void stall(String label, SnapshotLimits limits) {
+    try (CheckpointStore store = open();
+        SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, WriteOptions.defaults())) {
+      for (int i = 0; i < RUNS; i++) {
+        queue.await();
+        long start = System.nanoTime();
+        CompletableFuture<SaveOutcome> outcome = queue.submit(next());
+        double stalled = (System.nanoTime() - start) / 1e9;
+        queue.await();
+        double seconds = (System.nanoTime() - start) / 1e9;
+        print(
+            "stall",
+            label,
+            stalled,
+            String.format(Locale.ROOT, "%.1f ms; durable after %s", stalled * 1e3, rate(seconds)));
+        if (i == RUNS - 1 && outcome.join() instanceof SaveOutcome.Saved(SavedCheckpoint saved)) {
+          check(saved.checkpoint());
+        }
+      }
+    }
+  }
+
+  private CheckpointStore open() {
+    return CheckpointStore.open(
+        session, folder, new Retention(1, 0, Optional.empty()), SHARD_BYTES);
+  }
+
+  private UnsavedCheckpoint next() {
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", tensors);
+    return new UnsavedCheckpoint(++step, groups, Map.of(), Map.of(), Map.of());
+  }
+
+  private void check(StoredCheckpoint checkpoint) {
+    long checked = 0;
+    Map<String, NewTensor> originals = new HashMap<>();
+    tensors.forEach(tensor -> originals.put(tensor.name(), tensor));
+    for (TensorInfo info : checkpoint.open("model").tensors().values()) {
+      int sum = session.checksum(new Source.FilePart(info.extent()));
+      checkpoint.check(info, sum);
+      NewTensor original = Objects.requireNonNull(originals.get(info.name()));
+      if (sum != session.checksum(original.source())) {
+        System.out.printf("gantry\tWRONG BYTES\t%s%n", info);
+        System.exit(1);
+      }
+      checked += info.extent().length();
+    }
+    System.out.printf("gantry\tchecked\t%,d bytes of %s%n", checked, checkpoint.folder());
+  }
+
+  private void print(String what, String label, double seconds, String details) {
+    System.out.printf("gantry %s, %s\t%s\t%s; %s%n", what, label, rate(seconds), name, details);
+  }
+
+  private String rate(double seconds) {
+    return String.format(Locale.ROOT, "%.2f GB/s", bytes / 1e9 / seconds);
+  }
+}
