@@ -16,8 +16,8 @@ class CompatWriteGpuTest extends WritePathContract {
     return new Device.Cuda(0);
   }
 
-  /// libcufile takes no file where udev does not know its disk, as in many containers: then there is
-  /// nothing to test here. The stub takes all.
+  /// libcufile takes no file where udev does not know its disk, as in many containers: then there
+  /// is nothing to test here. The stub takes all.
   @BeforeEach
   void cuFileTakesFiles() {
     try {
@@ -32,8 +32,8 @@ class CompatWriteGpuTest extends WritePathContract {
     return PathKind.COMPAT;
   }
 
-  /// What shares its blocks with others is gathered by the CPU. Where cuFile can pass the CPU by, it
-  /// does so unasked.
+  /// What shares its blocks with others is gathered by the CPU. Where cuFile can pass the CPU by,
+  /// it does so unasked.
   @Override
   protected Set<PathKind> carriers() {
     return Set.of(PathKind.COMPAT, PathKind.GDS, PathKind.STAGED);
