@@ -11,25 +11,27 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// Which files a checkpoint becomes. Immutable.
+/// Which files a checkpoint becomes, in a folder that is chosen later. Immutable.
 ///
-/// @param folder that will hold them; not there yet
 /// @param sequence the number of the save
 /// @param groups the files of each group
-record SavePlan(
-    Path folder, long sequence, UnsavedCheckpoint checkpoint, List<ShardedFiles> groups) {
+record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<ShardedFiles> groups) {
+  /// For the names alone.
+  private static final Path NO_FOLDER = Path.of("");
+
   SavePlan {
     groups = List.copyOf(groups);
   }
 
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
-  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, Path folder, long shardBytes) {
+  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, long shardBytes) {
     List<ShardedFiles> groups = new ArrayList<>();
     checkpoint
         .groups()
         .forEach((group, tensors) ->
-            groups.add(ShardedFiles.of(folder, group, tensors, checkpoint.metadata(), shardBytes)));
-    return new SavePlan(folder, sequence, checkpoint, groups);
+            groups.add(
+                ShardedFiles.of(NO_FOLDER, group, tensors, checkpoint.metadata(), shardBytes)));
+    return new SavePlan(sequence, checkpoint, groups);
   }
 
   /// In the order in which they get their names: of a group, the shards and then the index.
@@ -40,6 +42,13 @@ record SavePlan(
       files.add(group.index());
     }
     return files;
+  }
+
+  /// The same files in a folder.
+  static List<NewFile> in(Path folder, List<NewFile> files) {
+    return files.stream()
+        .map(file -> new NewFile(folder.resolve(file.file().getFileName()), file.parts()))
+        .toList();
   }
 
   /// @param report of writing [#files]
