@@ -9,14 +9,12 @@ import dev.gantry.core.commit.Source;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.commit.WriteReport;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
@@ -45,15 +43,24 @@ public final class CheckpointStore implements AutoCloseable {
   /// Shared by all who read checkpoints; removing them takes it whole.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
 
-  private long lastSequence;
+  /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
+  private final AtomicLong lastSequence;
+
+  private boolean closed;
 
   private CheckpointStore(
-      Gantry session, StoreFolder folder, StoreLock lock, Retention retention, long shardBytes) {
+      Gantry session,
+      StoreFolder folder,
+      StoreLock lock,
+      Retention retention,
+      long shardBytes,
+      long lastSequence) {
     this.session = session;
     this.folder = folder;
     this.lock = lock;
     this.retention = retention;
     this.shardBytes = shardBytes;
+    this.lastSequence = new AtomicLong(lastSequence);
   }
 
   /// Opens a folder for saving, makes it where it is missing, and removes what saves that never
@@ -71,12 +78,9 @@ public final class CheckpointStore implements AutoCloseable {
     boolean complete = false;
     try {
       folder.removeLeftovers();
-      CheckpointStore store = new CheckpointStore(session, folder, lock, retention, shardBytes);
-      store.lastSequence =
-          scan(folder).checkpoints().stream()
-              .mapToLong(one -> one.manifest().sequence())
-              .max()
-              .orElse(0);
+      CheckpointStore store =
+          new CheckpointStore(
+              session, folder, lock, retention, shardBytes, StoreScan.of(folder).lastSequence());
       complete = true;
       return store;
     } finally {
@@ -106,46 +110,21 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// What is there now. Only manifests are read. Nobody need have the folder open for that, and
-  /// a folder that is missing holds nothing.
+  /// What is there at one moment of the call, whoever saves and removes meanwhile. Only manifests
+  /// are read. Nobody need have the folder open for that, and a folder that is missing holds
+  /// nothing.
   ///
   /// @throws TransferException if a file or folder cannot be read
   public static Listing list(Path root) {
-    return listing(new StoreFolder(root, Gantry.shared().folders()));
-  }
-
-  private static Listing listing(StoreFolder folder) {
-    Listing all = scan(folder);
+    StoreScan all = StoreScan.of(new StoreFolder(root, Gantry.shared().folders()));
     SequencedMap<Long, StoredCheckpoint> bySteps = new LinkedHashMap<>();
     // A step that was saved again is where the later save belongs.
     all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
     return new Listing(List.copyOf(bySteps.values()), all.damaged());
   }
 
-  /// All of them, those that were replaced by a later save of their step included.
-  private static Listing scan(StoreFolder folder) {
-    List<StoredCheckpoint> found = new ArrayList<>();
-    List<MalformedFileException> damaged = new ArrayList<>();
-    for (Path checkpoint : folder.checkpoints()) {
-      Path manifest = StoreFolder.manifest(checkpoint);
-      try {
-        if (Files.exists(manifest)) {
-          found.add(new StoredCheckpoint(checkpoint, Manifest.read(manifest)));
-        }
-      } catch (MalformedFileException e) {
-        damaged.add(e);
-      } catch (TransferException e) {
-        // Unless its saver has removed it since it was seen.
-        if (Files.exists(manifest)) {
-          throw e;
-        }
-      }
-    }
-    found.sort(Comparator.comparingLong(one -> one.manifest().sequence()));
-    return new Listing(found, damaged);
-  }
-
-  /// Does `work` while nothing is removed.
+  /// Does `work` while this store removes nothing. Within it nothing can be saved: a save removes
+  /// old checkpoints, and would wait for itself.
   public <T> T reading(Supplier<T> work) {
     removal.readLock().lock();
     try {
@@ -159,39 +138,42 @@ public final class CheckpointStore implements AutoCloseable {
   ///
   /// @throws TransferException if a file or device fails, or the caller cancels: the checkpoints
   ///     before are untouched. Only where the last `fsync` failed may the new one exist already
+  /// @throws MisuseException if this is closed, the caller is within [#reading], or a tensor cannot
+  ///     be written under its name
   public SavedCheckpoint save(UnsavedCheckpoint checkpoint, WriteOptions options) {
     SavePlan plan = plan(checkpoint);
     return commit(plan, plan.files(), options);
   }
 
-  /// Where a checkpoint's bytes will go.
+  /// Which files a checkpoint will be. Waits for no save.
   SavePlan plan(UnsavedCheckpoint checkpoint) {
-    long sequence = nextSequence();
-    return SavePlan.of(
-        checkpoint, sequence, folder.vacant(checkpoint.step(), sequence), shardBytes);
-  }
-
-  private synchronized long nextSequence() {
-    lastSequence++;
-    return lastSequence;
+    if (removal.getReadHoldCount() > 0) {
+      throw new MisuseException("a save within reading(): it would wait for itself");
+    }
+    return SavePlan.of(checkpoint, lastSequence.incrementAndGet(), shardBytes);
   }
 
   /// Saves what was planned.
   ///
   /// @param files the plan's files, or a snapshot of them
   synchronized SavedCheckpoint commit(SavePlan plan, List<NewFile> files, WriteOptions options) {
+    if (closed) {
+      throw new MisuseException("this checkpoint store is closed");
+    }
+    // Not before: a save that was planned earlier may have taken the name since.
+    Path target = folder.vacant(plan.checkpoint().step(), plan.sequence());
+    // 1
+    folder.make(target);
     StoredCheckpoint stored;
     WriteReport report;
     try {
-      // 1
-      session.folders().create(plan.folder());
       // 2
-      report = session.write(files, options.withChecksums(true));
-      stored = new StoredCheckpoint(plan.folder(), plan.manifest(report));
+      report = session.write(SavePlan.in(target, files), options.withChecksums(true));
+      stored = new StoredCheckpoint(target, plan.manifest(report));
       // 3
       writeManifest(stored, options);
     } catch (RuntimeException | Error failure) {
-      removeUnfinished(plan.folder(), failure);
+      removeUnfinished(target, failure);
       throw failure;
     }
     // 4
@@ -201,10 +183,6 @@ public final class CheckpointStore implements AutoCloseable {
 
   private void writeManifest(StoredCheckpoint stored, WriteOptions options) {
     byte[] bytes = ManifestWriter.bytes(stored.manifest());
-    if (bytes.length > Manifest.MAX_BYTES) {
-      throw new MisuseException(
-          "a manifest of " + bytes.length + " bytes, more than " + Manifest.MAX_BYTES);
-    }
     NewFile file =
         new NewFile(
             StoreFolder.manifest(stored.folder()),
@@ -219,19 +197,18 @@ public final class CheckpointStore implements AutoCloseable {
   /// Unless the manifest has its name already: then all is there but the certainty.
   private void removeUnfinished(Path checkpoint, Throwable failure) {
     try {
-      if (!Files.exists(StoreFolder.manifest(checkpoint))) {
-        folder.remove(checkpoint);
-      }
+      folder.removeUnfinished(checkpoint);
     } catch (TransferException besides) {
       failure.addSuppressed(besides);
     }
   }
 
-  /// The new checkpoint is saved, so what fails here is told, and tried again with the next.
+  /// The new checkpoint is saved, so what fails here is only told. What still has its manifest is
+  /// tried again with the next save, the rest when the folder is next opened.
   private void removeSurplus() {
     removal.writeLock().lock();
     try {
-      for (StoredCheckpoint one : retention.surplus(scan(folder).checkpoints())) {
+      for (StoredCheckpoint one : retention.surplus(StoreScan.of(folder).checkpoints())) {
         folder.remove(one.folder());
       }
     } catch (TransferException e) {
@@ -241,9 +218,10 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Lets another saver have the folder.
+  /// Waits for the save under way, and lets another saver have the folder.
   @Override
-  public void close() {
+  public synchronized void close() {
+    closed = true;
     lock.close();
   }
 }

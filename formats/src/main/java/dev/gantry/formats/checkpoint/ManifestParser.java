@@ -45,11 +45,7 @@ final class ManifestParser {
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
     List<FileEntry> files = new ArrayList<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      String member = json.memberName();
-      if (!members.add(member)) {
-        throw json.malformed("duplicate-field", "a second '" + member + "'");
-      }
-      switch (member) {
+      switch (newMember(members)) {
         case "format" -> checkFormat();
         case "version" -> checkVersion();
         case "step" -> step = OptionalLong.of(json.count("step"));
@@ -70,6 +66,15 @@ final class ManifestParser {
     }
     return new Manifest(
         step.orElseThrow(), sequence.orElseThrow(), state, metrics, metadata, files);
+  }
+
+  /// @param members those before it
+  private String newMember(Set<String> members) {
+    String member = json.memberName();
+    if (!members.add(member)) {
+      throw json.malformed("duplicate-field", "a second '" + member + "'");
+    }
+    return member;
   }
 
   private void checkFormat() {
@@ -140,8 +145,9 @@ final class ManifestParser {
     OptionalLong size = OptionalLong.empty();
     OptionalLong sum = OptionalLong.empty();
     SequencedMap<String, Integer> tensors = new LinkedHashMap<>();
+    Set<String> members = new HashSet<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      switch (json.memberName()) {
+      switch (newMember(members)) {
         case "name" -> name = fileName();
         case "size" -> size = OptionalLong.of(json.count("size"));
         case "crc32c" -> sum = OptionalLong.of(checksum());

@@ -1,10 +1,8 @@
 package dev.gantry.formats.checkpoint;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.ByteArrayOutputStream;
+import dev.gantry.formats.internal.JsonWriter;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.HexFormat;
 import java.util.Map;
 
@@ -13,34 +11,32 @@ final class ManifestWriter {
   private ManifestWriter() {}
 
   /// UTF-8.
+  ///
+  /// @throws dev.gantry.core.MisuseException if it gets too long
   static byte[] bytes(Manifest manifest) {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (JsonGenerator json = new JsonFactory().createGenerator(bytes)) {
-      json.useDefaultPrettyPrinter();
-      json.writeStartObject();
-      json.writeStringField("format", Manifest.FORMAT);
-      json.writeNumberField("version", Manifest.VERSION);
-      json.writeNumberField("step", manifest.step());
-      json.writeNumberField("sequence", manifest.sequence());
-      strings(json, "state", manifest.state());
-      json.writeObjectFieldStart("metrics");
-      for (Map.Entry<String, Double> metric : manifest.metrics().entrySet()) {
-        double value = metric.getValue();
-        // NaN and the infinities become strings.
-        json.writeNumberField(metric.getKey(), value);
-      }
-      json.writeEndObject();
-      strings(json, "metadata", manifest.metadata());
-      json.writeArrayFieldStart("files");
-      for (Manifest.FileEntry file : manifest.files()) {
-        file(json, file);
-      }
-      json.writeEndArray();
-      json.writeEndObject();
-    } catch (IOException e) {
-      throw new UncheckedIOException("writing to memory", e);
-    }
-    return bytes.toByteArray();
+    return new JsonWriter("the manifest", Manifest.MAX_BYTES)
+        .indented(json -> {
+          json.writeStartObject();
+          json.writeStringField("format", Manifest.FORMAT);
+          json.writeNumberField("version", Manifest.VERSION);
+          json.writeNumberField("step", manifest.step());
+          json.writeNumberField("sequence", manifest.sequence());
+          strings(json, "state", manifest.state());
+          json.writeObjectFieldStart("metrics");
+          for (Map.Entry<String, Double> metric : manifest.metrics().entrySet()) {
+            double value = metric.getValue();
+            // NaN and the infinities become strings.
+            json.writeNumberField(metric.getKey(), value);
+          }
+          json.writeEndObject();
+          strings(json, "metadata", manifest.metadata());
+          json.writeArrayFieldStart("files");
+          for (Manifest.FileEntry file : manifest.files()) {
+            file(json, file);
+          }
+          json.writeEndArray();
+          json.writeEndObject();
+        });
   }
 
   private static void strings(JsonGenerator json, String name, Map<String, String> strings)

@@ -14,19 +14,20 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Which files a checkpoint becomes. Immutable.
+/// Which files a checkpoint becomes, in a folder that is chosen later. Immutable.
 ///
-/// @param folder that will hold them; not there yet
 /// @param sequence the number of the save
 /// @param groups the files of each group
-record SavePlan(
-    Path folder, long sequence, UnsavedCheckpoint checkpoint, List<NewCheckpoint> groups) {
+record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewCheckpoint> groups) {
+  /// For the names alone.
+  private static final Path NO_FOLDER = Path.of("");
+
   SavePlan {
     groups = List.copyOf(groups);
   }
 
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
-  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, Path folder, long shardBytes) {
+  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, long shardBytes) {
     Sharding sharding = Sharding.defaults().withShardBytes(shardBytes).withIndexOfOne(true);
     List<NewCheckpoint> groups = new ArrayList<>();
     checkpoint
@@ -34,8 +35,8 @@ record SavePlan(
         .forEach((group, tensors) ->
             groups.add(
                 NewCheckpoint.folder(
-                    folder, tensors, checkpoint.metadata(), sharding.withStem(group))));
-    return new SavePlan(folder, sequence, checkpoint, groups);
+                    NO_FOLDER, tensors, checkpoint.metadata(), sharding.withStem(group))));
+    return new SavePlan(sequence, checkpoint, groups);
   }
 
   /// All files but the manifest.
@@ -43,16 +44,20 @@ record SavePlan(
     return groups.stream().flatMap(group -> group.files().stream()).toList();
   }
 
+  /// The same files in a folder.
+  static List<NewFile> in(Path folder, List<NewFile> files) {
+    return files.stream()
+        .map(file -> new NewFile(folder.resolve(file.file().getFileName()), file.parts()))
+        .toList();
+  }
+
   /// @param report of writing [#files]
   Manifest manifest(WriteReport report) {
-    Map<Path, List<NewTensor>> tensors = new HashMap<>();
+    Map<String, List<NewTensor>> tensors = new HashMap<>();
     for (NewCheckpoint group : groups) {
-      group.shards().forEach(shard -> tensors.put(shard.file().file(), shard.tensors()));
+      group.shards().forEach(shard -> tensors.put(shard.name(), shard.tensors()));
     }
-    List<FileEntry> entries =
-        report.files().stream()
-            .map(file -> entry(file, tensors.getOrDefault(file.file(), List.of())))
-            .toList();
+    List<FileEntry> entries = report.files().stream().map(file -> entry(file, tensors)).toList();
     return new Manifest(
         checkpoint.step(),
         sequence,
@@ -62,13 +67,17 @@ record SavePlan(
         entries);
   }
 
-  /// @param tensors the file's parts after its header, in order; none of an index
-  private static FileEntry entry(WriteReport.FileReport file, List<NewTensor> tensors) {
+  /// @param tensors of each shard, in the order of its parts after the header; an index has none
+  private static FileEntry entry(
+      WriteReport.FileReport file, Map<String, List<NewTensor>> tensors) {
+    String name = file.file().getFileName().toString();
     WriteReport.Checksums sums = file.checksums().orElseThrow();
     SequencedMap<String, Integer> byName = new LinkedHashMap<>();
-    for (int i = 0; i < tensors.size(); i++) {
-      byName.put(tensors.get(i).name(), sums.parts().get(i + 1));
+    int part = 1;
+    for (NewTensor tensor : tensors.getOrDefault(name, List.of())) {
+      byName.put(tensor.name(), sums.parts().get(part));
+      part++;
     }
-    return new FileEntry(file.file().getFileName().toString(), file.size(), sums.file(), byName);
+    return new FileEntry(name, file.size(), sums.file(), byName);
   }
 }

@@ -38,7 +38,7 @@ public final class SaveQueue implements AutoCloseable {
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().name("gantry-saver").daemon().factory());
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
-  private volatile boolean closed;
+  private boolean closed;
 
   /// @param store which must stay open for as long as this
   public SaveQueue(
@@ -58,36 +58,44 @@ public final class SaveQueue implements AutoCloseable {
   /// @return what becomes of the save; fails with what made the save fail
   /// @throws TransferException if an earlier save failed, the snapshot fails, or the caller is
   ///     interrupted while it waits for an earlier save
-  /// @throws MisuseException if this is closed
+  /// @throws MisuseException if this is closed, the caller is within [CheckpointStore#reading], or
+  ///     a tensor cannot be written under its name
   public CompletableFuture<SaveOutcome> submit(UnsavedCheckpoint checkpoint) {
     throwFailure();
     if (!enter()) {
       return CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step()));
     }
     boolean handedOver = false;
+    Optional<Snapshot> snapshot = Optional.empty();
+    CompletableFuture<SaveOutcome> saved;
     try {
       // It may have come while this waited.
       throwFailure();
-      if (closed) {
-        throw new MisuseException("this save queue is closed");
-      }
+      requireOpen();
       SavePlan plan = store.plan(checkpoint);
-      Optional<Snapshot> snapshot = memory.take(plan.files());
-      CompletableFuture<SaveOutcome> saved;
-      if (snapshot.isPresent()) {
-        saved = write(plan, snapshot.get().files(), snapshot.get()::close);
-        handedOver = true;
-      } else {
-        LOG.warn("step {}: no memory for a snapshot, so the save is waited for", checkpoint.step());
-        saved = write(plan, plan.files(), () -> {});
-        handedOver = true;
-        join(saved);
-      }
-      return saved;
+      List<NewFile> files = plan.files();
+      snapshot = memory.take(files);
+      saved =
+          snapshot.isPresent()
+              ? write(plan, snapshot.get().files(), snapshot.get()::close)
+              : write(plan, files, () -> {});
+      handedOver = true;
     } finally {
       if (!handedOver) {
+        snapshot.ifPresent(Snapshot::close);
         room.release();
       }
+    }
+    if (snapshot.isEmpty()) {
+      LOG.warn("step {}: no memory for a snapshot, so the save is waited for", checkpoint.step());
+      join(saved);
+    }
+    return saved;
+  }
+
+  private synchronized void requireOpen() {
+    if (closed) {
+      throw new MisuseException("this save queue is closed");
     }
   }
 
@@ -104,8 +112,10 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
-  private CompletableFuture<SaveOutcome> write(
+  /// @throws MisuseException if this has been closed meanwhile
+  private synchronized CompletableFuture<SaveOutcome> write(
       SavePlan plan, List<NewFile> files, Runnable giveBack) {
+    requireOpen();
     return CompletableFuture.supplyAsync(
         () -> {
           try {
@@ -134,9 +144,13 @@ public final class SaveQueue implements AutoCloseable {
   ///
   /// @throws TransferException if a save failed and no call has said so yet
   public void await() {
-    // Behind all that was submitted.
-    CompletableFuture.runAsync(() -> {}, writer).join();
+    afterAll().ifPresentOrElse(CompletableFuture::join, this::awaitWriter);
     throwFailure();
+  }
+
+  /// Ends when all that was submitted has; empty where this is closed, and the writer ends then.
+  private synchronized Optional<CompletableFuture<Void>> afterAll() {
+    return closed ? Optional.empty() : Optional.of(CompletableFuture.runAsync(() -> {}, writer));
   }
 
   private void throwFailure() {
@@ -153,8 +167,10 @@ public final class SaveQueue implements AutoCloseable {
   /// @throws TransferException if a save failed and no call has said so yet
   @Override
   public void close() {
-    closed = true;
-    writer.shutdown();
+    synchronized (this) {
+      closed = true;
+      writer.shutdown();
+    }
     awaitWriter();
     memory.close();
     throwFailure();

@@ -1,5 +1,7 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.TemporaryName;
 import dev.gantry.formats.internal.FileErrors;
@@ -14,14 +16,22 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.regex.Pattern;
 
 /// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
 /// with names that a saver gives are ever removed. Thread-safe.
 final class StoreFolder {
   private static final Pattern CHECKPOINT = Pattern.compile("step-[0-9]+(-[0-9]+)?");
+
+  /// The files of a group, see [UnsavedCheckpoint].
   private static final Pattern TENSORS =
-      Pattern.compile(".*\\.safetensors(\\.index\\.json)?", Pattern.DOTALL);
+      Pattern.compile(
+          "[a-z][a-z0-9_]*"
+              + "((-[0-9]{5,}-of-[0-9]{5,})?\\.safetensors|\\.safetensors\\.index\\.json)");
+
+  /// What says that a folder cannot be synchronised by us, rather than that it failed.
+  private static final Set<String> NOT_OURS = Set.of("EACCES", "EPERM", "EINVAL");
 
   private final Path root;
   private final Folders folders;
@@ -41,12 +51,52 @@ final class StoreFolder {
   }
 
   private void create(Path folder) {
-    if (!Files.isDirectory(folder)) {
-      Path parent = folder.getParent();
-      if (parent != null) {
-        create(parent);
-      }
+    Path parent = folder.getParent();
+    if (parent == null) {
+      return;
+    }
+    if (Files.isDirectory(folder)) {
+      makeLast(parent);
+      return;
+    }
+    create(parent);
+    try {
       folders.create(folder);
+    } catch (TransferException e) {
+      // Another saver may have made it just now.
+      if (!isErrno(e, Set.of("EEXIST")) || !Files.isDirectory(folder)) {
+        throw e;
+      }
+      folders.sync(parent);
+    }
+  }
+
+  /// Whoever made a folder, a crash may have come before its entry was on the disk.
+  private void makeLast(Path parent) {
+    try {
+      folders.sync(parent);
+    } catch (TransferException e) {
+      if (!isErrno(e, NOT_OURS)) {
+        throw e;
+      }
+    }
+  }
+
+  private static boolean isErrno(TransferException e, Set<String> names) {
+    return e.failure() instanceof Failure.Errno(_, String name, _) && names.contains(name);
+  }
+
+  /// Makes a checkpoint's folder, or leaves nothing.
+  void make(Path checkpoint) {
+    try {
+      folders.create(checkpoint);
+    } catch (TransferException failure) {
+      try {
+        folders.removeFolder(checkpoint);
+      } catch (TransferException besides) {
+        failure.addSuppressed(besides);
+      }
+      throw failure;
     }
   }
 
@@ -58,14 +108,14 @@ final class StoreFolder {
         .toList();
   }
 
-  /// A folder for a checkpoint, which is not there yet.
-  ///
-  /// @param sequence which no other checkpoint here has
+  /// A folder for a checkpoint, which is not there yet: `step-N`, or else `step-N-SEQUENCE` or the
+  /// next number that is free.
   Path vacant(long step, long sequence) {
-    Path plain = root.resolve("step-" + step);
-    return Files.exists(plain, LinkOption.NOFOLLOW_LINKS)
-        ? root.resolve("step-" + step + "-" + sequence)
-        : plain;
+    Path name = root.resolve("step-" + step);
+    for (long suffix = sequence; Files.exists(name, LinkOption.NOFOLLOW_LINKS); suffix++) {
+      name = root.resolve("step-" + step + "-" + suffix);
+    }
+    return name;
   }
 
   static Path manifest(Path checkpoint) {
@@ -76,13 +126,15 @@ final class StoreFolder {
   void removeLeftovers() {
     boolean removed = false;
     for (Path child : children(root)) {
-      if (TemporaryName.is(child)) {
+      if (isTemporary(child)) {
         folders.removeFile(child);
         removed = true;
       }
     }
     for (Path checkpoint : checkpoints()) {
-      if (!Files.exists(manifest(checkpoint), LinkOption.NOFOLLOW_LINKS)) {
+      if (hasNoManifest(checkpoint)) {
+        // It may have had one, whose removal is not on the disk yet.
+        folders.sync(checkpoint);
         removed |= empty(checkpoint);
       }
     }
@@ -92,12 +144,24 @@ final class StoreFolder {
   }
 
   /// Removes a checkpoint. Its manifest goes first, and durably: so there is never a manifest whose
-  /// files are gone.
+  /// files are gone. The rest is not waited for, which takes a disk longer than it took to write
+  /// some of it: what a crash brings back has no manifest, and goes with the leftovers.
   void remove(Path checkpoint) {
     folders.removeFile(manifest(checkpoint));
     folders.sync(checkpoint);
     empty(checkpoint);
-    folders.sync(root);
+  }
+
+  /// Removes what a save that failed has left, unless it has come as far as its manifest.
+  void removeUnfinished(Path checkpoint) {
+    if (hasNoManifest(checkpoint)) {
+      empty(checkpoint);
+    }
+  }
+
+  /// False also where nobody can tell.
+  private static boolean hasNoManifest(Path checkpoint) {
+    return Files.notExists(manifest(checkpoint), LinkOption.NOFOLLOW_LINKS);
   }
 
   /// Removes a saver's files, and the folder if nothing else is in it.
@@ -119,8 +183,16 @@ final class StoreFolder {
   }
 
   private static boolean isOurs(Path file) {
-    return (TemporaryName.is(file) || TENSORS.matcher(file.getFileName().toString()).matches())
-        && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
+    return isTemporary(file)
+        || (TENSORS.matcher(file.getFileName().toString()).matches() && isNoFolder(file));
+  }
+
+  private static boolean isTemporary(Path file) {
+    return TemporaryName.is(file) && isNoFolder(file);
+  }
+
+  private static boolean isNoFolder(Path file) {
+    return !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
   }
 
   /// Nothing where the folder is gone.

@@ -1,10 +1,12 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.safetensors.NewTensor;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SequencedMap;
 
 /// A checkpoint to be saved. Immutable.
@@ -21,6 +23,11 @@ public record UnsavedCheckpoint(
     Map<String, String> state,
     Map<String, Double> metrics,
     Map<String, String> metadata) {
+  /// The longest name or value of state, metrics and metadata, in UTF-16 units.
+  public static final int MAX_TEXT_CHARACTERS = JsonReader.MAX_STRING_CHARACTERS;
+
+  /// @throws IllegalArgumentException if the step is negative, a group has another name, or a text
+  ///     is too long or no Unicode
   public UnsavedCheckpoint {
     if (step < 0) {
       throw new IllegalArgumentException("negative step " + step);
@@ -34,7 +41,34 @@ public record UnsavedCheckpoint(
     });
     groups = Collections.unmodifiableSequencedMap(copies);
     state = Collections.unmodifiableMap(new LinkedHashMap<>(state));
+    state.forEach((name, value) -> {
+      checkText(name);
+      checkText(value);
+    });
     metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
+    metrics.forEach((name, value) -> {
+      checkText(name);
+      Objects.requireNonNull(value, name);
+    });
     metadata = Collections.unmodifiableMap(new LinkedHashMap<>(metadata));
+    metadata.forEach((name, value) -> {
+      checkText(name);
+      checkText(value);
+    });
+  }
+
+  /// What could be written but not be read again.
+  private static void checkText(String text) {
+    if (text.length() > MAX_TEXT_CHARACTERS) {
+      throw new IllegalArgumentException(
+          "a text of " + text.length() + " characters, more than " + MAX_TEXT_CHARACTERS);
+    }
+    if (text.codePoints().anyMatch(UnsavedCheckpoint::isSurrogate)) {
+      throw new IllegalArgumentException("half of a surrogate pair in '" + text + "'");
+    }
+  }
+
+  private static boolean isSurrogate(int codePoint) {
+    return codePoint >= Character.MIN_SURROGATE && codePoint <= Character.MAX_SURROGATE;
   }
 }

@@ -27,7 +27,7 @@ public final class JsonReader {
 
   /// A longer string is refused, so that no file makes one token the whole heap. Trainers' notes in
   /// `__metadata__` reach some megabytes.
-  static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
+  public static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
 
   /// A longer number is refused. No number that fits 64 bits or a double needs as many.
   private static final int MAX_NUMBER_CHARACTERS = 4096;

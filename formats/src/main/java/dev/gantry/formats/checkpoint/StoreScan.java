@@ -1,0 +1,74 @@
+package dev.gantry.formats.checkpoint;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+
+/// What a folder of checkpoints holds. Immutable.
+///
+/// @param checkpoints in the order in which they were saved, also those that were replaced by a
+///     later save of their step
+/// @param damaged those whose manifest cannot be used, and why
+/// @param unfinished folders without a manifest: just being saved or removed, or left by a crash
+record StoreScan(
+    List<StoredCheckpoint> checkpoints,
+    List<MalformedFileException> damaged,
+    List<Path> unfinished) {
+  StoreScan {
+    checkpoints = List.copyOf(checkpoints);
+    damaged = List.copyOf(damaged);
+    unfinished = List.copyOf(unfinished);
+  }
+
+  /// What is there at one moment, though a saver may work meanwhile.
+  ///
+  /// One look does not tell: after it has seen that a checkpoint has no manifest yet, that one may
+  /// be finished and the one before it removed, and the look finds neither. What two looks in
+  /// succession find was there between them. Where all have manifests one look is enough, since
+  /// nothing is removed before something later is finished.
+  static StoreScan of(StoreFolder folder) {
+    StoreScan scan = once(folder);
+    boolean certain = scan.unfinished.isEmpty();
+    while (!certain) {
+      StoreScan again = once(folder);
+      certain =
+          again.checkpoints.equals(scan.checkpoints) && again.unfinished.equals(scan.unfinished);
+      scan = again;
+    }
+    return scan;
+  }
+
+  private static StoreScan once(StoreFolder folder) {
+    List<StoredCheckpoint> found = new ArrayList<>();
+    List<MalformedFileException> damaged = new ArrayList<>();
+    List<Path> unfinished = new ArrayList<>();
+    for (Path checkpoint : folder.checkpoints()) {
+      try {
+        Manifest manifest = Manifest.read(StoreFolder.manifest(checkpoint));
+        found.add(new StoredCheckpoint(checkpoint, manifest));
+      } catch (MalformedFileException e) {
+        damaged.add(e);
+      } catch (TransferException e) {
+        if (!isAbsence(e.failure())) {
+          throw e;
+        }
+        unfinished.add(checkpoint);
+      }
+    }
+    found.sort(Comparator.comparingLong(one -> one.manifest().sequence()));
+    return new StoreScan(found, damaged, unfinished);
+  }
+
+  private static boolean isAbsence(Failure failure) {
+    return failure instanceof Failure.Errno(_, String name, _) && name.equals("ENOENT");
+  }
+
+  /// 0 where there is no checkpoint.
+  long lastSequence() {
+    return checkpoints.isEmpty() ? 0 : checkpoints.getLast().manifest().sequence();
+  }
+}
