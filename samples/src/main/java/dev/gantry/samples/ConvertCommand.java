@@ -101,6 +101,9 @@ final class ConvertCommand implements Callable<Integer> {
     if (parent != null && !Files.isDirectory(parent)) {
       throw new IOException(output + ": there is no folder " + parent);
     }
+    if (isOneFile() && parent != null && Files.isSameFile(parent, input)) {
+      throw usage("OUT would be read as a part of IN: " + output);
+    }
     for (Path file : old.files()) {
       if (Files.exists(output) && Files.isSameFile(file, output)) {
         throw usage("OUT is a file of IN: " + output);

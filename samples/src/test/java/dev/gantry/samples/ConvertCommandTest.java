@@ -108,7 +108,11 @@ class ConvertCommandTest {
   void theInputIsNotOverwritten() throws IOException {
     Path shard = model.resolve("model-00002-of-00003.safetensors");
     assertRefused(64, shard, model, shard);
+    assertRefused(64, shard, model.resolve("model.safetensors.index.json"), shard);
     assertRefused(64, model, model, model);
+    // All files of a folder without an index are the checkpoint.
+    Files.delete(model.resolve("model.safetensors.index.json"));
+    assertRefused(64, model, model, model.resolve("beside.safetensors"));
     Path single = temporary.resolve("single.safetensors");
     assertThat(convert(model, single).exitCode()).isZero();
     Path link = Files.createSymbolicLink(temporary.resolve("link.safetensors"), single);
