@@ -38,6 +38,7 @@ import picocli.CommandLine.ScopeType;
       InspectCommand.class,
       DigestCommand.class,
       LoadCommand.class,
+      ConvertCommand.class,
       DemoCommand.class
     })
 public final class Gantry {

@@ -1,16 +1,15 @@
 package dev.gantry.samples;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
-import java.io.IOException;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.formats.safetensors.NewCheckpoint;
+import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.safetensors.Sharding;
+import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
-import java.util.SequencedMap;
-import java.util.concurrent.atomic.AtomicLong;
 
 /// A made-up checkpoint in the layout of a large language model: BF16 matrices with small F32
 /// vectors between them in several shards, and one last shard that is F32 only.
@@ -29,56 +28,55 @@ record SampleCheckpoint(Path index, Path floatShard, Map<String, String> digests
   private static final int TENSORS_PER_SHARD = 8;
   private static final long COLUMNS = 1024;
 
-  /// Writes the files into `folder`.
+  /// Writes the files into `folder`, and leaves them in the page cache.
   ///
   /// @param bytes how large it shall be, nearly
-  static SampleCheckpoint write(Path folder, long bytes) throws IOException {
+  static SampleCheckpoint write(Path folder, long bytes) {
     long shardBytes = Math.min(bytes / SMALLEST_SHARDS, LARGEST_SHARD_BYTES);
-    int count = Math.toIntExact((bytes + shardBytes / 2) / shardBytes);
-    SequencedMap<String, List<ShardWriter.Tensor>> shards = new LinkedHashMap<>();
-    for (int number = 1; number <= count; number++) {
-      shards.put(
-          String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", number, count),
-          number < count ? layers(number, shardBytes) : embeddings(shardBytes));
-    }
-    long total =
-        shards.values().stream().flatMap(List::stream).mapToLong(ShardWriter.Tensor::bytes).sum();
-    Map<String, String> digests = new LinkedHashMap<>();
-    try (Progress bar = new Progress("make", total)) {
-      AtomicLong done = new AtomicLong();
-      ShardWriter writer =
-          new ShardWriter(SEED, more -> bar.onProgress(done.addAndGet(more), total));
-      for (var shard : shards.entrySet()) {
-        digests.putAll(writer.write(folder.resolve(shard.getKey()), shard.getValue()));
+    int shards = Math.toIntExact((bytes + shardBytes / 2) / shardBytes);
+    long matrixBytes = shardBytes / TENSORS_PER_SHARD;
+    int layers = (shards - 1) * TENSORS_PER_SHARD;
+    try (Arena arena = Arena.ofShared()) {
+      RandomTensors random =
+          new RandomTensors(arena, SEED, matrixBytes, 2L * layers + TENSORS_PER_SHARD);
+      List<NewTensor> tensors = new ArrayList<>();
+      try (Progress bar = new Progress("make", bytes)) {
+        for (int i = 0; i < layers; i++) {
+          bar.onProgress(i * matrixBytes, bytes);
+          String layer = "layers." + i;
+          tensors.add(random.make(layer + ".norm.weight", DType.F32, COLUMNS));
+          tensors.add(matrix(random, layer + ".mlp.weight", DType.BF16, matrixBytes));
+        }
+        for (int i = 0; i < TENSORS_PER_SHARD; i++) {
+          bar.onProgress((layers + i) * matrixBytes, bytes);
+          tensors.add(matrix(random, "embeddings." + i, DType.F32, matrixBytes));
+        }
       }
+      // What the layers of one shard take, so that the embeddings begin another.
+      long most =
+          tensors.stream()
+              .limit(2L * TENSORS_PER_SHARD)
+              .mapToLong(tensor -> tensor.source().length())
+              .sum();
+      NewCheckpoint made =
+          NewCheckpoint.folder(folder, tensors, Map.of(), Sharding.defaults().withShardBytes(most));
+      write(made);
+      return new SampleCheckpoint(
+          made.index().orElseThrow().file(),
+          made.shards().getLast().file().file(),
+          random.digests(),
+          made.totalBytes());
     }
-    return new SampleCheckpoint(
-        ShardWriter.writeIndex(folder, shards),
-        folder.resolve(shards.lastEntry().getKey()),
-        digests,
-        total);
   }
 
-  private static List<ShardWriter.Tensor> layers(int shard, long shardBytes) {
-    List<ShardWriter.Tensor> tensors = new ArrayList<>();
-    for (int i = 0; i < TENSORS_PER_SHARD; i++) {
-      String layer = "layers." + ((shard - 1) * TENSORS_PER_SHARD + i);
-      tensors.add(new ShardWriter.Tensor(layer + ".norm.weight", DType.F32, Shape.of(COLUMNS)));
-      tensors.add(matrix(layer + ".mlp.weight", DType.BF16, shardBytes / TENSORS_PER_SHARD));
-    }
-    return tensors;
+  private static NewTensor matrix(RandomTensors random, String name, DType dtype, long bytes) {
+    return random.make(name, dtype, bytes / (COLUMNS * dtype.bits() / Byte.SIZE), COLUMNS);
   }
 
-  private static List<ShardWriter.Tensor> embeddings(long shardBytes) {
-    List<ShardWriter.Tensor> tensors = new ArrayList<>();
-    for (int i = 0; i < TENSORS_PER_SHARD; i++) {
-      tensors.add(matrix("embeddings." + i, DType.F32, shardBytes / TENSORS_PER_SHARD));
+  private static void write(NewCheckpoint made) {
+    try (Progress bar = new Progress("write", made.totalBytes())) {
+      WriteOptions options = WriteOptions.defaults().withPageCache(true).withChecksums(false);
+      made.write(dev.gantry.core.Gantry.shared(), options.withProgress(bar));
     }
-    return tensors;
-  }
-
-  private static ShardWriter.Tensor matrix(String name, DType dtype, long bytes) {
-    long rowBytes = COLUMNS * dtype.bits() / Byte.SIZE;
-    return new ShardWriter.Tensor(name, dtype, Shape.of(Math.max(1, bytes / rowBytes), COLUMNS));
   }
 }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -135,6 +136,41 @@ class CorpusTest {
       assertThat(run.err())
           .startsWith("gantry: " + CORPUS.resolve(file) + ": offset ")
           .matches("(?s)gantry: .*: offset [0-9]+: [a-z0-9]+(-[a-z0-9]+)*: .+\n");
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("valid")
+  void convertKeepsWhatTheReferenceReads(String file, @TempDir Path temporary) {
+    Path single = temporary.resolve("single.safetensors");
+    Path sharded = temporary.resolve("sharded");
+    for (CommandLineRun run :
+        List.of(
+            CommandLineRun.of("convert", CORPUS.resolve(file), single),
+            CommandLineRun.of("convert", "--shard-bytes", "64", single, sharded))) {
+      assertThat(run.exitCode()).as(run.err()).isZero();
+      assertThat(run.err()).isEmpty();
+    }
+    for (Path out : List.of(single, sharded)) {
+      CommandLineRun digest = CommandLineRun.of("digest", "--json", out);
+      assertThat(((Map<?, ?>) digest.json()).get("tensors"))
+          .isEqualTo(verdict(file).get("tensors"));
+      CommandLineRun inspect = CommandLineRun.of("inspect", "--json", out);
+      assertThat(((Map<?, ?>) inspect.json()).get("metadata"))
+          .isEqualTo(verdict(file).get("metadata"));
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("invalid")
+  void convertWritesNothingOfAMalformedFile(String file, @TempDir Path temporary) {
+    for (String out : List.of("out", "out.safetensors")) {
+      CommandLineRun run =
+          CommandLineRun.of("convert", CORPUS.resolve(file), temporary.resolve(out));
+      assertThat(run.exitCode()).as(run.err()).isEqualTo(65);
+      assertThat(run.out()).isEmpty();
+      assertThat(run.err().lines()).hasSize(1);
+      assertThat(temporary).isEmptyDirectory();
     }
   }
 }

@@ -44,6 +44,8 @@ class GantryTest {
         "load --request-mib -1 FILE",
         "load --threads many FILE",
         "inspect --jsn FILE",
+        "convert FILE",
+        "convert --shard-bytes 0 FILE /tmp/out",
         "demo --bytes 5",
         "demo --dir /no/such/folder"
       })
@@ -173,7 +175,7 @@ class GantryTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"doctor", "inspect", "digest", "load", "demo"})
+  @ValueSource(strings = {"doctor", "inspect", "digest", "load", "convert", "demo"})
   void everyCommandHasHelp(String command) {
     CommandLineRun run = CommandLineRun.of(command, "--help");
     assertThat(run.exitCode()).isZero();

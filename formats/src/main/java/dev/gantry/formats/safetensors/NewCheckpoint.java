@@ -130,17 +130,21 @@ public final class NewCheckpoint {
     return target;
   }
 
-  /// Writes all files, and returns when they are on the disk under their names. Where that fails,
-  /// the folder is as it was before.
+  /// Writes all files, and returns when they are on the disk under their names.
   ///
-  /// One file takes the place of another of its name, which a crash leaves whole or replaced. Into a
-  /// folder with an index it cannot be written: the folder's readers go by the index, and would miss
-  /// the file, or find in it what they do not expect.
+  /// One file takes the place of another of its name, as [Gantry#write] has it. Into a folder with
+  /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
+  /// or find in it what they do not expect.
   ///
   /// A folder of shards is made if it is not there. It must hold no safetensors files and no index
   /// yet: there is no order of replacing several files in which no crash leaves readers with some of
-  /// the old and some of the new. A crash while the files get their names leaves an index that names
-  /// shards which are not there, and that readers refuse.
+  /// the old and some of the new. A failure leaves the folder as it was before. A crash while the
+  /// files get their names leaves an index that names shards which are not there, and that readers
+  /// refuse.
+  ///
+  /// A crash can leave files that
+  /// [TemporaryName#is][dev.gantry.core.commit.TemporaryName#is(Path)] knows, too; readers pass
+  /// them by.
   ///
   /// @return on all files, in the order of [#files]
   /// @throws MisuseException if the folder holds what would be mixed up with the new files

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Sessions;
 import dev.gantry.core.Shape;
@@ -221,6 +222,27 @@ class CheckpointWriterTest {
             .hasMessageContaining("ENOSPC");
       }
       assertThat(contents()).isEqualTo(before);
+    }
+  }
+
+  /// As after a crash: what has its name keeps it.
+  @Test
+  void shardsWithoutTheOthersDoNotPassForACheckpoint() {
+    for (int rename = 2; rename <= 4; rename++) {
+      Path target = folder.resolve("after-" + rename);
+      FaultyFileCalls calls =
+          new FaultyFileCalls(Libc.INSTANCE)
+              .from(Function.RENAME, rename, new Fails(Errno.EIO))
+              .from(Function.UNLINK, 1, new Fails(Errno.EIO));
+      try (Gantry session = Sessions.over(calls)) {
+        assertThatThrownBy(() -> sharded(target, 1).write(session, WriteOptions.defaults()))
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining("rename");
+      }
+      assertThatThrownBy(() -> SafetensorsCheckpoint.open(target))
+          .isInstanceOfSatisfying(
+              MalformedFileException.class,
+              refusal -> assertThat(refusal.kind()).isEqualTo("missing-shard"));
     }
   }
 
