@@ -52,7 +52,7 @@ make_file() {
 save() {
   local folder
   folder=$(dirname "$1")/checkpoints
-  main dev.gantry.benchmarks.SaveBench cuda:0 "$folder" "$@"
+  main dev.gantry.benchmarks.SaveBench cuda:0 "$folder" rows "$@"
   rm -rf "$folder"
 }
 

@@ -35,8 +35,8 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.CompletableFuture;
 
-/// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE FOLDER
-/// FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints there.
+/// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE
+/// FOLDER rows|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints there.
 ///
 /// A save counts from the call until the manifest is durable; a stall, from the call until the
 /// snapshot is taken. Each saved checkpoint is read back once, and all of its checksums compared.
@@ -60,12 +60,12 @@ public final class SaveBench {
   }
 
   public static void main(String[] arguments) {
-    if (arguments.length < 3) {
-      System.err.println("usage: SaveBench DEVICE FOLDER FILE...");
+    if (arguments.length < 4) {
+      System.err.println("usage: SaveBench DEVICE FOLDER rows|sweep FILE...");
       System.exit(64);
     }
     Device device = Device.parse(arguments[0]);
-    for (String argument : List.of(arguments).subList(2, arguments.length)) {
+    for (String argument : List.of(arguments).subList(3, arguments.length)) {
       Path file = Path.of(argument);
       List<TensorInfo> infos = List.copyOf(SafetensorsCheckpoint.open(file).tensors().values());
       try (Gantry session = Gantry.open();
@@ -84,7 +84,12 @@ public final class SaveBench {
                   info.shape(),
                   source(loaded.regions().get(i), device)));
         }
-        new SaveBench(session, Path.of(arguments[1]), file, tensors).run(device);
+        SaveBench bench = new SaveBench(session, Path.of(arguments[1]), file, tensors);
+        if (arguments[2].equals("sweep")) {
+          bench.sweep();
+        } else {
+          bench.rows(device);
+        }
       }
     }
   }
@@ -100,15 +105,29 @@ public final class SaveBench {
     };
   }
 
-  private void run(Device device) {
+  private void rows(Device device) {
     save("path by evidence", WriteOptions.defaults());
-    if (device instanceof Device.Cuda) {
-      save("compat", WriteOptions.defaults().withPath(PathKind.COMPAT));
-    }
     save("through the page cache", WriteOptions.defaults().withPageCache(true));
-    stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT);
+    stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT, WriteOptions.defaults());
     if (device instanceof Device.Cuda) {
-      stall("snapshot on the device", new SnapshotLimits(Long.MAX_VALUE, Long.MAX_VALUE));
+      SnapshotLimits onDevice = new SnapshotLimits(Long.MAX_VALUE, Long.MAX_VALUE);
+      stall("snapshot on the device", onDevice, WriteOptions.defaults());
+      // Its blocks are the file's, so cuFile can take them as they are.
+      stall(
+          "snapshot on the device, compat",
+          onDevice,
+          WriteOptions.defaults().withPath(PathKind.COMPAT));
+    }
+  }
+
+  /// Saves by writers and request size, to choose the defaults by.
+  private void sweep() {
+    for (int threads : new int[] {1, 2, 4, 8}) {
+      for (int mib : new int[] {4, 8, 16, 32}) {
+        save(
+            threads + " threads x " + mib + " MiB",
+            WriteOptions.defaults().withThreads(threads).withRequestBytes((long) mib << 20));
+      }
     }
   }
 
@@ -138,9 +157,9 @@ public final class SaveBench {
     }
   }
 
-  private void stall(String label, SnapshotLimits limits) {
+  private void stall(String label, SnapshotLimits limits, WriteOptions options) {
     try (CheckpointStore store = open();
-        SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, WriteOptions.defaults())) {
+        SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, options)) {
       for (int i = 0; i < RUNS; i++) {
         queue.await();
         long start = System.nanoTime();
@@ -154,9 +173,12 @@ public final class SaveBench {
             stalled,
             String.format(Locale.ROOT, "%.1f ms; durable after %s", stalled * 1e3, rate(seconds)));
         if (i == RUNS - 1 && outcome.join() instanceof SaveOutcome.Saved(SavedCheckpoint saved)) {
+          System.out.printf("gantry\twent by\t%s%n", saved.report().bytesByPath());
           check(saved.checkpoint());
         }
       }
+    } catch (DeviceUnavailableException e) {
+      System.out.printf("gantry stall, %s\t-\t%s%n", label, e.getMessage());
     }
   }
 
