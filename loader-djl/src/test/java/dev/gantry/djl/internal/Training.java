@@ -19,6 +19,7 @@ import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.GradientCollector;
 import ai.djl.training.Trainer;
 import ai.djl.training.initializer.Initializer;
+import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import java.util.ArrayList;
@@ -33,12 +34,14 @@ public final class Training implements AutoCloseable {
   public final Model model;
   public final Trainer trainer;
 
-  public Training(Block block, Optimizer optimizer) {
+  public Training(Block block, Optimizer optimizer, TrainingListener... listeners) {
     model = Model.newInstance("training", "PyTorch");
     model.setBlock(block);
     trainer =
         model.newTrainer(
-            new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss()).optOptimizer(optimizer));
+            new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
+                .optOptimizer(optimizer)
+                .addTrainingListeners(listeners));
     block.getParameters().values().forEach(Training::makeUpdatable);
     trainer.initialize(new Shape(ROWS, FEATURES));
   }
