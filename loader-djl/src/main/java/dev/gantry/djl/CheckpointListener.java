@@ -32,8 +32,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private long step;
   private long epoch;
 
-  /// The optimizer's count when the last batch was told of; it grows with each step.
-  private int updates = -1;
+  /// How often each parameter was updated when that was looked at last; empty before the first
+  /// batch.
+  private Map<String, Integer> updates = Map.of();
 
   private Instant lastSave;
   private @Nullable Due due;
@@ -85,7 +86,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   @Override
   public void onTrainingEnd(Trainer trainer) {
     try {
-      if (updates >= 0) {
+      if (due != null) {
         settle(trainer);
       }
     } finally {
@@ -102,8 +103,12 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   }
 
   private boolean countStep(Trainer trainer) {
-    int now = OptimizerState.of(trainer).updates();
-    boolean stepped = updates >= 0 && now != updates;
+    Map<String, Integer> now = OptimizerState.of(trainer).updateCounts();
+    // Of each: a step that failed on its way is none.
+    boolean stepped =
+        !updates.isEmpty()
+            && updates.entrySet().stream()
+                .allMatch(before -> now.getOrDefault(before.getKey(), 0) > before.getValue());
     updates = now;
     if (stepped) {
       step++;

@@ -18,6 +18,7 @@ import dev.gantry.formats.checkpoint.SaveQueue;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -48,7 +49,7 @@ public final class CheckpointSaver implements AutoCloseable {
   private boolean closed;
 
   private CheckpointSaver(Builder builder, Path directory) {
-    this.session = builder.session;
+    this.session = Objects.requireNonNullElseGet(builder.session, Gantry::shared);
     this.directory = directory;
     this.options = builder.options;
     this.verify = builder.verify;
@@ -96,6 +97,7 @@ public final class CheckpointSaver implements AutoCloseable {
   ///
   /// @throws TransferException if one failed and no call has said so yet
   public void await() {
+    requireOpen();
     if (queue != null) {
       queue.await();
     }
@@ -105,11 +107,15 @@ public final class CheckpointSaver implements AutoCloseable {
   ///
   /// @throws TransferException if the folder cannot be read
   public List<StoredCheckpoint> list() {
+    requireOpen();
     return CheckpointStore.list(directory).checkpoints();
   }
 
   /// The checkpoint that was saved last.
+  ///
+  /// @throws TransferException if the folder cannot be read
   public Optional<StoredCheckpoint> latest() {
+    requireOpen();
     return CheckpointStore.list(directory).latest();
   }
 
@@ -122,29 +128,30 @@ public final class CheckpointSaver implements AutoCloseable {
   ///     one is
   /// @throws MisuseException if it is of another model or optimizer. Nothing has changed then
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
-    requireOpen();
     await();
     return store.reading(() -> restoreNewest(model, trainer));
   }
 
   private Optional<RestoredTraining> restoreNewest(Model model, @Nullable Trainer trainer) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
-    for (MalformedFileException damaged : listing.damaged()) {
-      orFallBack(damaged);
-    }
     GantryException last = null;
+    for (MalformedFileException damaged : listing.damaged()) {
+      // Nobody knows whether it is of the latest.
+      orFallBack(damaged);
+      last = damaged;
+    }
     for (StoredCheckpoint checkpoint : listing.checkpoints().reversed()) {
       try {
         return Optional.of(restore(checkpoint, model, trainer));
       } catch (MalformedFileException damaged) {
-        last = damaged;
         orFallBack(damaged);
+        last = damaged;
       } catch (TransferException failed) {
         if (!isDamage(failed)) {
           throw failed;
         }
-        last = failed;
         orFallBack(failed);
+        last = failed;
       }
     }
     if (last != null) {
@@ -182,16 +189,25 @@ public final class CheckpointSaver implements AutoCloseable {
   ///     Nothing has changed then
   /// @throws MalformedFileException if it is damaged
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
-    requireOpen();
     await();
-    return store.reading(() ->
-        restore(
-            CheckpointStore.list(directory)
-                .ofStep(step)
-                .orElseThrow(
-                    () -> new MisuseException(directory + " has no checkpoint of step " + step)),
-            model,
-            trainer));
+    return store.reading(() -> {
+      CheckpointStore.Listing listing = CheckpointStore.list(directory);
+      return restore(
+          listing.ofStep(step).orElseThrow(() -> absence(listing, step)), model, trainer);
+    });
+  }
+
+  /// A damaged manifest does not say of which step it is; its folder does.
+  private GantryException absence(CheckpointStore.Listing listing, long step) {
+    return listing.damaged().stream()
+        .filter(damage -> {
+          Path manifest = damage.file();
+          Path folder = manifest.getName(manifest.getNameCount() - 2);
+          return folder.toString().matches("step-" + step + "(-[0-9]+)?");
+        })
+        .<GantryException>map(damage -> damage)
+        .findFirst()
+        .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
   }
 
   private RestoredTraining restore(
@@ -228,7 +244,7 @@ public final class CheckpointSaver implements AutoCloseable {
     private static final long DEFAULT_SHARD_BYTES = 5_000_000_000L;
 
     private @Nullable Path directory;
-    private Gantry session = Gantry.shared();
+    private @Nullable Gantry session;
     private int keepLast;
     private long keepEvery;
     private Retention.@Nullable Best keepBest;

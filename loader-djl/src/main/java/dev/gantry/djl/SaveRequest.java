@@ -23,7 +23,7 @@ public final class SaveRequest {
     this.trainer = builder.trainer;
     this.epoch = builder.epoch;
     this.datasetState = builder.datasetState;
-    this.metrics = Map.copyOf(builder.metrics);
+    this.metrics = new LinkedHashMap<>(builder.metrics);
     this.metadata = new LinkedHashMap<>(builder.metadata);
   }
 

@@ -1,9 +1,8 @@
 package dev.gantry.djl;
 
+import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
-import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
-import ai.djl.util.Pair;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.commit.Source;
@@ -15,14 +14,11 @@ import dev.gantry.formats.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.safetensors.NewTensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.Set;
 
 /// A training as a checkpoint: its tensors where they are now, which this keeps alive until it is
 /// closed, and its state in words.
@@ -45,6 +41,7 @@ final class TrainingCapture implements AutoCloseable {
   /// @throws MisuseException if a parameter is not initialised, or the optimizer's state cannot be
   ///     reached
   static TrainingCapture of(SaveRequest request, Optional<TrainingMoment> moment) {
+    request.trainer().ifPresent(trainer -> requireOf(request.model(), trainer));
     TrainingCapture capture = new TrainingCapture(request);
     boolean complete = false;
     try {
@@ -67,18 +64,23 @@ final class TrainingCapture implements AutoCloseable {
     }
   }
 
-  /// Those of a model that nobody trains; one with several paths under its first.
+  /// @throws MisuseException if the trainer trains another model
+  static void requireOf(Model model, Trainer trainer) {
+    if (!trainer.getModel().getBlock().equals(model.getBlock())) {
+      throw new MisuseException("the trainer is not of this model");
+    }
+  }
+
+  /// Those of a model that nobody trains.
   private static SequencedMap<String, NDArray> parameters(SaveRequest request) {
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
-    Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (Pair<String, Parameter> pair : request.model().getBlock().getParameters()) {
-      if (seen.add(pair.getValue())) {
-        if (!pair.getValue().isInitialized()) {
-          throw new MisuseException("the parameter '" + pair.getKey() + "' is not initialised");
-        }
-        arrays.put(pair.getKey(), pair.getValue().getArray());
-      }
-    }
+    TrainingParameters.byPath(request.model().getBlock())
+        .forEach((path, parameter) -> {
+          if (!parameter.isInitialized()) {
+            throw new MisuseException("the parameter '" + path + "' is not initialised");
+          }
+          arrays.put(path, parameter.getArray());
+        });
     return arrays;
   }
 
@@ -90,9 +92,8 @@ final class TrainingCapture implements AutoCloseable {
         .updateCounts()
         .forEach((path, count) -> state.put(StateKeys.OPTIMIZER_COUNT + path, count.toString()));
     add(OPTIMIZER, optimizer.arrays());
-    try (TrainingMoment now = TrainingMoment.now(trainer)) {
-      state.putAll(moment.orElse(now).state());
-    }
+    state.putAll(
+        moment.map(TrainingMoment::state).orElseGet(() -> TrainingMoment.generators(trainer)));
   }
 
   private void add(String group, Map<String, NDArray> arrays) {

@@ -1,14 +1,13 @@
 package dev.gantry.djl;
 
-import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
-import ai.djl.util.Pair;
 import dev.gantry.djl.internal.RandomSource;
 import dev.gantry.djl.internal.TrainingParameters;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SequencedMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,27 +28,24 @@ record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> 
     Map<String, NDArray> copies = new LinkedHashMap<>();
     boolean complete = false;
     try {
-      for (Pair<String, Parameter> pair : trainer.getModel().getBlock().getParameters()) {
-        NDArray value = values.get(pair.getKey());
-        if (value != null && changesForward(pair.getValue())) {
+      SequencedMap<String, Parameter> parameters =
+          TrainingParameters.byPath(trainer.getModel().getBlock());
+      values.forEach((path, value) -> {
+        if (changesForward(Objects.requireNonNull(parameters.get(path)))) {
           NDArray copy = value.duplicate();
+          copies.put(path, copy);
           // The batch's manager, to which it may belong, closes sooner.
           copy.attach(trainer.getManager());
-          copies.put(pair.getKey(), copy);
         }
-      }
+      });
+      TrainingMoment moment = new TrainingMoment(copies, generators(trainer));
       complete = true;
-      return new TrainingMoment(copies, generators(trainer));
+      return moment;
     } finally {
       if (!complete) {
         copies.values().forEach(NDArray::close);
       }
     }
-  }
-
-  /// Without copies, for a checkpoint that is saved at once.
-  static TrainingMoment now(Trainer trainer) {
-    return new TrainingMoment(Map.of(), generators(trainer));
   }
 
   private static boolean changesForward(Parameter parameter) {
@@ -59,9 +55,10 @@ record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> 
     };
   }
 
-  private static SequencedMap<String, String> generators(Trainer trainer) {
+  /// Where the generators of random numbers stand now.
+  static SequencedMap<String, String> generators(Trainer trainer) {
     SequencedMap<String, String> state = new LinkedHashMap<>();
-    Integer seed = Engine.getEngine(trainer.getManager().getEngine().getEngineName()).getSeed();
+    Integer seed = trainer.getManager().getEngine().getSeed();
     if (seed != null) {
       state.put(StateKeys.SEED, seed.toString());
     }

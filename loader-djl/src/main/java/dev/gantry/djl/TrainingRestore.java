@@ -1,30 +1,23 @@
 package dev.gantry.djl;
 
 import ai.djl.Model;
-import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import ai.djl.training.Trainer;
-import ai.djl.util.Pair;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.ArrayMemory;
 import dev.gantry.djl.internal.OptimizerState;
 import dev.gantry.djl.internal.OptimizerValues;
-import dev.gantry.djl.internal.RandomSource;
 import dev.gantry.djl.internal.TrainingParameters;
 import dev.gantry.formats.checkpoint.Manifest;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
-import java.util.Collections;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.TreeSet;
@@ -36,41 +29,41 @@ final class TrainingRestore {
   private final Gantry session;
   private final StoredCheckpoint checkpoint;
   private final boolean verify;
+  private final SavedState state;
 
   /// @param verify whether to compare the checksums of all tensors
   TrainingRestore(Gantry session, StoredCheckpoint checkpoint, boolean verify) {
     this.session = session;
     this.checkpoint = checkpoint;
     this.verify = verify;
+    this.state = new SavedState(checkpoint);
   }
 
-  /// @throws MalformedFileException if the checkpoint is damaged
+  /// @throws MalformedFileException if the checkpoint is damaged; nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer; nothing has changed then
   RestoredTraining into(Model model, @Nullable Trainer trainer) {
+    Manifest manifest = checkpoint.manifest();
+    RestoredTraining restored =
+        new RestoredTraining(
+            checkpoint,
+            manifest.step(),
+            state.epoch(),
+            state.dataset(),
+            manifest.metrics(),
+            manifest.metadata());
     if (trainer == null) {
       intoModel(model);
     } else {
+      TrainingCapture.requireOf(model, trainer);
       intoTraining(trainer);
     }
-    Manifest manifest = checkpoint.manifest();
-    return new RestoredTraining(
-        checkpoint,
-        manifest.step(),
-        number(StateKeys.EPOCH),
-        Optional.ofNullable(manifest.state().get(StateKeys.DATASET)),
-        manifest.metrics(),
-        manifest.metadata());
+    return restored;
   }
 
   private void intoModel(Model model) {
     SequencedMap<String, TensorInfo> tensors = checkpoint.open(TrainingCapture.MODEL).tensors();
     ParameterList parameters = new ParameterList();
-    Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (Pair<String, Parameter> pair : model.getBlock().getParameters()) {
-      if (seen.add(pair.getValue())) {
-        parameters.add(pair.getKey(), pair.getValue());
-      }
-    }
+    TrainingParameters.byPath(model.getBlock()).forEach(parameters::add);
     Set<String> strange = new TreeSet<>(tensors.keySet());
     strange.removeAll(parameters.keys());
     if (!strange.isEmpty()) {
@@ -82,24 +75,25 @@ final class TrainingRestore {
   }
 
   private void intoTraining(Trainer trainer) {
-    if (!checkpoint.manifest().state().containsKey(StateKeys.OPTIMIZER_KIND)) {
+    if (!state.hasTraining()) {
       throw new MisuseException(
           checkpoint.folder() + " was saved without a trainer: restore the model alone");
     }
+    RandomRestore random = RandomRestore.of(state, trainer);
     try (NDManager temporary = trainer.getManager().newSubManager()) {
       SequencedMap<String, NDArray> parameters = load(TrainingCapture.MODEL, temporary);
       OptimizerValues optimizer =
           new OptimizerValues(
-              text(StateKeys.OPTIMIZER_KIND),
+              state.optimizerKind(),
               load(TrainingCapture.OPTIMIZER, temporary),
-              updateCounts(),
-              Math.toIntExact(number(StateKeys.OPTIMIZER_UPDATES)));
+              state.updateCounts(),
+              state.optimizerUpdates());
       OptimizerState optimizerState = OptimizerState.of(trainer);
       optimizerState.check(optimizer);
       TrainingParameters.of(trainer).restore(parameters);
       optimizerState.restore(optimizer);
     }
-    restoreRandom(trainer);
+    random.apply();
   }
 
   private SequencedMap<String, NDArray> load(String group, NDManager manager) {
@@ -124,51 +118,5 @@ final class TrainingRestore {
         checkpoint.check(info, session.checksum(TrainingCapture.source(memory)));
       }
     }
-  }
-
-  private SequencedMap<String, Integer> updateCounts() {
-    SequencedMap<String, Integer> counts = new LinkedHashMap<>();
-    for (String key : checkpoint.manifest().state().keySet()) {
-      if (key.startsWith(StateKeys.OPTIMIZER_COUNT)) {
-        counts.put(key.substring(StateKeys.OPTIMIZER_COUNT.length()), Math.toIntExact(number(key)));
-      }
-    }
-    return counts;
-  }
-
-  /// The seed first: to set it resets libtorch's generators.
-  private void restoreRandom(Trainer trainer) {
-    Map<String, String> state = checkpoint.manifest().state();
-    if (state.containsKey(StateKeys.SEED)) {
-      Engine.getEngine(trainer.getManager().getEngine().getEngineName())
-          .setRandomSeed(Math.toIntExact(number(StateKeys.SEED)));
-    }
-    for (RandomSource source : RandomSource.of(trainer)) {
-      String saved = state.get(StateKeys.RANDOM + source.name());
-      if (saved != null) {
-        source.restore(saved);
-      }
-    }
-  }
-
-  private String text(String key) {
-    String value = checkpoint.manifest().state().get(key);
-    if (value == null) {
-      throw malformed("missing-state", "there is no '" + key + "'");
-    }
-    return value;
-  }
-
-  private long number(String key) {
-    try {
-      return Long.parseLong(text(key));
-    } catch (NumberFormatException _) {
-      throw malformed("invalid-state", "'" + key + "' is no number: '" + text(key) + "'");
-    }
-  }
-
-  private MalformedFileException malformed(String kind, String detail) {
-    return new MalformedFileException(
-        checkpoint.folder().resolve(Manifest.FILE_NAME), 0, kind, detail);
   }
 }

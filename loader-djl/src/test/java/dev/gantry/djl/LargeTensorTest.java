@@ -11,10 +11,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.memory.LiveResources;
 import java.io.IOException;
 import java.io.RandomAccessFile;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -72,7 +69,7 @@ class LargeTensorTest {
   }
 
   @Test
-  void aHeapOf64MegabytesIsEnough() throws IOException, InterruptedException {
+  void aHeapOf64MegabytesIsEnough() throws IOException {
     long bytes = 1_500_000_000;
     Machine.assumeAvailable(bytes + (1L << 30));
     Path file = folder.resolve("model.safetensors");
@@ -81,36 +78,7 @@ class LargeTensorTest {
       out.seek(dataStart + bytes - 3);
       out.write(new byte[] {1, 2, 3});
     }
-    Path output = folder.resolve("output.txt");
-    Process process =
-        new ProcessBuilder(
-                List.of(
-                    Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                    "-Xmx64m",
-                    "--enable-native-access=ALL-UNNAMED",
-                    "--illegal-native-access=deny",
-                    "-Dai.djl.offline=true",
-                    "-cp",
-                    System.getProperty("java.class.path"),
-                    SmallHeapProgram.class.getName(),
-                    file.toString()))
-            .redirectErrorStream(true)
-            .redirectOutput(output.toFile())
-            .start();
-    try {
-      assertThat(process.waitFor(2, TimeUnit.MINUTES)).isTrue();
-    } finally {
-      process.destroyForcibly();
-    }
-    assertThat(process.exitValue()).as(() -> text(output)).isZero();
-    assertThat(text(output)).contains("1500000000 bytes, the last 1000 sum to 6");
-  }
-
-  private static String text(Path file) {
-    try {
-      return Files.readString(file);
-    } catch (IOException e) {
-      return e.toString();
-    }
+    assertThat(ChildJvm.run(folder, "64m", SmallHeapProgram.class, file.toString()))
+        .contains("1500000000 bytes, the last 1000 sum to 6");
   }
 }

@@ -39,11 +39,12 @@ final class JavaRandom extends RandomSource {
   }
 
   @Override
-  void restore(byte[] saved) {
-    long seed = saved.length == Long.BYTES ? ByteBuffer.wrap(saved).getLong() : ~MASK;
-    if ((seed & ~MASK) != 0) {
-      throw invalid();
-    }
-    RandomUtils.RANDOM.setSeed(seed ^ MULTIPLIER);
+  boolean isValid(byte[] saved) {
+    return saved.length == Long.BYTES && (ByteBuffer.wrap(saved).getLong() & ~MASK) == 0;
+  }
+
+  @Override
+  void write(byte[] saved) {
+    RandomUtils.RANDOM.setSeed(ByteBuffer.wrap(saved).getLong() ^ MULTIPLIER);
   }
 }

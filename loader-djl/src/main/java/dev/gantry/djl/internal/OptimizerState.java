@@ -40,9 +40,27 @@ public final class OptimizerState {
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }
 
-  /// How many updates the optimizer has counted: more with each step.
-  public int updates() {
-    return UPDATES.get(parts.optimizer());
+  /// How often each parameter was updated that has a gradient, by its path: a step makes each of
+  /// them more.
+  ///
+  /// @throws MisuseException if the optimizer does not count updates
+  public Map<String, Integer> updateCounts() {
+    if (!kind.countsUpdates()) {
+      throw new MisuseException(
+          "DJL's "
+              + kind.djlName()
+              + " counts no updates, so that nothing tells when it has made one");
+    }
+    Map<String, Integer> byId = COUNTS.get(parts.optimizer());
+    Map<String, Integer> counts = new LinkedHashMap<>();
+    parts
+        .parameters()
+        .forEach((path, parameter) -> {
+          if (parameter.requiresGradient()) {
+            counts.put(path, byId.getOrDefault(parameter.getId(), 0));
+          }
+        });
+    return counts;
   }
 
   /// The state as it is. The arrays are the optimizer's own: the next step changes them. Of several

@@ -55,20 +55,33 @@ public abstract sealed class RandomSource permits JavaRandom, TorchRandom {
   /// @throws MisuseException if that is no state of this generator, or it cannot be restored here.
   ///     Nothing has changed then
   public final void restore(String base64) {
-    byte[] bytes;
+    write(decoded(base64));
+  }
+
+  /// Changes nothing.
+  ///
+  /// @throws MisuseException if that is no state of this generator
+  public final void check(String base64) {
+    var _ = decoded(base64);
+  }
+
+  private byte[] decoded(String base64) {
+    byte[] bytes = {};
+    boolean readable = true;
     try {
       bytes = Base64.getDecoder().decode(base64);
     } catch (IllegalArgumentException _) {
-      throw invalid();
+      readable = false;
     }
-    restore(bytes);
+    if (!readable || !isValid(bytes)) {
+      throw new MisuseException("what was saved is no state of the generator " + name());
+    }
+    return bytes;
   }
 
-  /// As [#restore(String)].
-  abstract void restore(byte[] saved);
+  /// Whether these bytes can be a state of this generator.
+  abstract boolean isValid(byte[] saved);
 
-  /// What to throw for what is no state of this generator.
-  final MisuseException invalid() {
-    return new MisuseException("what was saved is no state of the generator " + name());
-  }
+  /// @param saved a valid state
+  abstract void write(byte[] saved);
 }

@@ -47,15 +47,6 @@ final class TorchRandom extends RandomSource {
         .orElseGet(() -> read(generators.generator(device)));
   }
 
-  @Override
-  void restore(byte[] saved) {
-    switch (state()) {
-      case State.Absent(String reason) ->
-          throw new MisuseException("the generator " + name() + " cannot be restored: " + reason);
-      case State.Known _ -> write(saved);
-    }
-  }
-
   private State read(MemorySegment generator) {
     long handle = torch.generators().state(generator);
     try {
@@ -76,9 +67,10 @@ final class TorchRandom extends RandomSource {
     }
   }
 
-  private void write(byte[] saved) {
-    if (!isValid(saved)) {
-      throw invalid();
+  @Override
+  void write(byte[] saved) {
+    if (state() instanceof State.Absent(String reason)) {
+      throw new MisuseException("the generator " + name() + " cannot be restored: " + reason);
     }
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment bytes = arena.allocate(saved.length, ALIGNMENT);
@@ -100,8 +92,9 @@ final class TorchRandom extends RandomSource {
     };
   }
 
-  /// Whether these bytes can be a generator's: libtorch would end the process if not.
-  private boolean isValid(byte[] saved) {
+  /// libtorch would end the process if they were not.
+  @Override
+  boolean isValid(byte[] saved) {
     if (saved.length != stateBytes()) {
       return false;
     }

@@ -2,6 +2,7 @@ package dev.gantry.djl.internal;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.training.LocalParameterServer;
 import ai.djl.training.ParameterServer;
@@ -48,7 +49,8 @@ record TrainerParts(
       throw new MisuseException(
           "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
     }
-    return new TrainerParts(trainer, store, OPTIMIZER.get(server), parameters(trainer));
+    return new TrainerParts(
+        trainer, store, OPTIMIZER.get(server), parameters(trainer.getModel().getBlock()));
   }
 
   /// The parameter's array on each device that the trainer uses.
@@ -106,10 +108,13 @@ record TrainerParts(
     return List.of(trainer.getDevices());
   }
 
-  private static SequencedMap<String, Parameter> parameters(Trainer trainer) {
+  /// The parameters of a block by their path; one with several paths under its first.
+  ///
+  /// @throws MisuseException if two parameters have one path
+  static SequencedMap<String, Parameter> parameters(Block block) {
     SequencedMap<String, Parameter> byPath = new LinkedHashMap<>();
     Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (Pair<String, Parameter> pair : trainer.getModel().getBlock().getParameters()) {
+    for (Pair<String, Parameter> pair : block.getParameters()) {
       if (seen.add(pair.getValue()) && byPath.put(pair.getKey(), pair.getValue()) != null) {
         throw new MisuseException("two parameters have the path '" + pair.getKey() + "'");
       }

@@ -1,6 +1,8 @@
 package dev.gantry.djl.internal;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.jni.JniUtils;
 import ai.djl.training.Trainer;
@@ -23,6 +25,14 @@ public final class TrainingParameters {
   /// @throws MisuseException if this version of DJL keeps a trainer's parameters elsewhere
   public static TrainingParameters of(Trainer trainer) {
     return new TrainingParameters(TrainerParts.of(trainer));
+  }
+
+  /// All parameters of a block, initialised or not, by their path in the block's order; one with
+  /// several paths is there once, under the first.
+  ///
+  /// @throws MisuseException if two parameters have one path
+  public static SequencedMap<String, Parameter> byPath(Block block) {
+    return TrainerParts.parameters(block);
   }
 
   /// The array of each parameter by its path, in the block's order; a parameter with several paths

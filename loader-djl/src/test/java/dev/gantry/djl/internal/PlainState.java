@@ -11,14 +11,14 @@ import java.util.Map;
 import java.util.SequencedMap;
 
 /// The state of a training in the Java heap: what another process could have been given.
-record PlainState(
+public record PlainState(
     SequencedMap<String, Values> parameters,
     String optimizer,
     SequencedMap<String, Values> arrays,
     SequencedMap<String, Integer> counts,
     int updates,
     Map<String, String> generators) {
-  record Values(Shape shape, List<Float> floats) {
+  public record Values(Shape shape, List<Float> floats) {
     static Values of(NDArray array) {
       List<Float> floats = new ArrayList<>();
       for (float value : array.toFloatArray()) {
@@ -36,7 +36,7 @@ record PlainState(
     }
   }
 
-  static PlainState of(Trainer trainer) {
+  public static PlainState of(Trainer trainer) {
     OptimizerValues optimizer = OptimizerState.of(trainer).values();
     Map<String, String> generators = new LinkedHashMap<>();
     for (RandomSource source : RandomSource.of(trainer)) {

@@ -19,6 +19,7 @@ import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.GradientCollector;
 import ai.djl.training.Trainer;
 import ai.djl.training.initializer.Initializer;
+import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import java.util.ArrayList;
@@ -26,25 +27,27 @@ import java.util.List;
 import java.util.Random;
 
 /// A small training on the CPU whose batches depend on nothing but the number of the step.
-final class Training implements AutoCloseable {
+public final class Training implements AutoCloseable {
   private static final int ROWS = 12;
   private static final int FEATURES = 6;
 
-  final Model model;
-  final Trainer trainer;
+  public final Model model;
+  public final Trainer trainer;
 
-  Training(Block block, Optimizer optimizer) {
+  public Training(Block block, Optimizer optimizer, TrainingListener... listeners) {
     model = Model.newInstance("training", "PyTorch");
     model.setBlock(block);
     trainer =
         model.newTrainer(
-            new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss()).optOptimizer(optimizer));
+            new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
+                .optOptimizer(optimizer)
+                .addTrainingListeners(listeners));
     block.getParameters().values().forEach(Training::makeUpdatable);
     trainer.initialize(new Shape(ROWS, FEATURES));
   }
 
   /// With dropout and batch normalisation.
-  static Block perceptron() {
+  public static Block perceptron() {
     return new SequentialBlock()
         .add(Linear.builder().setUnits(10).build())
         .add(BatchNorm.builder().build())
@@ -54,7 +57,7 @@ final class Training implements AutoCloseable {
   }
 
   /// One linear layer that is there twice.
-  static Block tied() {
+  public static Block tied() {
     Block shared = Linear.builder().setUnits(FEATURES).build();
     return new SequentialBlock()
         .add(shared)
@@ -63,12 +66,12 @@ final class Training implements AutoCloseable {
         .add(Linear.builder().setUnits(3).build());
   }
 
-  static void seed(int seed) {
+  public static void seed(int seed) {
     Engine.getEngine("PyTorch").setRandomSeed(seed);
   }
 
   /// The bits of the loss of each of these steps.
-  List<Integer> steps(int from, int to) {
+  public List<Integer> steps(int from, int to) {
     List<Integer> losses = new ArrayList<>();
     for (int number = from; number < to; number++) {
       losses.add(Float.floatToRawIntBits(backward(number)));
@@ -78,7 +81,7 @@ final class Training implements AutoCloseable {
   }
 
   /// The loss of a step that is not made: its gradients wait.
-  float backward(int number) {
+  public float backward(int number) {
     Random random = new Random(number);
     float[] features = new float[ROWS * FEATURES];
     float[] labels = new float[ROWS];

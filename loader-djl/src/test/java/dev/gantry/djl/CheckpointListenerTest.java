@@ -1,0 +1,354 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.training.EasyTrain;
+import ai.djl.training.Trainer;
+import ai.djl.training.dataset.Batch;
+import ai.djl.training.listener.EpochTrainingListener;
+import ai.djl.training.listener.EvaluatorTrainingListener;
+import ai.djl.training.listener.TrainingListener;
+import ai.djl.training.listener.TrainingListenerAdapter;
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.djl.internal.Optimizers;
+import dev.gantry.djl.internal.PlainState;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Each checkpoint that is saved while `EasyTrain.fit` trains is one that a training can go on from
+/// to the very end that the first one comes to.
+@ExtendWith(NoLeaks.class)
+class CheckpointListenerTest {
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void everyStep(boolean async) throws IOException, TranslateException {
+    assertThat(fit(async, listener -> listener.optEverySteps(1)))
+        .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L, 11L, 12L);
+    assertAllGoOn();
+  }
+
+  @Test
+  void everyFewSteps() throws IOException, TranslateException {
+    assertThat(fit(true, listener -> listener.optEverySteps(3))).containsExactly(3L, 6L, 9L, 12L);
+    assertAllGoOn();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void everyEpoch(boolean async) throws IOException, TranslateException {
+    assertThat(fit(async, listener -> listener.optEveryEpochs(1))).containsExactly(4L, 8L, 12L);
+    assertAllGoOn();
+  }
+
+  @Test
+  void everySecondEpochAndEveryFifthStep() throws IOException, TranslateException {
+    assertThat(fit(false, listener -> listener.optEveryEpochs(2).optEverySteps(5)))
+        .containsExactly(5L, 8L, 10L);
+    assertAllGoOn();
+  }
+
+  @Test
+  void whenTimeHasPassed() throws IOException, TranslateException {
+    Clock clock = new Clock();
+    // A minute passes with each batch, and a save is made when the next has come.
+    assertThat(
+            fit(
+                false,
+                listener -> listener.optEvery(Duration.ofMinutes(3)).optClock(() -> clock.now),
+                clock))
+        .containsExactly(3L, 7L, 11L);
+    assertAllGoOn();
+  }
+
+  @Test
+  void atTheEndOfAnEpochTimeBeginsAnew() throws IOException, TranslateException {
+    Clock clock = new Clock();
+    assertThat(
+            fit(
+                false,
+                listener ->
+                    listener
+                        .optEvery(Duration.ofMinutes(3))
+                        .optEveryEpochs(1)
+                        .optClock(() -> clock.now),
+                clock))
+        .containsExactly(3L, 4L, 7L, 8L, 11L, 12L);
+    assertAllGoOn();
+  }
+
+  @Test
+  void goesOnCountingFromWhereTheTrainingWasRestored() throws IOException, TranslateException {
+    var _ = fit(false, listener -> listener.optEveryEpochs(1));
+    PlainState end = uninterrupted();
+    try (CheckpointSaver saver = saver(false)) {
+      CheckpointListener.Builder listener =
+          CheckpointListener.builder().setSaver(saver).optEverySteps(3).optEveryEpochs(3);
+      RestoredTraining restored;
+      try (Training before = Fit.training()) {
+        restored = saver.restore(4, before.model, before.trainer);
+      }
+      try (Training training = Fit.training(listener.optFrom(restored).build())) {
+        saver.restore(4, training.model, training.trainer);
+        Fit.fit(training, 2);
+        assertThat(PlainState.of(training.trainer)).isEqualTo(end);
+      }
+      // Of the last step there are two: the one saved later counts.
+      assertThat(saver.list().stream().map(StoredCheckpoint::step))
+          .containsExactly(4L, 8L, 6L, 9L, 12L);
+    }
+    assertAllGoOn();
+  }
+
+  @Test
+  void savesTheFiguresOfTheListenersBeforeIt() throws IOException, TranslateException {
+    var _ =
+        fit(
+            false,
+            listener -> listener.optEveryEpochs(1).optEverySteps(6),
+            new EpochTrainingListener(),
+            new EvaluatorTrainingListener());
+    try (CheckpointSaver saver = saver(false)) {
+      List<StoredCheckpoint> saved = saver.list();
+      assertThat(saved.get(0).manifest().metrics()).containsKeys("train_loss", "validate_loss");
+      assertThat(saved.get(0).manifest().metrics().get("validate_loss")).isBetween(0.5, 2.0);
+      // In the midst of an epoch, those of the epoch before.
+      assertThat(saved.get(1).step()).isEqualTo(6);
+      assertThat(saved.get(1).manifest().metrics()).isEqualTo(saved.get(0).manifest().metrics());
+    }
+    assertAllGoOn();
+  }
+
+  @Test
+  void mayComeBeforeTheOthers() throws IOException, TranslateException {
+    try (CheckpointSaver saver = saver(false);
+        Training training =
+            Fit.training(
+                CheckpointListener.builder().setSaver(saver).optEverySteps(2).build(),
+                new EpochTrainingListener(),
+                new EvaluatorTrainingListener())) {
+      Fit.fit(training);
+      assertThat(saver.list()).hasSize(6);
+      assertThat(saver.list().get(1).manifest().metrics()).isEmpty();
+    }
+    assertAllGoOn();
+  }
+
+  @Test
+  void asksTheDatasetWhereItStandsWhenItsBatchIsTaken() throws IOException, TranslateException {
+    Counter batches = new Counter();
+    var _ =
+        fit(
+            false,
+            listener ->
+                listener
+                    .optEverySteps(3)
+                    .optDatasetState(() -> Optional.of(batches.count + " batches")),
+            batches);
+    try (CheckpointSaver saver = saver(false);
+        Training training = Fit.training()) {
+      for (long step : new long[] {3, 6, 9, 12}) {
+        assertThat(saver.restore(step, training.model, training.trainer).datasetState())
+            .contains(step + " batches");
+      }
+    }
+  }
+
+  @Test
+  void countsStepsNotBatches() throws IOException, TranslateException {
+    Map<Long, PlainState> afterStep = new HashMap<>();
+    try (CheckpointSaver saver = saver(true);
+        Training training =
+            Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(2).build())) {
+      Trainer trainer = training.trainer;
+      int batches = 0;
+      for (int epoch = 0; epoch < Fit.EPOCHS; epoch++) {
+        for (Batch batch : trainer.iterateDataset(Fit.samples(trainer))) {
+          EasyTrain.trainBatch(trainer, batch);
+          batches++;
+          if (batches % 3 == 0) {
+            trainer.step();
+            afterStep.put(batches / 3L, PlainState.of(trainer));
+          }
+          batch.close();
+        }
+        trainer.notifyListeners(listener -> listener.onEpoch(trainer));
+      }
+      saver.await();
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(2L, 4L);
+    }
+    assertRestores(2, afterStep.get(2L));
+    assertRestores(4, afterStep.get(4L));
+  }
+
+  /// A loop that tells of no epochs.
+  @Test
+  void theLastStepIsSavedWhenTheTrainerCloses() throws IOException, TranslateException {
+    PlainState last;
+    try (CheckpointSaver saver = saver(true)) {
+      try (Training training =
+          Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(4).build())) {
+        Fit.goOn(training, 0);
+        saver.await();
+        assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(4L, 8L);
+        last = PlainState.of(training.trainer);
+      }
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(4L, 8L, 12L);
+    }
+    assertRestores(12, last);
+  }
+
+  @Test
+  void anOptimizerThatAnotherTrainingHasUsed() throws IOException, TranslateException {
+    Optimizer optimizer = Optimizers.adam();
+    try (Training other = new Training(Training.perceptron(), optimizer)) {
+      other.steps(0, 20);
+    }
+    try (CheckpointSaver saver = saver(false);
+        Training training =
+            new Training(
+                Training.perceptron(),
+                optimizer,
+                CheckpointListener.builder().setSaver(saver).optEverySteps(5).build())) {
+      Fit.fit(training);
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(5L, 10L);
+    }
+  }
+
+  @Test
+  void copiesAreGivenBack() throws IOException, TranslateException {
+    List<Integer> held = new ArrayList<>();
+    TrainingListener watch =
+        new TrainingListenerAdapter() {
+          @Override
+          public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+            held.add(trainer.getManager().getManagedArrays().size());
+          }
+
+          @Override
+          public void onEpoch(Trainer trainer) {
+            held.add(trainer.getManager().getManagedArrays().size());
+          }
+        };
+    try (CheckpointSaver saver = saver(true);
+        Training training =
+            Fit.training(
+                CheckpointListener.builder().setSaver(saver).optEverySteps(2).build(), watch)) {
+      Fit.fit(training, 2);
+      int batch = held.getFirst();
+      int epoch = held.getLast();
+      // The mean and the variance, from the batch to the step.
+      assertThat(held.subList(0, 5)).containsExactly(batch, batch + 2, batch, batch + 2, epoch);
+      assertThat(held.subList(5, 10)).isEqualTo(held.subList(0, 5));
+      assertThat(training.trainer.getManager().getManagedArrays()).hasSize(epoch);
+    }
+  }
+
+  @Test
+  void saysWhatItNeeds() {
+    assertThatThrownBy(() -> CheckpointListener.builder().optEverySteps(1).build())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("saver");
+    try (CheckpointSaver saver = saver(false)) {
+      CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
+      assertThatThrownBy(builder::build)
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("steps, epochs or");
+      assertThatThrownBy(() -> builder.optEverySteps(-1).build())
+          .isInstanceOf(IllegalArgumentException.class);
+    }
+  }
+
+  private CheckpointSaver saver(boolean async) {
+    return CheckpointSaver.builder().setDirectory(folder).optAsync(async).build();
+  }
+
+  /// Trains from beginning to end.
+  ///
+  /// @return the steps that were saved
+  private List<Long> fit(
+      boolean async, UnaryOperator<CheckpointListener.Builder> options, TrainingListener... before)
+      throws IOException, TranslateException {
+    PlainState end = uninterrupted();
+    try (CheckpointSaver saver = saver(async)) {
+      CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
+      List<TrainingListener> listeners = new ArrayList<>(List.of(before));
+      listeners.add(options.apply(builder).build());
+      try (Training training = Fit.training(listeners.toArray(TrainingListener[]::new))) {
+        Fit.fit(training);
+        assertThat(PlainState.of(training.trainer)).isEqualTo(end);
+      }
+      return saver.list().stream().map(StoredCheckpoint::step).toList();
+    }
+  }
+
+  private static PlainState uninterrupted() throws IOException, TranslateException {
+    try (Training training = Fit.training()) {
+      Fit.fit(training);
+      return PlainState.of(training.trainer);
+    }
+  }
+
+  private void assertAllGoOn() throws IOException, TranslateException {
+    PlainState end = uninterrupted();
+    try (CheckpointSaver saver = saver(false)) {
+      assertThat(saver.list()).isNotEmpty();
+      for (StoredCheckpoint checkpoint : saver.list()) {
+        try (Training training = Fit.training()) {
+          Training.seed(99);
+          RestoredTraining restored =
+              saver.restore(checkpoint.step(), training.model, training.trainer);
+          assertThat(restored.epoch()).isEqualTo(restored.step() / Fit.BATCHES);
+          Fit.goOn(training, restored.step());
+          assertThat(PlainState.of(training.trainer)).as("from %s", checkpoint).isEqualTo(end);
+        }
+      }
+    }
+  }
+
+  private void assertRestores(long step, PlainState expected) {
+    try (CheckpointSaver saver = saver(false);
+        Training training = Fit.training()) {
+      saver.restore(step, training.model, training.trainer);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(expected);
+    }
+  }
+
+  private static final class Clock extends TrainingListenerAdapter {
+    private Instant now = Instant.EPOCH;
+
+    @Override
+    public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+      now = now.plus(Duration.ofMinutes(1));
+    }
+  }
+
+  private static final class Counter extends TrainingListenerAdapter {
+    private int count;
+
+    @Override
+    public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+      count++;
+    }
+  }
+}

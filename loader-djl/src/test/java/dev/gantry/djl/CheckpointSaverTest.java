@@ -1,0 +1,338 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Model;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.After;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.djl.internal.Optimizers;
+import dev.gantry.djl.internal.PlainState;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.BusyPolicy;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicLong;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What a saver is told, what it keeps, and how it says that a save has failed.
+@ExtendWith(NoLeaks.class)
+class CheckpointSaverTest {
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private final Gantry session = Sessions.over(calls);
+  private final Training training = new Training(Training.perceptron(), Optimizers.adam());
+
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  @AfterEach
+  void close() {
+    training.close();
+    session.close();
+  }
+
+  @Test
+  void whatWasSavedBesidesTensorsComesBack() {
+    try (CheckpointSaver saver = builder().build()) {
+      assertThat(saver.latest()).isEmpty();
+      assertThat(saver.restoreLatest(training.model, training.trainer)).isEmpty();
+      var _ =
+          saver.save(
+              SaveRequest.builder()
+                  .setStep(70)
+                  .setModel(training.model)
+                  .optTrainer(training.trainer)
+                  .optEpoch(3)
+                  .optDatasetState("row 17")
+                  .optMetric("loss", 0.25)
+                  .optMetric("grade", Double.NaN)
+                  .optMetadata("author", "me, \"myself\" & ñ")
+                  .build());
+      RestoredTraining restored =
+          saver.restoreLatest(training.model, training.trainer).orElseThrow();
+      assertThat(restored.checkpoint()).isEqualTo(saver.latest().orElseThrow());
+      assertThat(restored.step()).isEqualTo(70);
+      assertThat(restored.epoch()).isEqualTo(3);
+      assertThat(restored.datasetState()).contains("row 17");
+      assertThat(restored.metrics()).containsEntry("loss", 0.25).containsEntry("grade", Double.NaN);
+      assertThat(restored.metadata()).containsExactly(Map.entry("author", "me, \"myself\" & ñ"));
+    }
+  }
+
+  @Test
+  void whatNobodySaidIsNotThere() {
+    try (CheckpointSaver saver = builder().build()) {
+      assertSaved(saver, 0);
+      RestoredTraining restored = saver.restore(0, training.model, training.trainer);
+      assertThat(restored.step()).isZero();
+      assertThat(restored.epoch()).isZero();
+      assertThat(restored.datasetState()).isEmpty();
+      assertThat(restored.metrics()).isEmpty();
+      assertThat(restored.metadata()).isEmpty();
+    }
+  }
+
+  @Test
+  void allStayUnlessSomethingIsSaid() {
+    try (CheckpointSaver saver = builder().build()) {
+      for (int step = 1; step <= 7; step++) {
+        assertSaved(saver, step);
+      }
+      assertThat(steps(saver)).containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L);
+    }
+  }
+
+  @Test
+  void thoseStayThatARuleWants() {
+    try (CheckpointSaver saver =
+        builder()
+            .optKeepLast(2)
+            .optKeepEvery(4)
+            .optKeepBest("loss", 1, Retention.Goal.MINIMIZE)
+            .build()) {
+      double[] losses = {9, 8, 1, 7, 6, 5, 4, 3, 2, 8};
+      for (int step = 1; step <= losses.length; step++) {
+        var _ =
+            saver.save(
+                SaveRequest.builder()
+                    .setStep(step)
+                    .setModel(training.model)
+                    .optMetric("loss", losses[step - 1])
+                    .build());
+      }
+      assertThat(steps(saver)).containsExactly(3L, 4L, 8L, 9L, 10L);
+      assertThat(folder).isDirectoryNotContaining("glob:**/step-7");
+    }
+  }
+
+  @Test
+  void smallShards() {
+    training.steps(0, 1);
+    PlainState saved = PlainState.of(training.trainer);
+    try (CheckpointSaver saver = builder().optShardBytes(100).optVerify(true).build()) {
+      assertSaved(saver, 1);
+      assertThat(folder.resolve("step-1")).isDirectoryContaining("glob:**/model-00002-of-*");
+      training.steps(1, 3);
+      saver.restore(1, training.model, training.trainer);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(saved);
+    }
+  }
+
+  @Test
+  void tellsHowFarAWriteIs() {
+    AtomicLong written = new AtomicLong();
+    WriteOptions options = WriteOptions.defaults().withProgress((done, _) -> written.set(done));
+    try (CheckpointSaver saver = builder().optWriteOptions(options).build()) {
+      assertSaved(saver, 1);
+    }
+    assertThat(written).hasPositiveValue();
+  }
+
+  @Test
+  void oneSaverAtATimeHasAFolder() {
+    try (CheckpointSaver saver = builder().optAsync(true).build()) {
+      assertThatThrownBy(builder()::build)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining(folder.toString());
+      assertSaved(saver, 1);
+    }
+    try (CheckpointSaver next = builder().build()) {
+      assertThat(steps(next)).containsExactly(1L);
+    }
+  }
+
+  @Test
+  void saysWhatItNeeds() {
+    assertThatThrownBy(() -> CheckpointSaver.builder().build())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("directory");
+    assertThatThrownBy(() -> builder().optShardBytes(0))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> builder().optKeepLast(-1).build())
+        .isInstanceOf(IllegalArgumentException.class);
+    SaveRequest.Builder request = SaveRequest.builder().setModel(training.model);
+    assertThatThrownBy(request::build)
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("step -1");
+    assertThatThrownBy(() -> request.setStep(1).optEpoch(-2).build())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("epoch -2");
+    assertThatThrownBy(() -> SaveRequest.builder().setStep(1).build())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("model");
+  }
+
+  @Test
+  void aParameterThatIsNotInitialised() {
+    try (Model model = Model.newInstance("empty", "PyTorch");
+        CheckpointSaver saver = builder().optAsync(true).build()) {
+      model.setBlock(new SequentialBlock().add(Linear.builder().setUnits(2).build()));
+      assertThatThrownBy(() -> saver.save(SaveRequest.builder().setStep(1).setModel(model).build()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("'01Linear_weight' is not initialised");
+      assertThat(saver.list()).isEmpty();
+      // The saver serves on.
+      assertSaved(saver, 2);
+    }
+  }
+
+  @Test
+  void aSaveThatFailsThrows() {
+    try (CheckpointSaver saver = builder().build()) {
+      failNextWrite();
+      assertThatThrownBy(() -> saver.save(1, training.model, training.trainer))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("EIO");
+      assertThat(steps(saver)).isEmpty();
+      assertSaved(saver, 2);
+      assertThat(steps(saver)).containsExactly(2L);
+    }
+  }
+
+  @Test
+  void aSaveThatFailsBehindIsToldOnItsFutureAndAtTheNextCall() {
+    try (CheckpointSaver saver = builder().optAsync(true).build()) {
+      List<ThrowingCallable> nextCalls =
+          List.of(
+              () -> saver.save(2, training.model, training.trainer),
+              saver::await,
+              () -> saver.restoreLatest(training.model, training.trainer),
+              () -> saver.restore(1, training.model, training.trainer));
+      for (ThrowingCallable next : nextCalls) {
+        CompletableFuture<SaveOutcome> saved = failingSave(saver);
+        assertThatThrownBy(saved::join)
+            .isInstanceOf(CompletionException.class)
+            .cause()
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining("EIO");
+        assertThatThrownBy(next)
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining("EIO")
+            .hasMessageContaining("step-1");
+        // Once.
+        saver.await();
+      }
+      assertThat(steps(saver)).isEmpty();
+    }
+  }
+
+  @Test
+  void closingTellsOfASaveThatFailedAndFreesTheFolder() {
+    CheckpointSaver saver = builder().optAsync(true).build();
+    var _ = failingSave(saver);
+    assertThatThrownBy(saver::close)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("EIO");
+    saver.close();
+    try (CheckpointSaver next = builder().build()) {
+      assertThat(steps(next)).isEmpty();
+      assertSaved(next, 1);
+    }
+  }
+
+  @Test
+  void closingWaitsForWhatIsBeingSaved() {
+    CompletableFuture<SaveOutcome> saved;
+    try (CheckpointSaver saver = builder().optAsync(true).build()) {
+      saved = saver.save(1, training.model, training.trainer);
+    }
+    assertThat(saved).isCompletedWithValueMatching(SaveOutcome.Saved.class::isInstance);
+  }
+
+  @Test
+  void afterClosingAllCallsAreRefused() {
+    for (boolean async : new boolean[] {false, true}) {
+      CheckpointSaver saver = builder().optAsync(async).build();
+      saver.close();
+      List<ThrowingCallable> nextCalls =
+          List.of(
+              () -> saver.save(1, training.model, training.trainer),
+              saver::await,
+              saver::list,
+              saver::latest,
+              () -> saver.restoreLatest(training.model, training.trainer),
+              () -> saver.restore(1, training.model, training.trainer));
+      for (ThrowingCallable next : nextCalls) {
+        assertThatThrownBy(next).isInstanceOf(MisuseException.class).hasMessageContaining("closed");
+      }
+    }
+  }
+
+  @Test
+  void skipsWhileAnotherIsBeingWritten() {
+    CountDownLatch asked = new CountDownLatch(1);
+    calls.at(
+        Function.PWRITE,
+        calls.count(Function.PWRITE) + 1,
+        new After(() -> {
+          try {
+            asked.await();
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+        }));
+    try (CheckpointSaver saver = builder().optAsync(true).optBusyPolicy(BusyPolicy.SKIP).build()) {
+      CompletableFuture<SaveOutcome> first = saver.save(1, training.model, training.trainer);
+      assertThat(saver.save(2, training.model, training.trainer))
+          .isCompletedWithValue(new SaveOutcome.Skipped(2));
+      asked.countDown();
+      assertThat(first.join()).isInstanceOf(SaveOutcome.Saved.class);
+    }
+  }
+
+  @Test
+  void withoutMemoryForASnapshotTheSaveIsWaitedFor() {
+    try (CheckpointSaver saver =
+        builder().optAsync(true).optSnapshots(new SnapshotLimits(0, 1)).build()) {
+      CompletableFuture<SaveOutcome> saved = saver.save(1, training.model, training.trainer);
+      assertThat(saved).isDone();
+      assertThat(steps(saver)).containsExactly(1L);
+    }
+  }
+
+  private CompletableFuture<SaveOutcome> failingSave(CheckpointSaver saver) {
+    failNextWrite();
+    return saver.save(1, training.model, training.trainer);
+  }
+
+  private void failNextWrite() {
+    calls.at(Function.FSYNC, calls.count(Function.FSYNC) + 2, new Fails(Errno.EIO));
+  }
+
+  private void assertSaved(CheckpointSaver saver, long step) {
+    assertThat(saver.save(step, training.model, training.trainer).join())
+        .isInstanceOf(SaveOutcome.Saved.class);
+  }
+
+  private static List<Long> steps(CheckpointSaver saver) {
+    return saver.list().stream().map(StoredCheckpoint::step).toList();
+  }
+
+  private CheckpointSaver.Builder builder() {
+    return CheckpointSaver.builder().setDirectory(folder).optSession(session);
+  }
+}

@@ -1,0 +1,312 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.djl.internal.Optimizers;
+import dev.gantry.djl.internal.PlainState;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Checkpoints of steps 1 and 2, of which some are damaged.
+@ExtendWith(NoLeaks.class)
+class DamagedCheckpointTest {
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  /// That goes on: it made other steps.
+  private Training training;
+
+  private PlainState before;
+  private PlainState first;
+
+  @BeforeEach
+  void save() {
+    Training.seed(1);
+    try (Training saved = new Training(Training.perceptron(), Optimizers.adam());
+        CheckpointSaver saver = saver().build()) {
+      saved.steps(0, 1);
+      first = PlainState.of(saved.trainer);
+      var _ = saver.save(1, saved.model, saved.trainer);
+      saved.steps(1, 2);
+      var _ = saver.save(2, saved.model, saved.trainer);
+    }
+    training = new Training(Training.perceptron(), Optimizers.adam());
+    training.steps(100, 102);
+    before = PlainState.of(training.trainer);
+  }
+
+  @AfterEach
+  void close() {
+    training.close();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"model, 05Linear_weight", "optimizer, variances/02BatchNorm_gamma"})
+  void aBitThatHasTurned(String group, String tensor) throws IOException {
+    Path file = turnBit(2, group, tensor);
+    try (CheckpointSaver saver = saver().optVerify(true).build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("checksum-mismatch")
+          .hasMessageContaining("'" + tensor + "'")
+          .hasMessageContaining(file.toString());
+      assertUnchanged();
+      assertThatThrownBy(() -> saver.restore(2, training.model, training.trainer))
+          .hasMessageContaining("checksum-mismatch");
+      assertUnchanged();
+    }
+    // Only who asks for it has it looked for.
+    try (CheckpointSaver saver = saver().build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(2);
+    }
+  }
+
+  @Test
+  void aBitThatHasTurnedInAModelAlone() throws IOException {
+    turnBit(2, "model", "05Linear_weight");
+    try (CheckpointSaver saver = saver().optVerify(true).build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, null))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("'05Linear_weight'");
+      assertUnchanged();
+    }
+  }
+
+  /// It turns a letter of a name.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aHeaderThatIsDamaged(boolean modelOnly) throws IOException {
+    Path shard = shard(2, "model");
+    String text = Files.readString(shard, StandardCharsets.ISO_8859_1);
+    turnBit(shard, text.indexOf("05Linear_bias"));
+    try (CheckpointSaver saver = saver().optVerify(true).build()) {
+      assertThatThrownBy(
+              () -> saver.restoreLatest(training.model, modelOnly ? null : training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("step-2");
+      assertUnchanged();
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"model, shard, -1", "model, shard, 1", "optimizer, shard, -1", "model, index, 1"})
+  void aFileOfAnotherSize(String group, String kind, int more) throws IOException {
+    Path file = kind.equals("index") ? index(2, group) : shard(2, group);
+    try (RandomAccessFile opened = new RandomAccessFile(file.toFile(), "rw")) {
+      opened.setLength(opened.length() + more);
+    }
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("wrong-size")
+          .hasMessageContaining(file.toString());
+      assertUnchanged();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"model", "optimizer"})
+  void aFileThatIsGone(String group) throws IOException {
+    Path file = shard(2, group);
+    Files.delete(file);
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, null))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("missing-file")
+          .hasMessageContaining(file.toString());
+      assertUnchanged();
+    }
+  }
+
+  @Test
+  void fallsBackToTheOneBeforeAndSaysSo() throws IOException {
+    Path file = turnBit(2, "model", "01Linear_weight");
+    try (CheckpointSaver saver = saver().optVerify(true).optFallBack(true).build()) {
+      String log =
+          warnings(() ->
+              assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+                  .isEqualTo(1));
+      assertThat(log).contains("WARN", "DAMAGED CHECKPOINT", "01Linear_weight", file.toString());
+      assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+      // Who asks for this very one gets no other.
+      assertThatThrownBy(() -> saver.restore(2, training.model, training.trainer))
+          .hasMessageContaining("checksum-mismatch");
+    }
+  }
+
+  @Test
+  void fallsBackPastAFileThatIsGoneAndADamagedManifest() throws IOException {
+    Files.delete(shard(2, "optimizer"));
+    assertFallsBack();
+    damageManifest(2);
+    assertFallsBack();
+  }
+
+  @Test
+  void whereAllAreDamagedThatIsAnError() throws IOException {
+    turnBit(2, "model", "01Linear_weight");
+    turnBit(1, "model", "01Linear_weight");
+    assertNothingToFallBackTo("step-1");
+    damageManifest(2);
+    assertNothingToFallBackTo("step-1");
+    damageManifest(1);
+    assertNothingToFallBackTo("manifest.json");
+  }
+
+  @Test
+  void aDamagedManifest() throws IOException {
+    damageManifest(2);
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(manifest(2).toString());
+      assertThatThrownBy(() -> saver.restore(2, training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(manifest(2).toString());
+      assertUnchanged();
+      assertThat(saver.restore(1, training.model, training.trainer).step()).isEqualTo(1);
+      assertThatThrownBy(() -> saver.restore(3, training.model, training.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("no checkpoint of step 3");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "epoch, none",
+    "epoch, -1",
+    "optimizer.updates, 3000000000",
+    "optimizer.count.01Linear_weight, x",
+    "random.seed, 1.5"
+  })
+  void aManifestWhoseStateIsNoNumber(String key, String value) throws IOException {
+    editManifest("(\"" + key.replace(".", "\\.") + "\" *: *)\"[^\"]*\"", "$1\"" + value + "\"");
+    assertManifestRefused("invalid-state", key);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"epoch", "optimizer.updates"})
+  void aManifestThatLacksState(String key) throws IOException {
+    editManifest("\"" + key.replace(".", "\\.") + "\"", "\"another\"");
+    assertManifestRefused("missing-state", key);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"java", "torch/host"})
+  void randomNumbersThatCannotBe(String generator) throws IOException {
+    editManifest("(\"random\\.state\\." + generator + "\" *: *)\"[^\"]*\"", "$1\"AAAA\"");
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .hasMessageContaining("no state of the generator " + generator);
+      assertUnchanged();
+    }
+  }
+
+  private void assertManifestRefused(String kind, String key) {
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(manifest(2).toString())
+          .hasMessageContaining(kind)
+          .hasMessageContaining(key);
+      assertUnchanged();
+    }
+  }
+
+  private void assertFallsBack() {
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(1);
+    }
+  }
+
+  private void assertNothingToFallBackTo(String name) {
+    try (CheckpointSaver saver = saver().optVerify(true).optFallBack(true).build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(name);
+      assertUnchanged();
+    }
+  }
+
+  private void assertUnchanged() {
+    assertThat(PlainState.of(training.trainer)).isEqualTo(before);
+  }
+
+  private CheckpointSaver.Builder saver() {
+    return CheckpointSaver.builder().setDirectory(folder);
+  }
+
+  private Path manifest(long step) {
+    return folder.resolve("step-" + step, "manifest.json");
+  }
+
+  private Path index(long step, String group) {
+    return folder.resolve("step-" + step, group + ".safetensors.index.json");
+  }
+
+  private Path shard(long step, String group) {
+    return SafetensorsCheckpoint.open(index(step, group)).files().getFirst();
+  }
+
+  private void damageManifest(long step) throws IOException {
+    Path manifest = manifest(step);
+    Files.writeString(manifest, Files.readString(manifest).replace("\"files\"", "\"flies\""));
+  }
+
+  private void editManifest(String pattern, String replacement) throws IOException {
+    String text = Files.readString(manifest(2));
+    String edited = text.replaceFirst(pattern, replacement);
+    assertThat(edited).isNotEqualTo(text);
+    Files.writeString(manifest(2), edited);
+  }
+
+  private Path turnBit(long step, String group, String tensor) throws IOException {
+    TensorInfo info = SafetensorsCheckpoint.open(index(step, group)).tensors().get(tensor);
+    turnBit(info.extent().file(), info.extent().end() - 1);
+    return info.extent().file();
+  }
+
+  private static void turnBit(Path file, long offset) throws IOException {
+    try (RandomAccessFile opened = new RandomAccessFile(file.toFile(), "rw")) {
+      opened.seek(offset);
+      int value = opened.read();
+      opened.seek(offset);
+      opened.write(value ^ 1);
+    }
+  }
+
+  /// What is logged meanwhile, by the logger that writes to standard error.
+  private static String warnings(Runnable work) {
+    PrintStream before = System.err;
+    ByteArrayOutputStream log = new ByteArrayOutputStream();
+    System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+    try {
+      work.run();
+    } finally {
+      System.setErr(before);
+    }
+    return log.toString(StandardCharsets.UTF_8);
+  }
+}

@@ -1,0 +1,38 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Parameter;
+import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
+
+/// Parameters of any type and shape, with which nothing is computed.
+final class ParametersBlock extends AbstractBlock {
+  /// Adds one that has no array yet.
+  Parameter add(String name) {
+    return addParameter(
+        Parameter.builder()
+            .setName(name)
+            .setType(Parameter.Type.OTHER)
+            .optRequiresGrad(false)
+            .build());
+  }
+
+  ParametersBlock with(String name, NDArray array) {
+    add(name).setArray(array);
+    return this;
+  }
+
+  @Override
+  protected NDList forwardInternal(
+      ParameterStore store, NDList inputs, boolean training, PairList<String, Object> parameters) {
+    return inputs;
+  }
+
+  @Override
+  public Shape[] getOutputShapes(Shape[] inputShapes) {
+    return inputShapes;
+  }
+}

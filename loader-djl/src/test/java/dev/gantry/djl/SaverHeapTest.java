@@ -1,0 +1,35 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What is saved takes no heap.
+class SaverHeapTest {
+  private static final int ARRAYS = 4;
+
+  @TempDir private Path folder;
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aHeapOf64MegabytesIsEnoughFor200(boolean async) throws IOException {
+    // The model, its snapshot, and the values that come back.
+    Machine.assumeAvailable(1L << 30);
+    Path checkpoints = folder.resolve("checkpoints");
+    assertThat(
+            ChildJvm.run(
+                folder,
+                "64m",
+                SaveProgram.class,
+                checkpoints.toString(),
+                Integer.toString(ARRAYS),
+                Boolean.toString(async)))
+        .contains("means 0.0 1.0 2.0 3.0");
+    assertThat(checkpoints.resolve("step-1", "model.safetensors"))
+        .satisfies(file -> assertThat(file.toFile().length()).isGreaterThan(ARRAYS * 50_000_000L));
+  }
+}

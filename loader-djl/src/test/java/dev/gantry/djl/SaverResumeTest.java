@@ -1,0 +1,151 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.nn.Block;
+import ai.djl.training.optimizer.Optimizer;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.After;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.djl.internal.Optimizers;
+import dev.gantry.djl.internal.PlainState;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.SaveOutcome;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Named;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// A training that goes on from a checkpoint has, bit for bit, the losses of one that was never
+/// interrupted.
+@ExtendWith(NoLeaks.class)
+class SaverResumeTest {
+  static final int INTERRUPTED = Optimizers.TURN;
+  static final int END = 12;
+
+  @TempDir private Path folder;
+
+  static Stream<Named<Supplier<Optimizer>>> optimizers() {
+    return Optimizers.all();
+  }
+
+  @ParameterizedTest
+  @MethodSource("optimizers")
+  void everyOptimizerGoesOnWhereItWas(Supplier<Optimizer> optimizer) {
+    assertGoesOn(Training::perceptron, optimizer);
+  }
+
+  @Test
+  void aLayerThatIsThereTwice() {
+    assertGoesOn(Training::tied, Optimizers::adam);
+  }
+
+  /// The training's steps are made before the first byte is written.
+  @ParameterizedTest
+  @MethodSource("optimizers")
+  void asTheTrainingWasWhenItWasSavedThoughItWentOn(Supplier<Optimizer> optimizer) {
+    CountDownLatch trained = new CountDownLatch(1);
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE).at(Function.PWRITE, 1, new After(() -> await(trained)));
+    List<Integer> expected;
+    PlainState state;
+    Training.seed(1);
+    try (Gantry session = Sessions.over(calls);
+        CheckpointSaver saver =
+            CheckpointSaver.builder()
+                .setDirectory(folder)
+                .optSession(session)
+                .optAsync(true)
+                .build();
+        Training training = new Training(Training.perceptron(), optimizer.get())) {
+      training.steps(0, INTERRUPTED);
+      state = PlainState.of(training.trainer);
+      CompletableFuture<SaveOutcome> saved =
+          saver.save(INTERRUPTED, training.model, training.trainer);
+      expected = training.steps(INTERRUPTED, END);
+      assertThat(saved).isNotDone();
+      trained.countDown();
+      assertThat(saved.join()).isInstanceOf(SaveOutcome.Saved.class);
+    }
+    assertResumes(Training::perceptron, optimizer, state, expected);
+  }
+
+  @Test
+  void anotherProcessGoesOn() throws IOException {
+    List<Integer> expected = save(Training::perceptron, Optimizers::adam);
+    assertThat(ChildJvm.run(folder, "256m", ResumeProgram.class, folder.toString()))
+        .contains("step 6, losses " + expected);
+  }
+
+  @Test
+  void intoATrainerThatHasMadeStepsOfItsOwn() {
+    List<Integer> expected = save(Training::perceptron, Optimizers::adam);
+    try (Training other = new Training(Training.perceptron(), Optimizers.adam());
+        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+      other.steps(100, 103);
+      other.backward(104);
+      saver.restore(INTERRUPTED, other.model, other.trainer);
+      assertThat(other.steps(INTERRUPTED, END)).isEqualTo(expected);
+    }
+  }
+
+  private void assertGoesOn(Supplier<Block> block, Supplier<Optimizer> optimizer) {
+    Training.seed(1);
+    PlainState state;
+    try (Training training = new Training(block.get(), optimizer.get())) {
+      training.steps(0, INTERRUPTED);
+      state = PlainState.of(training.trainer);
+    }
+    assertResumes(block, optimizer, state, save(block, optimizer));
+  }
+
+  /// @return the losses after the step that was saved
+  private List<Integer> save(Supplier<Block> block, Supplier<Optimizer> optimizer) {
+    Training.seed(1);
+    try (Training training = new Training(block.get(), optimizer.get());
+        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+      training.steps(0, INTERRUPTED);
+      var _ = saver.save(INTERRUPTED, training.model, training.trainer);
+      return training.steps(INTERRUPTED, END);
+    }
+  }
+
+  private void assertResumes(
+      Supplier<Block> block,
+      Supplier<Optimizer> optimizer,
+      PlainState state,
+      List<Integer> expected) {
+    assertThat(expected).doesNotHaveDuplicates();
+    Training.seed(2);
+    try (Training resumed = new Training(block.get(), optimizer.get());
+        CheckpointSaver saver =
+            CheckpointSaver.builder().setDirectory(folder).optVerify(true).build()) {
+      RestoredTraining restored = saver.restoreLatest(resumed.model, resumed.trainer).orElseThrow();
+      assertThat(restored.step()).isEqualTo(INTERRUPTED);
+      assertThat(PlainState.of(resumed.trainer)).isEqualTo(state);
+      assertThat(resumed.steps(INTERRUPTED, END)).isEqualTo(expected);
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException(e);
+    }
+  }
+}
