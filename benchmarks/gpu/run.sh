@@ -40,6 +40,8 @@ tests() {
   main dev.gantry.core.stub.TaggedTests dev.gantry.core gpu || failed=1
   echo "== tests of loader-djl on the GPU, libtorch in ${GANTRY_LIBTORCH:-(none)}"
   main dev.gantry.core.stub.TaggedTests dev.gantry.djl gpu || failed=1
+  echo "== tests of formats on the GPU"
+  main dev.gantry.core.stub.TaggedTests dev.gantry.formats gpu || failed=1
   echo "== the corpus on cuda:0"
   main dev.gantry.benchmarks.CorpusCheck "$here/corpus/safetensors" cuda:0 || failed=1
   return $failed
@@ -49,11 +51,26 @@ make_file() {
   [[ -f $1 ]] || main dev.gantry.benchmarks.MakeCheckpoint "$1" 8600000000 256
 }
 
+# limits FILE FOLDER [writes]
+limits() {
+  local program=$2/limits
+  [[ -x $program ]] || PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/limits.cu" -o "$program" || return
+  "$program" "$@"
+}
+
+# The ceilings before and after: a virtual disk is not the same from one minute to the next.
 save() {
   local folder
-  folder=$(dirname "$1")/checkpoints
-  main dev.gantry.benchmarks.SaveBench cuda:0 "$folder" rows "$@"
-  rm -rf "$folder"
+  folder=$(dirname "$1")
+  echo "== ceilings of saves"
+  limits "$1" "$folder" writes
+  echo "== saves by peers"
+  python3 "$here/peers.py" "$1" --saves || echo "no python3 with torch: no peers"
+  echo "== saves, ours"
+  main dev.gantry.benchmarks.SaveBench cuda:0 "$folder/checkpoints" rows "$@"
+  rm -rf "$folder/checkpoints"
+  echo "== ceilings of saves, again"
+  limits "$1" "$folder" writes
 }
 
 bench() {
@@ -66,14 +83,9 @@ bench() {
     main dev.gantry.benchmarks.MakeCheckpoint "$folder/1gb-20000.safetensors" 1000000000 20000
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
   echo "== ceilings"
-  if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-    PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/limits.cu" -o "$folder/limits" &&
-      "$folder/limits" "$file" "$folder"
-  else
-    echo "no nvcc: no ceilings"
-  fi
+  limits "$file" "$folder"
   echo "== peers"
-  python3 "$here/peers.py" "$file" 2>&1 | grep -v '^$' || echo "no python3 with torch: no peers"
+  python3 "$here/peers.py" "$file" --loads 2>&1 | grep -v '^$' || echo "no python3 with torch: no peers"
   rm -f "$file.pt"
   echo "== ours"
   main dev.gantry.benchmarks.LoadBench cuda:0 rows "$file" "$folder/1gb-256.safetensors" "$folder/1gb-20000.safetensors"

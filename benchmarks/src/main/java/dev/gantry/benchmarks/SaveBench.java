@@ -23,6 +23,8 @@ import dev.gantry.formats.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -134,6 +136,7 @@ public final class SaveBench {
   private void save(String label, WriteOptions options) {
     try (CheckpointStore store = open()) {
       for (int i = 0; i < RUNS; i++) {
+        settle();
         long start = System.nanoTime();
         SavedCheckpoint saved = store.save(next(), options);
         double seconds = (System.nanoTime() - start) / 1e9;
@@ -162,6 +165,7 @@ public final class SaveBench {
         SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, options)) {
       for (int i = 0; i < RUNS; i++) {
         queue.await();
+        settle();
         long start = System.nanoTime();
         CompletableFuture<SaveOutcome> outcome = queue.submit(next());
         double stalled = (System.nanoTime() - start) / 1e9;
@@ -179,6 +183,19 @@ public final class SaveBench {
       }
     } catch (DeviceUnavailableException e) {
       System.out.printf("gantry stall, %s\t-\t%s%n", label, e.getMessage());
+    }
+  }
+
+  /// The checkpoint before this one was removed, which some disks take seconds for: not in the time
+  /// of a save, between which a training lets more than that pass.
+  private static void settle() {
+    try {
+      new ProcessBuilder("sync").start().waitFor();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted", e);
     }
   }
 

@@ -28,6 +28,9 @@ public record WriteOptions(
     ProgressListener progress,
     Cancellation cancellation) {
 
+  /// Larger than a read's: a disk takes a little more of them (measured on an H200 host).
+  private static final long DEFAULT_REQUEST_BYTES = 16L << 20;
+
   public WriteOptions {
     PlanLimits.checkRequestBytes(requestBytes);
     if (threads < 0 || threads > TransferOptions.MOST_THREADS) {
@@ -36,11 +39,11 @@ public record WriteOptions(
     }
   }
 
-  /// 8 MiB requests, past the page cache where that can be, with checksums; a new cancellation each
+  /// 16 MiB requests, past the page cache where that can be, with checksums; a new cancellation each
   /// time.
   public static WriteOptions defaults() {
     return new WriteOptions(
-        PlanLimits.DEFAULT.requestBytes(), 0, null, false, true, (_, _) -> {}, new Cancellation());
+        DEFAULT_REQUEST_BYTES, 0, null, false, true, (_, _) -> {}, new Cancellation());
   }
 
   public WriteOptions withRequestBytes(long chosen) {

@@ -1,0 +1,120 @@
+package dev.gantry.formats.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Loaded;
+import dev.gantry.core.Region;
+import dev.gantry.core.Shape;
+import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.memory.CpuSlab;
+import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.TestFiles;
+import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Checkpoints of tensors on a device, restored to it, or to the CPU, and the other way round.
+@Tag("gpu")
+@ExtendWith(NoLeaks.class)
+class DeviceCheckpointGpuTest {
+  private static final int TENSORS = 30;
+
+  @TempDir Path folder;
+  private final Gantry session = Gantry.open();
+  private final List<Wanted> wanted = new ArrayList<>();
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  /// Bytes for the tensors, of sizes that share blocks.
+  private Loaded tensors(Device device) {
+    Path file = TestFiles.write(folder.resolve("bytes"), 8, 3_000_000);
+    for (int i = 0; i < TENSORS; i++) {
+      wanted.add(new Wanted(new Extent(file, i * 90_004L, 4L * (1 + i * 701)), 4));
+    }
+    return session.load(wanted, device, TransferOptions.defaults());
+  }
+
+  private UnsavedCheckpoint checkpoint(Loaded loaded) {
+    List<NewTensor> tensors = new ArrayList<>();
+    for (Region region : loaded.regions()) {
+      Source source =
+          region.slab() instanceof CpuSlab cpu
+              ? new Source.HostMemory(cpu.segment().asSlice(region.offset(), region.length()))
+              : new Source.DeviceMemory(new Device.Cuda(0), region.address(), region.length());
+      Shape shape = Shape.of(region.length() / 4);
+      tensors.add(new NewTensor("tensor." + tensors.size(), DType.F32, shape, source));
+    }
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", tensors);
+    return new UnsavedCheckpoint(1, groups, Map.of(), Map.of(), Map.of());
+  }
+
+  private void requireSame(StoredCheckpoint stored, Device device) {
+    Map<String, TensorInfo> infos = stored.open("model").tensors();
+    List<Wanted> saved = new ArrayList<>();
+    for (int i = 0; i < TENSORS; i++) {
+      saved.add(infos.get("tensor." + i).wanted());
+    }
+    try (Loaded loaded = session.load(saved, device, TransferOptions.defaults())) {
+      for (int i = 0; i < TENSORS; i++) {
+        assertThat(TestFiles.bytes(loaded.regions().get(i)))
+            .as("tensor %d", i)
+            .isEqualTo(TestFiles.expected(wanted.get(i).extent()));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"cuda:0,cuda:0", "cuda:0,host", "host,cuda:0"})
+  void fromOneDeviceToAnother(String from, String to) {
+    try (Loaded loaded = tensors(Device.parse(from));
+        CheckpointStore store =
+            CheckpointStore.open(session, folder.resolve("run"), Retention.ALL, 400_000)) {
+      SavedCheckpoint saved = store.save(checkpoint(loaded), WriteOptions.defaults());
+      requireSame(saved.checkpoint(), Device.parse(to));
+    }
+  }
+
+  /// Without room for a snapshot, with some of the CPU's memory, with some on the device.
+  @ParameterizedTest
+  @CsvSource({"0,0", "0,1000000000", "1000000000,1000000000"})
+  void behindTheCallersBack(long deviceBytes, long hostBytes) {
+    SnapshotLimits limits = new SnapshotLimits(deviceBytes, hostBytes);
+    try (CheckpointStore store =
+            CheckpointStore.open(session, folder.resolve("run"), Retention.ALL, 400_000);
+        SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, WriteOptions.defaults())) {
+      SaveOutcome outcome;
+      try (Loaded loaded = tensors(new Device.Cuda(0))) {
+        CompletableFuture<SaveOutcome> submitted = queue.submit(checkpoint(loaded));
+        // The tensors' memory is gone before the write is over.
+        loaded.close();
+        outcome = submitted.join();
+      }
+      assertThat(outcome).isInstanceOf(SaveOutcome.Saved.class);
+      requireSame(CheckpointStore.list(folder.resolve("run")).latest().orElseThrow(), Device.HOST);
+    }
+  }
+}
