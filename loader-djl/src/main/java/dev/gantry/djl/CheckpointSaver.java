@@ -132,7 +132,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not. A
   /// damaged manifest does not say when it was saved, and counts as the latest.
   ///
-  /// @param trainer that has been initialised, or null: see [#restore]
+  /// @param trainer that has been initialised, or null: see [#restore(long, Model, Trainer)]
   /// @throws MalformedFileException if the checkpoint is damaged; names the file, and the tensor if
   ///     one is. With `optFallBack`, if all are. Nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer, or was saved without a trainer
