@@ -14,14 +14,20 @@ import org.jspecify.annotations.Nullable;
 
 /// Saves checkpoints while `EasyTrain.fit`, or any loop that tells its listeners, trains.
 ///
-/// DJL tells of a batch when its gradients are there and its step is still to come. What the batch's
-/// forward pass has changed is copied then, if a checkpoint of this step is due; the rest is saved
-/// when the next batch, the end of the epoch or the end of the training shows that the step was made.
-/// So a checkpoint is of the moment just after its step, exactly. What a save throws is thrown into
-/// the training. With gradients of several batches in one step, steps are counted, not batches.
+/// DJL tells of a batch when its gradients are there and its step is still to come. What the
+/// batch's forward pass has changed is copied then, if a checkpoint of this step is due; the rest
+/// is saved when the next batch, the end of the epoch or the end of the training shows that the
+/// step was made. So a checkpoint is of the moment just after its step, exactly. At the end of an
+/// epoch it is of the moment after the validation, when the next epoch begins. With gradients of
+/// several batches in one step, steps are counted, not batches; a step that fails on its way is not
+/// saved.
 ///
-/// Add it after DJL's own listeners, whose figures of the epoch it saves as metrics. For one
-/// training, on its thread.
+/// What a save throws is thrown into the training; of an asynchronous one, into the next save or,
+/// at the latest, by `Trainer#close`, which then must be called again or left to the model's.
+///
+/// Added after DJL's own listeners, it saves their figures of the last epoch as metrics, such as
+/// `validate_loss`. Not for Adadelta, of which DJL counts no updates: the first batch is refused
+/// with a [dev.gantry.core.MisuseException]. For one training, on its thread.
 public final class CheckpointListener extends TrainingListenerAdapter {
   private final CheckpointSaver saver;
   private final long everySteps;
@@ -182,7 +188,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Saves the first step that is made when this time has passed since the last save.
+    /// Saves the first step that is made when this time has passed since the last save, or since
+    /// this was built.
     public Builder optEvery(Duration time) {
       interval = time;
       return this;
@@ -194,7 +201,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Counts steps and epochs on from where a training was restored.
+    /// Counts steps and epochs on from where a training was restored; else from 0.
     public Builder optFrom(RestoredTraining restored) {
       step = restored.step();
       epoch = restored.epoch();
@@ -207,8 +214,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// @throws IllegalArgumentException if there is no saver, nothing says when to save, or a number
-    ///     is negative
+    /// @throws IllegalArgumentException if there is no saver, nothing says when to save, or a
+    ///     number is negative
     public CheckpointListener build() {
       if (saver == null) {
         throw new IllegalArgumentException("a checkpoint listener needs a saver");

@@ -30,12 +30,18 @@ import org.slf4j.LoggerFactory;
 ///
 /// A checkpoint holds the model's parameters, the optimizer's state, the generators of random
 /// numbers, step and epoch: a training that goes on from it makes the very steps that the first one
-/// would have made. A save that was reported is on the disk, whole; one that was not leaves the
-/// checkpoints before it as they were, also where the process or the machine dies. The parameters
-/// are ordinary safetensors files, which [Checkpoint] and others open.
+/// would have made, where its kernels give the same results each time. Gradients that wait for a
+/// step are no part of it. A save that was reported is on the disk, whole; one that was not leaves
+/// the checkpoints before it as they were, also where the process or the machine dies. The
+/// parameters are ordinary safetensors files: [Checkpoint] and others open a checkpoint's folder as
+/// the model.
 ///
-/// One saver at a time may have a folder open. Its methods are for one thread, that which steps the
-/// trainer; an asynchronous save is written by another thread.
+/// Parameters go by their paths, as `Block#getParameters` has them; one with several paths is saved
+/// once. Served are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta.
+///
+/// One saver at a time, of all processes, has a folder open. Its methods are for one thread, that
+/// which steps the trainer; an asynchronous save is written by another. After [#close] all calls
+/// are refused with a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
 
@@ -63,8 +69,9 @@ public final class CheckpointSaver implements AutoCloseable {
     return new Builder();
   }
 
-  /// Saves a model and its trainer's state.
+  /// Saves a model and its trainer's state, and no more.
   ///
+  /// @param step how many steps the training has made; 0 or more
   /// @see #save(SaveRequest)
   public CompletableFuture<SaveOutcome> save(long step, Model model, Trainer trainer) {
     return save(SaveRequest.builder().setStep(step).setModel(model).optTrainer(trainer).build());
@@ -72,12 +79,12 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// Saves a checkpoint. Without `optAsync`, when this returns it is on the disk. With it, when
   /// this returns the tensors may change, and the future tells when it is; what goes wrong then is
-  /// also thrown by the next call of this saver.
+  /// also thrown, once, by the next call that saves, restores, waits or closes.
   ///
-  /// @return what becomes of the save
-  /// @throws dev.gantry.core.TransferException if a file or device fails, or an earlier save failed
-  /// @throws MisuseException if a parameter is not initialised, its type has no name here, or the
-  ///     optimizer is none of those that can be saved
+  /// @return what becomes of the save; without `optAsync`, it is known already
+  /// @throws TransferException if a file or device fails, or an earlier save failed
+  /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
+  ///     its type has no name here, or the optimizer is none of those that can be saved
   public CompletableFuture<SaveOutcome> save(SaveRequest request) {
     return save(request, Optional.empty());
   }
@@ -103,7 +110,8 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
-  /// All checkpoints, in the order in which they were saved.
+  /// All checkpoints that are on the disk, in the order in which they were saved; of one step only
+  /// the last. Those whose manifest is damaged are left out.
   ///
   /// @throws TransferException if the folder cannot be read
   public List<StoredCheckpoint> list() {
@@ -111,7 +119,7 @@ public final class CheckpointSaver implements AutoCloseable {
     return CheckpointStore.list(directory).checkpoints();
   }
 
-  /// The checkpoint that was saved last.
+  /// The last of [#list].
   ///
   /// @throws TransferException if the folder cannot be read
   public Optional<StoredCheckpoint> latest() {
@@ -121,12 +129,15 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// Goes on from the checkpoint that was saved last, or changes nothing where there is none.
   ///
-  /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not.
+  /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not. A
+  /// damaged manifest does not say when it was saved, and counts as the latest.
   ///
-  /// @param model whose trainer has been initialised
+  /// @param trainer that has been initialised, or null: see [#restore(long, Model, Trainer)]
   /// @throws MalformedFileException if the checkpoint is damaged; names the file, and the tensor if
-  ///     one is
-  /// @throws MisuseException if it is of another model or optimizer. Nothing has changed then
+  ///     one is. With `optFallBack`, if all are. Nothing has changed then
+  /// @throws MisuseException if it is of another model or optimizer, or was saved without a trainer
+  ///     and is restored with one. Nothing has changed then
+  /// @throws TransferException if a file or device fails, or an earlier save failed
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     await();
     return store.reading(() -> restoreNewest(model, trainer));
@@ -182,12 +193,20 @@ public final class CheckpointSaver implements AutoCloseable {
     };
   }
 
-  /// Goes on from the checkpoint of a step.
+  /// Goes on from the checkpoint of a step. All of it is loaded before anything changes, which
+  /// takes its size of memory on the trainer's device meanwhile.
   ///
-  /// @param trainer null to restore the model's parameters only
-  /// @throws MisuseException if there is none of that step, or it is of another model or optimizer.
+  /// A generator of random numbers that was not saved, such as that of another device, stays as it
+  /// is.
+  ///
+  /// @param trainer that has been initialised; or null to restore the model's parameters only. Then
+  ///     a parameter without an array gets the loaded one, and an initialised one keeps its array,
+  ///     into which the values are copied, cast where both types are floating-point
+  /// @throws MisuseException if there is none of that step, it is of another model or optimizer, or
+  ///     it was saved without a trainer and is restored with one. Nothing has changed then
+  /// @throws MalformedFileException if it is damaged; names the file, and the tensor if one is.
   ///     Nothing has changed then
-  /// @throws MalformedFileException if it is damaged
+  /// @throws TransferException if a file or device fails, or an earlier save failed
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     await();
     return store.reading(() -> {
@@ -221,7 +240,8 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
-  /// Waits until all saves are on the disk, and lets another saver have the folder.
+  /// Waits until all saves are on the disk, and lets another saver have the folder, also where this
+  /// throws. Idempotent.
   ///
   /// @throws TransferException if a save failed and no call has said so yet
   @Override
@@ -271,8 +291,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// How many of the checkpoints saved last stay. Unless something is said about what stays, all
-    /// of them do; the last one always does.
+    /// How many of the checkpoints saved last stay, besides those that other rules want. Unless
+    /// something is said about what stays, all of them do; the last one always does.
     public Builder optKeepLast(int count) {
       keepLast = count;
       return this;
@@ -284,7 +304,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// The best checkpoints by a metric that is saved with them stay.
+    /// The best `count` checkpoints by a metric that is saved with them stay.
     public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
       keepBest = new Retention.Best(metric, count, goal);
       return this;
@@ -299,8 +319,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Whether a save returns when a snapshot is taken, and writes it behind; else when it is on the
-    /// disk.
+    /// Whether a save returns when a snapshot is taken, and writes it behind; else when it is on
+    /// the disk.
     public Builder optAsync(boolean chosen) {
       async = chosen;
       return this;
@@ -331,8 +351,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Whether a restore of the latest checkpoint goes on to the one before where it is damaged, and
-    /// logs a warning; else that is an error.
+    /// Whether a restore of the latest checkpoint goes on to the one before where it is damaged,
+    /// and logs a warning; else that is an error.
     public Builder optFallBack(boolean chosen) {
       fallBack = chosen;
       return this;

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What goes into a checkpoint. Immutable.
+/// What goes into a checkpoint, as it is when it is saved. Model and trainer stay the caller's.
 public final class SaveRequest {
   private final long step;
   private final Model model;
@@ -107,13 +107,14 @@ public final class SaveRequest {
       return this;
     }
 
-    /// A note of the user's own; it comes back with the checkpoint.
+    /// A note of the user's own; it comes back with the checkpoint, and is in its safetensors
+    /// files.
     public Builder optMetadata(String key, String value) {
       metadata.put(key, value);
       return this;
     }
 
-    /// @throws IllegalArgumentException if step or model are missing or negative
+    /// @throws IllegalArgumentException if step or model is missing, or step or epoch is negative
     public SaveRequest build() {
       if (step < 0 || epoch < 0) {
         throw new IllegalArgumentException(

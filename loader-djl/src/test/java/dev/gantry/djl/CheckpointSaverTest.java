@@ -240,6 +240,32 @@ class CheckpointSaverTest {
     }
   }
 
+  /// A sector of the disk that cannot be read any more.
+  @Test
+  void aReadThatFailsIsDamage() {
+    try (CheckpointSaver saver = builder().optFallBack(true).build()) {
+      assertSaved(saver, 1);
+      assertSaved(saver, 2);
+      failNextRead(Errno.EIO);
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(1);
+      // Here the disk is not to blame.
+      failNextRead(Errno.ENOMEM);
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOMEM");
+    }
+    PlainState before = PlainState.of(training.trainer);
+    try (CheckpointSaver saver = builder().build()) {
+      failNextRead(Errno.EIO);
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("EIO")
+          .hasMessageContaining("step-2");
+      assertThat(PlainState.of(training.trainer)).isEqualTo(before);
+    }
+  }
+
   @Test
   void closingTellsOfASaveThatFailedAndFreesTheFolder() {
     CheckpointSaver saver = builder().optAsync(true).build();
@@ -321,6 +347,10 @@ class CheckpointSaverTest {
 
   private void failNextWrite() {
     calls.at(Function.FSYNC, calls.count(Function.FSYNC) + 2, new Fails(Errno.EIO));
+  }
+
+  private void failNextRead(Errno errno) {
+    calls.at(Function.PREAD, calls.count(Function.PREAD) + 1, new Fails(errno));
   }
 
   private void assertSaved(CheckpointSaver saver, long step) {
