@@ -1,6 +1,7 @@
 package dev.gantry.formats.checkpoint;
 
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Sessions;
 import dev.gantry.core.commit.SnapshotLimits;
 import dev.gantry.core.internal.natives.Libc;
@@ -24,6 +25,9 @@ final class SavingChild implements AutoCloseable {
 
   /// The save was reported.
   static final String SAVED = "saved ";
+
+  /// It could not have the folder.
+  static final String REFUSED = "refused: ";
 
   private final Process process;
   private final BufferedReader lines;
@@ -189,6 +193,8 @@ final class SavingChild implements AutoCloseable {
           CheckpointStore _ = TestCheckpoints.open(session, Path.of(arguments[0]), Retention.ALL)) {
         say(READY);
         stop();
+      } catch (MisuseException refused) {
+        say(REFUSED + refused.getMessage());
       }
     }
   }
