@@ -70,6 +70,8 @@ class SaveQueueTest {
     return queue(policy, SnapshotLimits.DEFAULT);
   }
 
+  private record Submitted(CompletableFuture<SaveOutcome> save) {}
+
   /// A call on a thread of its own.
   private record Call<T>(Thread thread, FutureTask<T> result) {
     static <T> Call<T> start(Callable<T> work) {
@@ -80,8 +82,10 @@ class SaveQueueTest {
 
     /// Returns when the call waits for something.
     void awaitWaiting() {
-      while (thread.getState() != Thread.State.WAITING) {
+      while (thread.getState() != Thread.State.WAITING
+          && thread.getState() != Thread.State.TIMED_WAITING) {
         assertThat(result).as("returned without waiting").isNotDone();
+        assertThat(Thread.currentThread().isInterrupted()).as("out of time").isFalse();
         Thread.onSpinWait();
       }
     }
@@ -103,12 +107,12 @@ class SaveQueueTest {
     try (SaveQueue queue = queue(BusyPolicy.WAIT)) {
       CompletableFuture<SaveOutcome> first = queue.submit(TestCheckpoints.unsaved(1));
       gate.awaitSaver();
-      Call<CompletableFuture<SaveOutcome>> second =
-          Call.start(() -> queue.submit(TestCheckpoints.unsaved(2)));
+      Call<Submitted> second =
+          Call.start(() -> new Submitted(queue.submit(TestCheckpoints.unsaved(2))));
       second.awaitWaiting();
       assertThat(first).isNotDone();
       gate.letPass(2);
-      assertThat(savedStep(second.result().get())).isEqualTo(2);
+      assertThat(savedStep(second.result().get().save())).isEqualTo(2);
       assertThat(savedStep(first)).isEqualTo(1);
     }
     assertThat(wholeSteps()).containsExactly(1L, 2L);
@@ -134,13 +138,13 @@ class SaveQueueTest {
       CompletableFuture<SaveOutcome> first = queue.submit(TestCheckpoints.unsaved(1));
       gate.awaitSaver();
       CompletableFuture<SaveOutcome> second = queue.submit(TestCheckpoints.unsaved(2));
-      Call<CompletableFuture<SaveOutcome>> third =
-          Call.start(() -> queue.submit(TestCheckpoints.unsaved(3)));
+      Call<Submitted> third =
+          Call.start(() -> new Submitted(queue.submit(TestCheckpoints.unsaved(3))));
       third.awaitWaiting();
       assertThat(first).isNotDone();
       assertThat(second).isNotDone();
       gate.letPass(3);
-      assertThat(savedStep(third.result().get())).isEqualTo(3);
+      assertThat(savedStep(third.result().get().save())).isEqualTo(3);
     }
     assertThat(wholeSteps()).containsExactly(1L, 2L, 3L);
   }
@@ -173,12 +177,12 @@ class SaveQueueTest {
   @Test
   void withoutMemoryForASnapshotTheSaveIsWaitedFor() throws Exception {
     try (SaveQueue queue = queue(BusyPolicy.WAIT, new SnapshotLimits(0, 0))) {
-      Call<CompletableFuture<SaveOutcome>> call =
-          Call.start(() -> queue.submit(TestCheckpoints.unsaved(1)));
+      Call<Submitted> call =
+          Call.start(() -> new Submitted(queue.submit(TestCheckpoints.unsaved(1))));
       gate.awaitSaver();
       call.awaitWaiting();
       gate.letPass(1);
-      assertThat(call.result().get()).isDone();
+      assertThat(call.result().get().save()).isDone();
     }
     assertThat(wholeSteps()).containsExactly(1L);
   }
