@@ -126,8 +126,7 @@ class StoredCheckpointTest {
     assertThat(listing.damaged()).singleElement().returns(manifest, MalformedFileException::file);
     assertThat(TestCheckpoints.steps(root)).containsExactly(1L);
     // It is kept, for whoever wants to save what can be saved; its name is not given again.
-    try (CheckpointStore store =
-        TestCheckpoints.open(session, root, TestCheckpoints.last(1))) {
+    try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(1))) {
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
     }
