@@ -26,13 +26,12 @@ record StoreScan(
 
   /// What is there at one moment, though a saver may work meanwhile.
   ///
-  /// One look does not tell: after it has seen that a checkpoint has no manifest yet, that one may
-  /// be finished and the one before it removed, and the look finds neither. What two looks in
-  /// succession find was there between them. Where all have manifests one look is enough, since
-  /// nothing is removed before something later is finished.
+  /// One look does not tell: while it goes on, a checkpoint may be finished that it did not see yet
+  /// and the one before it removed, and it finds neither. What two looks in succession find was
+  /// there between them.
   static StoreScan of(StoreFolder folder) {
     StoreScan scan = once(folder);
-    boolean certain = scan.unfinished.isEmpty();
+    boolean certain = false;
     while (!certain) {
       StoreScan again = once(folder);
       certain =

@@ -7,13 +7,16 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.commit.NewFile;
 import dev.gantry.core.commit.Source;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.TestFiles;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -21,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -137,5 +141,130 @@ class CheckpointStoreTest {
         .hasMessageContaining("another saver");
     first.close();
     open(Retention.ALL).close();
+  }
+
+  /// A second saver of this process must not give the first one's lock back when it is refused.
+  @Test
+  void oneSaverOfAllProcesses() {
+    CheckpointStore first = open(Retention.ALL);
+    assertThatThrownBy(() -> open(Retention.ALL)).isInstanceOf(MisuseException.class);
+    try (SavingChild child = SavingChild.holding(root())) {
+      assertThat(child.line()).startsWith(SavingChild.REFUSED + "another saver");
+    }
+    first.close();
+    try (SavingChild child = SavingChild.holding(root())) {
+      assertThat(child.line()).isEqualTo(SavingChild.READY);
+      assertThatThrownBy(() -> open(Retention.ALL)).isInstanceOf(MisuseException.class);
+      child.kill();
+    }
+    open(Retention.ALL).close();
+  }
+
+  @Test
+  void oneSaverWhateverThePathToTheFolder() throws IOException {
+    try (CheckpointStore _ = open(Retention.ALL)) {
+      Path link = Files.createSymbolicLink(parent.resolve("link"), root());
+      assertThatThrownBy(() -> CheckpointStore.open(session, link, Retention.ALL, 50_000))
+          .isInstanceOf(MisuseException.class);
+    }
+  }
+
+  @Test
+  void aClosedStoreSavesNothing() {
+    CheckpointStore store = open(Retention.ALL);
+    store.close();
+    store.close();
+    assertThatThrownBy(() -> store.save(checkpoint(1), WriteOptions.defaults()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("closed");
+    assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+  }
+
+  /// Neither when it is opened, nor when the checkpoint around them goes.
+  @Test
+  void filesOfOthersStay() throws IOException {
+    Path notes = Files.createDirectories(root().resolve("step-7")).resolve("notes.txt");
+    Files.writeString(notes, "mine");
+    Path folder = Files.createDirectories(root().resolve("step-8/model.safetensors"));
+    Path elsewhere = Files.createDirectories(root().resolve("steps")).resolve("model.safetensors");
+    Files.writeString(elsewhere, "mine");
+    Path report = root().resolve("step-1/report.txt");
+    try (CheckpointStore store = open(new Retention(1, 0, Optional.empty()))) {
+      store.save(checkpoint(1), WriteOptions.defaults());
+      Files.writeString(report, "mine");
+      store.save(checkpoint(7), WriteOptions.defaults());
+    }
+    open(Retention.ALL).close();
+    assertThat(notes).hasContent("mine");
+    assertThat(elsewhere).hasContent("mine");
+    assertThat(folder).isEmptyDirectory();
+    assertThat(report.getParent()).isDirectoryContaining("glob:**report.txt");
+    try (Stream<Path> left = Files.list(report.getParent())) {
+      assertThat(left).containsExactly(report);
+    }
+    assertThat(steps(CheckpointStore.list(root()).checkpoints())).containsExactly(7L);
+  }
+
+  /// A link goes where its name is a saver's, and what it points to stays.
+  @Test
+  void linksAreNotFollowed() throws IOException {
+    Path precious = Files.writeString(parent.resolve("precious"), "mine");
+    Path models = Files.createDirectory(parent.resolve("models"));
+    Path model = Files.writeString(models.resolve("model.safetensors"), "mine");
+    Path unfinished = Files.createDirectories(root().resolve("step-7"));
+    Files.createSymbolicLink(unfinished.resolve("model.safetensors"), precious);
+    Files.createSymbolicLink(unfinished.resolve("optimizer.safetensors"), models);
+    Path linked = Files.createSymbolicLink(root().resolve("step-8"), models);
+    open(Retention.ALL).close();
+    assertThat(unfinished).doesNotExist();
+    assertThat(linked).isSymbolicLink();
+    assertThat(precious).hasContent("mine");
+    assertThat(model).hasContent("mine");
+  }
+
+  @Test
+  void allNamesOfAPlanAreRecognisedAsASavers() throws IOException {
+    Path unfinished = Files.createDirectories(root().resolve("step-7"));
+    for (NewFile file : SavePlan.of(checkpoint(7), 1, 50_000).files()) {
+      Files.write(unfinished.resolve(file.file()), new byte[1]);
+    }
+    open(Retention.ALL).close();
+    assertThat(unfinished).doesNotExist();
+  }
+
+  @Test
+  void aManifestThatIsALinkToNowhereIsNoLeftover() throws IOException {
+    Path folder = Files.createDirectories(root().resolve("step-7"));
+    Path model = Files.writeString(folder.resolve("model.safetensors"), "mine");
+    Files.createSymbolicLink(folder.resolve("manifest.json"), parent.resolve("unmounted"));
+    open(Retention.ALL).close();
+    assertThat(model).hasContent("mine");
+    assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+  }
+
+  @Test
+  void textsThatCouldNotBeReadAgain() {
+    String half = "\ud800";
+    for (Map<String, String> bad : List.of(Map.of(half, ""), Map.of("", half))) {
+      assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), bad, Map.of(), Map.of()))
+          .isInstanceOf(IllegalArgumentException.class);
+      assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), Map.of(), Map.of(), bad))
+          .isInstanceOf(IllegalArgumentException.class);
+    }
+    String longest = "x".repeat(UnsavedCheckpoint.MAX_TEXT_CHARACTERS);
+    assertThatThrownBy(
+            () -> new UnsavedCheckpoint(1, groups(), Map.of("", longest + "x"), Map.of(), Map.of()))
+        .isInstanceOf(IllegalArgumentException.class);
+    try (CheckpointStore store = open(Retention.ALL)) {
+      store.save(
+          new UnsavedCheckpoint(1, groups(), Map.of("", longest), Map.of(), Map.of()),
+          WriteOptions.defaults());
+    }
+    assertThat(CheckpointStore.list(root()).latest().orElseThrow().manifest().state())
+        .containsExactly(Map.entry("", longest));
+  }
+
+  private static SequencedMap<String, List<NewTensor>> groups() {
+    return new LinkedHashMap<>(Map.of("model", List.of()));
   }
 }

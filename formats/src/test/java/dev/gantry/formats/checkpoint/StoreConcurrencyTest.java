@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// Who lists and reads while another saves and removes always finds something, and finds it whole.
 @ExtendWith(NoLeaks.class)
 class StoreConcurrencyTest {
-  private static final int SAVES = 300;
+  private static final int SAVES = 200;
 
   @TempDir(factory = MemoryFolder.class)
   Path parent;
