@@ -19,8 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Processes that are killed while they save. Set `gantry.kills` for more of the random kills than a
-/// build has time for, and `gantry.seed` for those of an earlier run.
+/// Processes that are killed while they save. Set `gantry.kills` for more of the random kills than
+/// a build has time for, and `gantry.seed` for those of an earlier run.
 @ExtendWith(NoLeaks.class)
 class StoreKillTest {
   private static final int LANES = 2;
