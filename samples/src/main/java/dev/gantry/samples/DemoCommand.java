@@ -5,7 +5,6 @@ import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.translate.TranslateException;
-import dev.gantry.core.Diagnosis;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -20,10 +19,13 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer
-/// from loaded weights, and loads a file by DJL's own decoder for comparison.
+/// from loaded weights, kills a training and goes on from its last checkpoint, and loads and saves a
+/// file by DJL's own code for comparison.
 @Command(
     name = "demo",
-    description = "Makes a checkpoint in a temporary folder, loads it, checks and compares.")
+    description =
+        "Makes a checkpoint in a temporary folder, loads it, kills a training and resumes it,"
+            + " checks and compares.")
 final class DemoCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
 
@@ -63,20 +65,22 @@ final class DemoCommand implements Callable<Integer> {
 
   private void run(Path folder) throws IOException, TranslateException {
     long room = Files.getFileStore(folder).getUsableSpace();
-    if (room < bytes + (bytes >> 4)) {
+    // What was made, and what is saved of it.
+    if (room / 2 < bytes + (bytes >> 4)) {
       throw new IOException(
           String.format(
               Locale.ROOT,
-              "%s has room for %s, the demo needs %s",
+              "%s has room for %s, the demo needs twice %s",
               folder,
-              size(room),
-              size(bytes)));
+              Comparison.size(room),
+              Comparison.size(bytes)));
     }
     Device device = Engine.getInstance().defaultDevice();
     SampleCheckpoint sample = make(folder);
     LoadTrial whole = load(sample, device);
     answer(folder);
-    compare(sample, whole, device);
+    kill(folder);
+    compare(sample, whole, device, folder);
     say(keep ? "%s stays there." : "%s goes now.", folder);
   }
 
@@ -87,7 +91,7 @@ final class DemoCommand implements Callable<Integer> {
         "made    %s: %d tensors, %s of random BF16 and F32, in %.1f s",
         sample.index(),
         sample.digests().size(),
-        size(sample.bytes()),
+        Comparison.size(sample.bytes()),
         (System.nanoTime() - start) / 1e9);
     return sample;
   }
@@ -98,7 +102,7 @@ final class DemoCommand implements Callable<Integer> {
     say(
         "loaded  to %s; SHA-256 of all %d tensors, read from the loaded memory, is that of what"
             + " was written",
-        name(device), sample.digests().size());
+        Comparison.name(device), sample.digests().size());
     return trial;
   }
 
@@ -134,61 +138,27 @@ final class DemoCommand implements Callable<Integer> {
         expected.logits(), difference, expected.tolerance());
   }
 
-  private void compare(SampleCheckpoint sample, LoadTrial whole, Device device) throws IOException {
-    Path shard = sample.floatShard();
-    long shardBytes = Files.size(shard);
-    Table table = new Table("what", "by", "to", "path", "seconds", "GB/s", "peak heap");
-    row(table, "all shards, " + size(sample.bytes()), "gantry", device, whole, sample.bytes());
-    String what = "F32 shard, " + size(shardBytes);
-    String before = resident(shard);
-    row(table, what, "gantry", device, LoadTrial.gantry(shard, device, _ -> {}), shardBytes);
-    String between = resident(shard);
-    String heapLimit = size(Runtime.getRuntime().maxMemory());
-    try {
-      row(table, what, "DJL's decode", device, LoadTrial.djl(shard, device), shardBytes);
-    } catch (OutOfMemoryError _) {
-      table.row(
-          what, "DJL's decode", name(device), "heap", "-", "-", "needs more than " + heapLimit);
-    }
-    say("");
-    table.print(out());
-    say("");
+  private void kill(Path folder) throws IOException, TranslateException {
+    KillTrial trial = KillTrial.run(folder);
     say(
-        "The better of two runs each. Of the F32 shard %s lay in the page cache before gantry's"
-            + " runs, and %s before DJL's.",
-        before, between);
-    say("Peak heap: what the Java heap held at most, garbage included, of %s allowed.", heapLimit);
+        "killed  a training in another JVM, by SIGKILL in its step %d: the latest checkpoint was of"
+            + " step %d",
+        trial.killed().step(), trial.restored());
     say(
-        "DJL's decoder was given the F32 shard only: it does not know an index of shards, and on"
-            + " BF16 its native code ends the JVM (not tried).");
+        "resumed from there in this JVM, %d file(s) of an unfinished save removed; made %d more"
+            + " steps",
+        trial.leftovers(), trial.stepsResumed());
+    say(
+        "equal   to a training that nobody killed, bit for bit: the %d losses, and the %d"
+            + " parameters at the end",
+        trial.stepsResumed(), trial.uninterrupted().parameters().size());
   }
 
-  private static void row(
-      Table table, String what, String by, Device device, LoadTrial trial, long bytes) {
-    table.row(
-        what,
-        by,
-        name(device),
-        trial.path(),
-        String.format(Locale.ROOT, "%.3f", trial.seconds()),
-        String.format(Locale.ROOT, "%.2f", bytes / 1e9 / trial.seconds()),
-        size(trial.heapBytes()));
-  }
-
-  private static String name(Device device) {
-    return device.isGpu() ? "cuda:" + device.getDeviceId() : "host";
-  }
-
-  private static String resident(Path file) {
-    Diagnosis.FileDiagnosis diagnosis =
-        dev.gantry.core.Gantry.shared().diagnose(file, dev.gantry.core.Device.HOST);
-    return diagnosis.residentBytes() < 0
-        ? "an unknown part"
-        : LoadCommand.percent(diagnosis.residentBytes(), diagnosis.size());
-  }
-
-  private static String size(long bytes) {
-    return String.format(Locale.ROOT, "%,d MB", Math.round(bytes / 1e6));
+  private void compare(SampleCheckpoint sample, LoadTrial whole, Device device, Path folder)
+      throws IOException {
+    Comparison comparison = Comparison.of(sample, whole, device, folder);
+    say("");
+    comparison.print(out());
   }
 
   private void say(String format, Object... values) {

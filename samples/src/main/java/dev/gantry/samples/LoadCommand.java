@@ -87,7 +87,7 @@ final class LoadCommand implements Runnable {
           table.row(
               Integer.toString(run),
               target.toString(),
-              paths(report),
+              paths(report.bytesByPath()),
               percent(report.directBytes(), report.bytes()),
               String.format(Locale.ROOT, "%.3f", seconds),
               String.format(Locale.ROOT, "%.2f", checkpoint.totalBytes() / 1e9 / seconds),
@@ -118,13 +118,14 @@ final class LoadCommand implements Runnable {
   }
 
   /// As in `staged`, or `gds 80%, staged 20%`.
-  static String paths(TransferReport report) {
-    if (report.bytesByPath().size() == 1) {
-      return report.bytesByPath().keySet().iterator().next().toString();
+  static String paths(Map<PathKind, Long> bytesByPath) {
+    if (bytesByPath.size() == 1) {
+      return bytesByPath.keySet().iterator().next().toString();
     }
-    return report.bytesByPath().entrySet().stream()
+    long bytes = bytesByPath.values().stream().mapToLong(Long::longValue).sum();
+    return bytesByPath.entrySet().stream()
         .sorted(Map.Entry.comparingByKey())
-        .map(entry -> entry.getKey() + " " + percent(entry.getValue(), report.bytes()))
+        .map(entry -> entry.getKey() + " " + percent(entry.getValue(), bytes))
         .collect(Collectors.joining(", "));
   }
 

@@ -38,7 +38,8 @@ record LoadTrial(String path, double seconds, long heapBytes) {
         (manager, path) -> {
           try (Checkpoint checkpoint = Checkpoint.open(file);
               Progress bar = new Progress("load", checkpoint.totalBytes())) {
-            Consumer<TransferReport> report = done -> path.set(LoadCommand.paths(done));
+            Consumer<TransferReport> report =
+                done -> path.set(LoadCommand.paths(done.bytesByPath()));
             return checkpoint.load(
                 manager, LoadOptions.builder().optProgress(bar).optReport(report).build());
           }

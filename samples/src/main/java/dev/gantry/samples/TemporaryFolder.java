@@ -58,14 +58,19 @@ final class TemporaryFolder implements AutoCloseable {
     }
   }
 
+  private void delete() throws IOException {
+    if (!keep) {
+      delete(path);
+    }
+  }
+
+  /// Deletes a folder with all that is in it.
+  ///
   /// A writer that an interrupt has not ended yet may add a file meanwhile; once the folder is gone
   /// it cannot.
-  private void delete() throws IOException {
-    if (keep) {
-      return;
-    }
+  static void delete(Path folder) throws IOException {
     for (int attempt = 1; ; attempt++) {
-      try (Stream<Path> files = Files.walk(path)) {
+      try (Stream<Path> files = Files.walk(folder)) {
         for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
           Files.deleteIfExists(file);
         }

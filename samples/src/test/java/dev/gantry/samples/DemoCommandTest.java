@@ -39,7 +39,12 @@ class DemoCommandTest {
     assertThat(run.exitCode()).as(run.err()).isZero();
     assertThat(run.err()).isEmpty();
     assertThat(run.out())
-        .contains("SHA-256 of all 56 tensors", "40 logits", "gantry", "DJL's decode", "BF16");
+        .contains("SHA-256 of all 56 tensors", "40 logits", "gantry", "DJL's decode", "BF16")
+        .containsPattern("by SIGKILL in its step \\d+: the latest checkpoint was of step \\d+")
+        .containsPattern("resumed from there .*; made \\d+ more steps")
+        .containsPattern("equal .* bit for bit: the \\d+ losses, and the 8 parameters")
+        .containsPattern("save +all shards, 16 MB +gantry +disk")
+        .containsPattern("save +F32 shard, 4 MB +DJL's encode +disk");
     assertThat(filesOf(temporary)).isEmpty();
   }
 

@@ -9,6 +9,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.Checkpoint;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -73,17 +75,43 @@ class ExamplesTest {
     }
   }
 
+  /// The second call is as in another process: it has another seed, and a model of its own.
+  @Test
+  void savedTrainingGoesOnAsIfItHadNotEnded() throws IOException, TranslateException {
+    Path checkpoints = temporary.resolve("checkpoints");
+    SampleTraining begun = SampleTraining.run(checkpoints, 4, 1);
+    assertThat(steps(checkpoints)).containsExactly(16L, 24L, 32L);
+    SampleTraining resumed = SampleTraining.run(checkpoints, 6, 2);
+    assertThat(steps(checkpoints)).containsExactly(32L, 40L, 48L);
+
+    SampleTraining uninterrupted = SampleTraining.run(temporary.resolve("uninterrupted"), 6, 1);
+    assertThat(uninterrupted.lossBits()).hasSize(48);
+    assertThat(begun.lossBits()).isEqualTo(uninterrupted.lossBits().subList(0, 32));
+    assertThat(resumed.lossBits()).isEqualTo(uninterrupted.lossBits().subList(32, 48));
+    assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
+    assertThat(begun.parameters()).isNotEqualTo(uninterrupted.parameters());
+  }
+
+  private static List<Long> steps(Path checkpoints) {
+    return CheckpointStore.list(checkpoints).checkpoints().stream()
+        .map(StoredCheckpoint::step)
+        .toList();
+  }
+
   @Test
   void readmeShowsTheseSources() throws IOException {
     String sources =
-        withoutIndentation(source("ServeExample.java") + source("TrainExample.java"))
-            + withoutIndentation(source("DigitModel.java"));
+        withoutIndentation(
+            source("ServeExample.java")
+                + source("TrainExample.java")
+                + source("SaveExample.java")
+                + source("DigitModel.java"));
     List<String> shown =
         JAVA.matcher(Files.readString(Path.of("..", "README.md")))
             .results()
             .map((MatchResult example) -> withoutIndentation(example.group(1)))
             .toList();
-    assertThat(shown).hasSizeGreaterThanOrEqualTo(2);
+    assertThat(shown).hasSizeGreaterThanOrEqualTo(4);
     assertThat(shown).allSatisfy(example -> assertThat(sources).contains(example));
   }
 

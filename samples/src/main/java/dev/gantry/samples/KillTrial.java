@@ -1,0 +1,102 @@
+package dev.gantry.samples;
+
+import ai.djl.translate.TranslateException;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.Manifest;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+
+/// A training that was killed, gone on with, and compared with one that was not.
+///
+/// @param killed the last that the training told before it was killed
+/// @param restored the step of the checkpoint from which this process went on
+/// @param leftovers files of a save that never ended, which are gone now
+/// @param uninterrupted the same training from beginning to end
+record KillTrial(
+    TrainingChild.Report killed, long restored, int leftovers, SampleTraining uninterrupted) {
+  /// That many checkpoints are saved before the kill: more than are kept.
+  private static final int EPOCHS_BEFORE = 5;
+
+  /// How long to wait for a moment in which another save is under way.
+  private static final int EPOCHS_OF_PATIENCE = 20;
+
+  private static final int EPOCHS_AFTER = 10;
+
+  /// Another than the child's: what comes after must come from the checkpoint.
+  private static final int OTHER_SEED = 2;
+
+  /// @param folder where to make two folders of checkpoints
+  /// @throws CheckFailedException if the two trainings differ
+  static KillTrial run(Path folder) throws IOException, TranslateException {
+    Path checkpoints = folder.resolve("killed");
+    TrainingChild.Report killed = trainAndKill(checkpoints);
+    long restored = CheckpointStore.list(checkpoints).latest().orElseThrow().step();
+    int leftovers = leftovers(checkpoints).size();
+
+    int epochs = Math.toIntExact(killed.step() / SampleTraining.STEPS_PER_EPOCH) + EPOCHS_AFTER;
+    SampleTraining resumed = SampleTraining.run(checkpoints, epochs, OTHER_SEED);
+    if (!leftovers(checkpoints).isEmpty()) {
+      throw new CheckFailedException("left by the killed save: " + leftovers(checkpoints));
+    }
+    SampleTraining uninterrupted =
+        SampleTraining.run(folder.resolve("uninterrupted"), epochs, TrainingChild.SEED);
+    compare(uninterrupted, resumed, restored);
+    return new KillTrial(killed, restored, leftovers, uninterrupted);
+  }
+
+  /// How many steps were made after the checkpoint.
+  int stepsResumed() {
+    return uninterrupted.lossBits().size() - Math.toIntExact(restored);
+  }
+
+  private static TrainingChild.Report trainAndKill(Path checkpoints) throws IOException {
+    try (TrainingChild child = TrainingChild.start(checkpoints)) {
+      TrainingChild.Report report = child.report();
+      while (report.saved() < EPOCHS_BEFORE * SampleTraining.STEPS_PER_EPOCH) {
+        report = child.report();
+      }
+      // On a fast disk a save may end before the next step is told of.
+      long patience = report.step() + EPOCHS_OF_PATIENCE * SampleTraining.STEPS_PER_EPOCH;
+      while (!isSaveUnderWay(report) && report.step() < patience) {
+        report = child.report();
+      }
+      return child.kill(report);
+    }
+  }
+
+  /// Whether the checkpoint of the last epoch's end is not there yet.
+  private static boolean isSaveUnderWay(TrainingChild.Report report) {
+    long epochs = (report.step() - 1) / SampleTraining.STEPS_PER_EPOCH;
+    return report.saved() < epochs * SampleTraining.STEPS_PER_EPOCH;
+  }
+
+  /// What lies in the folders of checkpoints that have no manifest, and so do not exist.
+  private static List<Path> leftovers(Path checkpoints) throws IOException {
+    try (Stream<Path> files = Files.walk(checkpoints)) {
+      return files
+          .filter(Files::isRegularFile)
+          .filter(file -> !checkpoints.equals(file.getParent()))
+          .filter(file -> Files.notExists(file.resolveSibling(Manifest.FILE_NAME)))
+          .toList();
+    }
+  }
+
+  /// @throws CheckFailedException if a bit differs
+  static void compare(SampleTraining uninterrupted, SampleTraining resumed, long restored) {
+    List<Integer> losses = uninterrupted.lossBits();
+    List<Integer> expected = losses.subList(Math.toIntExact(restored), losses.size());
+    if (!resumed.lossBits().equals(expected)) {
+      throw new CheckFailedException(
+          "after step "
+              + restored
+              + " the resumed training's losses are not those of the uninterrupted one");
+    }
+    if (!resumed.parameters().equals(uninterrupted.parameters())) {
+      throw new CheckFailedException(
+          "the resumed training's parameters are not those of the uninterrupted one");
+    }
+  }
+}

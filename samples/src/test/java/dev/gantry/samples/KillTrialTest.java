@@ -1,0 +1,75 @@
+package dev.gantry.samples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The training that the demo kills.
+class KillTrialTest {
+  @TempDir private Path temporary;
+
+  @AfterEach
+  void noJvmIsLeft() {
+    assertThat(ProcessHandle.current().children()).isEmpty();
+  }
+
+  @Test
+  void childTellsOfItsStepsAndDiesWhenItIsKilled() throws IOException {
+    Path checkpoints = temporary.resolve("checkpoints");
+    try (TrainingChild child = TrainingChild.start(checkpoints)) {
+      assertThat(child.report()).isEqualTo(new TrainingChild.Report(1, 0));
+      TrainingChild.Report report = child.report();
+      while (report.saved() == 0) {
+        report = child.report();
+      }
+      TrainingChild.Report last = child.kill(report);
+      assertThat(last.step()).isGreaterThanOrEqualTo(report.step());
+      assertThat(CheckpointStore.list(checkpoints).latest().orElseThrow().step())
+          .isGreaterThanOrEqualTo(report.saved());
+    }
+  }
+
+  @Test
+  void childIsKilledByWhoeverClosesIt() throws IOException {
+    TrainingChild child = TrainingChild.start(temporary.resolve("checkpoints"));
+    child.report();
+    child.close();
+  }
+
+  @Test
+  void aTrainingThatEndsByItselfFailsTheCheck() throws IOException {
+    Path file = Files.createFile(temporary.resolve("no-folder"));
+    try (TrainingChild child = TrainingChild.start(file)) {
+      assertThatThrownBy(child::report)
+          .isInstanceOf(CheckFailedException.class)
+          .hasMessage("the training ended by itself, with code 1");
+    }
+  }
+
+  @Test
+  void oneBitOfALossOrAParameterFailsTheCheck() {
+    SampleTraining whole = new SampleTraining(List.of(1, 2, 3, 4), Map.of("weight", "ab"));
+    KillTrial.compare(whole, new SampleTraining(List.of(3, 4), Map.of("weight", "ab")), 2);
+
+    SampleTraining otherLoss = new SampleTraining(List.of(3, 5), Map.of("weight", "ab"));
+    assertThatThrownBy(() -> KillTrial.compare(whole, otherLoss, 2))
+        .isInstanceOf(CheckFailedException.class)
+        .hasMessageContaining("losses")
+        .hasMessageContaining("step 2");
+    SampleTraining fewer = new SampleTraining(List.of(4), Map.of("weight", "ab"));
+    assertThatThrownBy(() -> KillTrial.compare(whole, fewer, 2)).hasMessageContaining("losses");
+    SampleTraining otherWeight = new SampleTraining(List.of(3, 4), Map.of("weight", "ac"));
+    assertThatThrownBy(() -> KillTrial.compare(whole, otherWeight, 2))
+        .isInstanceOf(CheckFailedException.class)
+        .hasMessageContaining("parameters");
+  }
+}
