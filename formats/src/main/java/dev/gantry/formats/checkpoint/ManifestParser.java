@@ -20,7 +20,8 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/// Reads a manifest. Members that it does not know are skipped, so that later versions may add some.
+/// Reads a manifest. Members that it does not know are skipped, so that later versions may add
+/// some.
 final class ManifestParser {
   private final FileBytes bytes;
   private final JsonReader json;
