@@ -38,7 +38,7 @@ import java.util.SequencedMap;
 import java.util.concurrent.CompletableFuture;
 
 /// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE FOLDER
-/// rows|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints
+/// rows|once|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints
 /// there.
 ///
 /// A save counts from the call until the manifest is durable; a stall, from the call until the
@@ -46,6 +46,7 @@ import java.util.concurrent.CompletableFuture;
 public final class SaveBench {
   private static final long SHARD_BYTES = 5_000_000_000L;
   private static final int RUNS = 3;
+  private static final Retention LAST = new Retention(1, 0, Optional.empty());
 
   private final Gantry session;
   private final Path folder;
@@ -64,7 +65,7 @@ public final class SaveBench {
 
   public static void main(String[] arguments) {
     if (arguments.length < 4) {
-      System.err.println("usage: SaveBench DEVICE FOLDER rows|sweep FILE...");
+      System.err.println("usage: SaveBench DEVICE FOLDER rows|once|sweep FILE...");
       System.exit(64);
     }
     Device device = Device.parse(arguments[0]);
@@ -88,10 +89,10 @@ public final class SaveBench {
                   source(loaded.regions().get(i), device)));
         }
         SaveBench bench = new SaveBench(session, Path.of(arguments[1]), file, tensors);
-        if (arguments[2].equals("sweep")) {
-          bench.sweep();
-        } else {
-          bench.rows(device);
+        switch (arguments[2]) {
+          case "sweep" -> bench.sweep();
+          case "once" -> bench.once();
+          default -> bench.rows(device);
         }
       }
     }
@@ -123,6 +124,11 @@ public final class SaveBench {
     }
   }
 
+  /// One save into an empty folder, and another one, without the removal of a checkpoint before.
+  private void once() {
+    save("path by evidence", WriteOptions.defaults(), Retention.ALL, 2);
+  }
+
   /// Saves by writers and request size, to choose the defaults by.
   private void sweep() {
     for (int threads : new int[] {1, 2, 4, 8}) {
@@ -135,8 +141,12 @@ public final class SaveBench {
   }
 
   private void save(String label, WriteOptions options) {
-    try (CheckpointStore store = open()) {
-      for (int i = 0; i < RUNS; i++) {
+    save(label + ", the one before removed", options, LAST, RUNS);
+  }
+
+  private void save(String label, WriteOptions options, Retention retention, int runs) {
+    try (CheckpointStore store = open(retention)) {
+      for (int i = 0; i < runs; i++) {
         settle();
         long start = System.nanoTime();
         SavedCheckpoint saved = store.save(next(), options);
@@ -152,7 +162,7 @@ public final class SaveBench {
                 + report.bytesByPath()
                 + ", past the page cache "
                 + report.directBytes());
-        if (i == RUNS - 1) {
+        if (i == runs - 1) {
           check(saved.checkpoint());
         }
       }
@@ -162,7 +172,7 @@ public final class SaveBench {
   }
 
   private void stall(String label, SnapshotLimits limits, WriteOptions options) {
-    try (CheckpointStore store = open();
+    try (CheckpointStore store = open(LAST);
         SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, options)) {
       for (int i = 0; i < RUNS; i++) {
         queue.await();
@@ -200,9 +210,8 @@ public final class SaveBench {
     }
   }
 
-  private CheckpointStore open() {
-    return CheckpointStore.open(
-        session, folder, new Retention(1, 0, Optional.empty()), SHARD_BYTES);
+  private CheckpointStore open(Retention retention) {
+    return CheckpointStore.open(session, folder, retention, SHARD_BYTES);
   }
 
   private UnsavedCheckpoint next() {
