@@ -26,8 +26,8 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
-/// From an F32 safetensors file in the page cache to NDArrays on the CPU: ours, DJL's own decoder, and
-/// the plain copy of the JDK out of the page cache into a few buffers.
+/// From an F32 safetensors file in the page cache to NDArrays on the CPU: ours, DJL's own decoder,
+/// and the plain copy of the JDK out of the page cache into a few buffers.
 ///
 /// `benchmarks/jmh DecodeBenchmark -prof gc`
 @State(Scope.Benchmark)

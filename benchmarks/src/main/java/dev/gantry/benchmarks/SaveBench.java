@@ -37,8 +37,9 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.CompletableFuture;
 
-/// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE
-/// FOLDER rows|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints there.
+/// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE FOLDER
+/// rows|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints
+/// there.
 ///
 /// A save counts from the call until the manifest is durable; a stall, from the call until the
 /// snapshot is taken. Each saved checkpoint is read back once, and all of its checksums compared.

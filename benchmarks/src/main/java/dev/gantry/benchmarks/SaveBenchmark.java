@@ -42,8 +42,8 @@ import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
 /// From the F32 parameters of a DJL model on the CPU to the disk, durably: ours with manifest and
-/// checksums, DJL's two ways with the file synchronised, and what the JDK can write at most, through
-/// the page cache and past it. Files are removed off the clock.
+/// checksums, DJL's two ways with the file synchronised, and what the JDK can write at most,
+/// through the page cache and past it. Files are removed off the clock.
 ///
 /// `benchmarks/jmh SaveBenchmark -prof gc`
 @State(Scope.Benchmark)

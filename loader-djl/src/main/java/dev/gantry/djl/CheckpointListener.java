@@ -170,7 +170,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
     private Builder() {}
 
-    /// Where the checkpoints go. It stays the caller's to close, after the trainer.
+    /// Where the checkpoints go. It stays the caller's to close, after the trainer. What its policy
+    /// skips counts as saved: the next save is made when it is due.
     public Builder setSaver(CheckpointSaver chosen) {
       saver = chosen;
       return this;

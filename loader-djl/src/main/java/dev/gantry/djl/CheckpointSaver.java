@@ -222,7 +222,7 @@ public final class CheckpointSaver implements AutoCloseable {
         .filter(damage -> {
           Path manifest = damage.file();
           Path folder = manifest.getName(manifest.getNameCount() - 2);
-          return folder.toString().matches("step-" + step + "(-[0-9]+)?");
+          return folder.toString().matches("gantry-step-" + step + "(-[0-9]+)?");
         })
         .<GantryException>map(damage -> damage)
         .findFirst()

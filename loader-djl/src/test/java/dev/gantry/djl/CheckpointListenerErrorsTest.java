@@ -60,7 +60,7 @@ class CheckpointListenerErrorsTest {
       assertThatThrownBy(() -> Fit.fit(training))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("ENOSPC")
-          .hasMessageContaining("step-3");
+          .hasMessageContaining("gantry-step-3");
       assertThat(saver.list()).isEmpty();
       // Not made again when the trainer closes.
       int writes = calls.count(Function.PWRITE);
@@ -77,7 +77,7 @@ class CheckpointListenerErrorsTest {
       assertThatThrownBy(() -> Fit.fit(training))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("ENOSPC")
-          .hasMessageContaining("step-3");
+          .hasMessageContaining("gantry-step-3");
       assertThat(saver.list()).isEmpty();
     }
   }

@@ -320,7 +320,9 @@ class CheckpointListenerTest {
               saver.restore(checkpoint.step(), training.model, training.trainer);
           assertThat(restored.epoch()).isEqualTo(restored.step() / Fit.BATCHES);
           Fit.goOn(training, restored.step());
-          assertThat(PlainState.of(training.trainer)).as("from %s", checkpoint).isEqualTo(end);
+          assertThat(PlainState.of(training.trainer))
+              .as("from step %s", checkpoint.step())
+              .isEqualTo(end);
         }
       }
     }

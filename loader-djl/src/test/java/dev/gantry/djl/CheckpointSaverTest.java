@@ -125,7 +125,7 @@ class CheckpointSaverTest {
                     .build());
       }
       assertThat(steps(saver)).containsExactly(3L, 4L, 8L, 9L, 10L);
-      assertThat(folder).isDirectoryNotContaining("glob:**/step-7");
+      assertThat(folder).isDirectoryNotContaining("glob:**/gantry-step-7");
     }
   }
 
@@ -135,7 +135,7 @@ class CheckpointSaverTest {
     PlainState saved = PlainState.of(training.trainer);
     try (CheckpointSaver saver = builder().optShardBytes(100).optVerify(true).build()) {
       assertSaved(saver, 1);
-      assertThat(folder.resolve("step-1")).isDirectoryContaining("glob:**/model-00002-of-*");
+      assertThat(folder.resolve("gantry-step-1")).isDirectoryContaining("glob:**/model-00002-of-*");
       training.steps(1, 3);
       saver.restore(1, training.model, training.trainer);
       assertThat(PlainState.of(training.trainer)).isEqualTo(saved);
@@ -232,7 +232,7 @@ class CheckpointSaverTest {
         assertThatThrownBy(next)
             .isInstanceOf(TransferException.class)
             .hasMessageContaining("EIO")
-            .hasMessageContaining("step-1");
+            .hasMessageContaining("gantry-step-1");
         // Once.
         saver.await();
       }
@@ -261,7 +261,7 @@ class CheckpointSaverTest {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("EIO")
-          .hasMessageContaining("step-2");
+          .hasMessageContaining("gantry-step-2");
       assertThat(PlainState.of(training.trainer)).isEqualTo(before);
     }
   }

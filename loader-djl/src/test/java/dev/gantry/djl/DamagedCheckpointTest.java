@@ -3,6 +3,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.testing.NoLeaks;
@@ -15,9 +16,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.RandomAccessFile;
+import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HexFormat;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -104,7 +107,7 @@ class DamagedCheckpointTest {
       assertThatThrownBy(
               () -> saver.restoreLatest(training.model, modelOnly ? null : training.trainer))
           .isInstanceOf(MalformedFileException.class)
-          .hasMessageContaining("step-2");
+          .hasMessageContaining("gantry-step-2");
       assertUnchanged();
     }
   }
@@ -167,9 +170,9 @@ class DamagedCheckpointTest {
   void whereAllAreDamagedThatIsAnError() throws IOException {
     turnBit(2, "model", "01Linear_weight");
     turnBit(1, "model", "01Linear_weight");
-    assertNothingToFallBackTo("step-1");
+    assertNothingToFallBackTo("gantry-step-1");
     damageManifest(2);
-    assertNothingToFallBackTo("step-1");
+    assertNothingToFallBackTo("gantry-step-1");
     damageManifest(1);
     assertNothingToFallBackTo("manifest.json");
   }
@@ -259,11 +262,11 @@ class DamagedCheckpointTest {
   }
 
   private Path manifest(long step) {
-    return folder.resolve("step-" + step, "manifest.json");
+    return folder.resolve("gantry-step-" + step, "manifest.json");
   }
 
   private Path index(long step, String group) {
-    return folder.resolve("step-" + step, group + ".safetensors.index.json");
+    return folder.resolve("gantry-step-" + step, group + ".safetensors.index.json");
   }
 
   private Path shard(long step, String group) {
@@ -279,7 +282,14 @@ class DamagedCheckpointTest {
     String text = Files.readString(manifest(2));
     String edited = text.replaceFirst(pattern, replacement);
     assertThat(edited).isNotEqualTo(text);
-    Files.writeString(manifest(2), edited);
+    Files.writeString(manifest(2), sealed(edited));
+  }
+
+  /// With the checksum that this text would have been saved with.
+  private static String sealed(String text) {
+    String open = text.replaceFirst("(\"crc32c\" *: *\")[0-9a-f]{8}", "$1" + "00000000");
+    int sum = Crc32c.of(MemorySegment.ofArray(open.getBytes(StandardCharsets.UTF_8)));
+    return open.replaceFirst("00000000", HexFormat.of().toHexDigits(sum));
   }
 
   private Path turnBit(long step, String group, String tensor) throws IOException {

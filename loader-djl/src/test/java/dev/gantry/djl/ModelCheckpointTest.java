@@ -154,7 +154,7 @@ class ModelCheckpointTest {
       try (Checkpoint checkpoint = Checkpoint.open(file)) {
         checkpoint.load(model.getNDManager()).forEach(array -> block.with(array.getName(), array));
         var _ = saver.save(SaveRequest.builder().setStep(1).setModel(model).build());
-        try (Checkpoint saved = Checkpoint.open(again.resolve("step-1"))) {
+        try (Checkpoint saved = Checkpoint.open(again.resolve("gantry-step-1"))) {
           assertThat(saved.tensors()).hasSize(3);
           for (TensorInfo info : saved.tensors().values()) {
             TensorInfo given = checkpoint.tensors().get(info.name());

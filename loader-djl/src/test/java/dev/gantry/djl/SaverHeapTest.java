@@ -29,7 +29,7 @@ class SaverHeapTest {
                 Integer.toString(ARRAYS),
                 Boolean.toString(async)))
         .contains("means 0.0 1.0 2.0 3.0");
-    assertThat(checkpoints.resolve("step-1", "model.safetensors"))
+    assertThat(checkpoints.resolve("gantry-step-1", "model.safetensors"))
         .satisfies(file -> assertThat(file.toFile().length()).isGreaterThan(ARRAYS * 50_000_000L));
   }
 }

@@ -19,8 +19,8 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer
-/// from loaded weights, kills a training and goes on from its last checkpoint, and loads and saves a
-/// file by DJL's own code for comparison.
+/// from loaded weights, kills a training and goes on from its last checkpoint, and loads and saves
+/// a file by DJL's own code for comparison.
 @Command(
     name = "demo",
     description =

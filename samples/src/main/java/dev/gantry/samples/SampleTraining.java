@@ -30,8 +30,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 
-/// A small training on the CPU, the [SaveExample]'s, that draws random numbers for all that DJL can:
-/// the order of the samples, dropout, initial values. Its samples are the same each time.
+/// A small training on the CPU, the [SaveExample]'s, that draws random numbers for all that DJL
+/// can: the order of the samples, dropout, initial values. Its samples are the same each time.
 ///
 /// @param lossBits of each step that was made, in order
 /// @param parameters SHA-256 by path, of those at the end

@@ -20,8 +20,9 @@ import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A folder of checkpoints, `step-N` each, with room for one saver. A save goes by this protocol, so
-/// that a crash at any point leaves the checkpoints before it, and the new one whole or not at all:
+/// A folder of checkpoints, `gantry-step-N` each, with room for one saver. A save goes by this
+/// protocol, so that a crash at any point leaves the checkpoints before it, and the new one whole
+/// or not at all:
 ///
 /// 1. make the checkpoint's folder, and synchronise the one it is in
 /// 2. write all shards and indexes by the protocol for files (see [Gantry#write]): then all of them

@@ -12,6 +12,9 @@ import java.util.SequencedMap;
 
 /// What a checkpoint's `manifest.json` says. Immutable.
 ///
+/// The file has a checksum of its own: the CRC32C of all of its bytes, with zeros for the eight
+/// digits of the checksum itself.
+///
 /// @param step of the training
 /// @param sequence the number of the save among all saves of its folder, from 1: a training that
 ///     went back to an earlier step saves some steps again, and the later save counts
@@ -33,6 +36,10 @@ public record Manifest(
   public static final long MAX_BYTES = 100_000_000;
 
   static final String FORMAT = "gantry-checkpoint";
+
+  /// Stands for the manifest's own checksum where that is taken.
+  static final String NO_CHECKSUM = "00000000";
+
   static final long VERSION = 1;
 
   public Manifest {

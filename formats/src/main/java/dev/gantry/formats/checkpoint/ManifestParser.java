@@ -1,26 +1,33 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.checkpoint.Manifest.FileEntry;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.internal.JsonReader.Kind;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/// Reads a manifest. Members that it does not know are skipped, so that later versions may add some.
+/// Reads a manifest. Members that it does not know are skipped, so that later versions may add
+/// some.
 final class ManifestParser {
   private final FileBytes bytes;
   private final JsonReader json;
   private final Set<String> fileNames = new HashSet<>();
+  private int ownChecksum;
+  private OptionalLong ownChecksumOffset = OptionalLong.empty();
 
   /// @throws MalformedFileException of kind `manifest-too-large`
   ManifestParser(FileBytes bytes) {
@@ -48,6 +55,10 @@ final class ManifestParser {
       switch (newMember(members)) {
         case "format" -> checkFormat();
         case "version" -> checkVersion();
+        case "crc32c" -> {
+          ownChecksum = checksum();
+          ownChecksumOffset = OptionalLong.of(json.valueOffset());
+        }
         case "step" -> step = OptionalLong.of(json.count("step"));
         case "sequence" -> sequence = OptionalLong.of(json.count("sequence"));
         case "state" -> state = map(() -> string("state"));
@@ -58,7 +69,8 @@ final class ManifestParser {
       }
     }
     json.end();
-    for (String required : List.of("format", "version", "step", "sequence", "files")) {
+    ownChecksumOffset.ifPresent(offset -> checkBytes(offset + 1));
+    for (String required : List.of("format", "version", "step", "sequence", "files", "crc32c")) {
       if (!members.contains(required)) {
         throw new MalformedFileException(
             bytes.file(), 0, "missing-" + required, "the manifest has no '" + required + "'");
@@ -75,6 +87,23 @@ final class ManifestParser {
       throw json.malformed("duplicate-field", "a second '" + member + "'");
     }
     return member;
+  }
+
+  /// @param digits the offset of the first digit of the checksum
+  private void checkBytes(long digits) {
+    byte[] zeros = Manifest.NO_CHECKSUM.getBytes(StandardCharsets.US_ASCII);
+    long after = digits + zeros.length;
+    int sum = FileChecksum.of(bytes, 0, digits);
+    sum = Crc32c.combine(sum, Crc32c.of(MemorySegment.ofArray(zeros)), zeros.length);
+    sum =
+        Crc32c.combine(sum, FileChecksum.of(bytes, after, bytes.length()), bytes.length() - after);
+    if (sum != ownChecksum) {
+      throw json.malformedAt(
+          digits,
+          "checksum-mismatch",
+          String.format(
+              Locale.ROOT, "the manifest has CRC32C %08x, and says %08x", sum, ownChecksum));
+    }
   }
 
   private void checkFormat() {

@@ -1,8 +1,11 @@
 package dev.gantry.formats.checkpoint;
 
 import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.Crc32c;
 import dev.gantry.formats.internal.JsonWriter;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Map;
 
@@ -14,11 +17,24 @@ final class ManifestWriter {
   ///
   /// @throws dev.gantry.core.MisuseException if it gets too long
   static byte[] bytes(Manifest manifest) {
+    return sealed(withoutChecksum(manifest));
+  }
+
+  /// Puts the checksum into the place that was left for it, ahead of all that a user may have named.
+  static byte[] sealed(byte[] bytes) {
+    String sum = HexFormat.of().toHexDigits(Crc32c.of(MemorySegment.ofArray(bytes)));
+    int at = new String(bytes, StandardCharsets.ISO_8859_1).indexOf(Manifest.NO_CHECKSUM);
+    System.arraycopy(sum.getBytes(StandardCharsets.US_ASCII), 0, bytes, at, sum.length());
+    return bytes;
+  }
+
+  private static byte[] withoutChecksum(Manifest manifest) {
     return new JsonWriter("the manifest", Manifest.MAX_BYTES)
         .indented(json -> {
           json.writeStartObject();
           json.writeStringField("format", Manifest.FORMAT);
           json.writeNumberField("version", Manifest.VERSION);
+          json.writeStringField("crc32c", Manifest.NO_CHECKSUM);
           json.writeNumberField("step", manifest.step());
           json.writeNumberField("sequence", manifest.sequence());
           strings(json, "state", manifest.state());

@@ -10,7 +10,8 @@ import java.util.Set;
 /// Immutable.
 ///
 /// @param last how many of those saved last stay, or 0 where this rule keeps none
-/// @param everySteps those of steps that are multiples of this stay, or 0 where this rule keeps none
+/// @param everySteps those of steps that are multiples of this stay, or 0 where this rule keeps
+///     none
 /// @param best those stay that a metric finds best
 public record Retention(int last, long everySteps, Optional<Best> best) {
   /// Everything stays.

@@ -20,9 +20,11 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
-/// with names that a saver gives are ever removed. Thread-safe.
+/// with names that a saver gives are ever removed, in folders with names that no other program
+/// gives: a model that somebody else keeps beside ours has no manifest, and is no leftover.
+/// Thread-safe.
 final class StoreFolder {
-  private static final Pattern CHECKPOINT = Pattern.compile("step-[0-9]+(-[0-9]+)?");
+  private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-[0-9]+(-[0-9]+)?");
 
   /// The files of a group, see [UnsavedCheckpoint].
   private static final Pattern TENSORS =
@@ -108,12 +110,12 @@ final class StoreFolder {
         .toList();
   }
 
-  /// A folder for a checkpoint, which is not there yet: `step-N`, or else `step-N-SEQUENCE` or the
-  /// next number that is free.
+  /// A folder for a checkpoint, which is not there yet: `gantry-step-N`, or else
+  /// `gantry-step-N-SEQUENCE` or the next number that is free.
   Path vacant(long step, long sequence) {
-    Path name = root.resolve("step-" + step);
+    Path name = root.resolve("gantry-step-" + step);
     for (long suffix = sequence; Files.exists(name, LinkOption.NOFOLLOW_LINKS); suffix++) {
-      name = root.resolve("step-" + step + "-" + suffix);
+      name = root.resolve("gantry-step-" + step + "-" + suffix);
     }
     return name;
   }

@@ -1,8 +1,11 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.FileErrors;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -18,13 +21,75 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
     return manifest.step();
   }
 
-  /// Opens a group's tensors, after all files' sizes were checked.
+  /// Opens a group's tensors, after the sizes of all files and the checksums of the group's headers
+  /// and index were compared. Those of the tensors are for [#check].
   ///
   /// @throws MalformedFileException if a file is gone or of another size than when it was saved, or
   ///     a header or index is damaged
   public SafetensorsCheckpoint open(String group) {
     checkSizes();
-    return SafetensorsCheckpoint.open(folder.resolve(indexName(group)));
+    Path index = folder.resolve(indexName(group));
+    SafetensorsCheckpoint checkpoint = SafetensorsCheckpoint.open(index);
+    checkpoint.files().forEach(this::checkHeader);
+    try (FileBytes bytes = FileBytes.open(index)) {
+      requireSame(index, FileChecksum.of(bytes, 0, bytes.length()), entry(index).crc32c());
+    }
+    return checkpoint;
+  }
+
+  /// With the sums of the tensors as the manifest has them, the header's must make that of the file.
+  private void checkHeader(Path shard) {
+    SafetensorsHeader header = SafetensorsHeader.read(shard);
+    int sum;
+    try (FileBytes bytes = FileBytes.open(shard)) {
+      sum = FileChecksum.of(bytes, 0, header.dataStart());
+    }
+    for (TensorInfo tensor : header.tensors().values()) {
+      sum = Crc32c.combine(sum, savedSum(tensor), tensor.extent().length());
+    }
+    requireSame(shard, sum, entry(shard).crc32c());
+  }
+
+  private static void requireSame(Path file, int sum, int saved) {
+    if (sum != saved) {
+      throw new MalformedFileException(
+          file,
+          0,
+          "checksum-mismatch",
+          String.format(
+              Locale.ROOT,
+              "what tells of the tensors has CRC32C %08x, and had %08x when it was saved",
+              sum,
+              saved));
+    }
+  }
+
+  private Manifest.FileEntry entry(Path file) {
+    return manifest.files().stream()
+        .filter(entry -> file.endsWith(entry.name()))
+        .findFirst()
+        .orElseThrow(() ->
+            new MalformedFileException(
+                folder.resolve(Manifest.FILE_NAME),
+                0,
+                "unlisted-file",
+                "'" + file.getFileName() + "' is not in the manifest"));
+  }
+
+  private int savedSum(TensorInfo tensor) {
+    Integer saved = entry(tensor.extent().file()).tensors().get(tensor.name());
+    if (saved == null) {
+      throw new MalformedFileException(
+          folder.resolve(Manifest.FILE_NAME),
+          0,
+          "checksum-missing",
+          "tensor '"
+              + tensor.name()
+              + "' of "
+              + tensor.extent().file().getFileName()
+              + " has none");
+    }
+    return saved;
   }
 
   /// Whether there is such a group.
@@ -65,23 +130,10 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
   /// @throws MalformedFileException of kind `checksum-mismatch`, or `checksum-missing` where the
   ///     manifest has none
   public void check(TensorInfo tensor, int crc32c) {
-    Path file = tensor.extent().file();
-    Integer saved =
-        manifest.files().stream()
-            .filter(entry -> file.endsWith(entry.name()))
-            .findFirst()
-            .map(entry -> entry.tensors().get(tensor.name()))
-            .orElse(null);
-    if (saved == null) {
-      throw new MalformedFileException(
-          folder.resolve(Manifest.FILE_NAME),
-          0,
-          "checksum-missing",
-          "tensor '" + tensor.name() + "' of " + file.getFileName() + " has none");
-    }
+    int saved = savedSum(tensor);
     if (saved != crc32c) {
       throw new MalformedFileException(
-          file,
+          tensor.extent().file(),
           tensor.extent().offset(),
           "checksum-mismatch",
           String.format(

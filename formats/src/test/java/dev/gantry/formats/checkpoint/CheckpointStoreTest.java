@@ -128,8 +128,8 @@ class CheckpointStoreTest {
       CheckpointStore.Listing listing = CheckpointStore.list(root());
       assertThat(steps(listing.checkpoints())).containsExactly(1L, 3L, 2L);
       assertThat(listing.latest().orElseThrow().manifest().sequence()).isEqualTo(4);
-      assertThat(root()).isDirectoryContaining("glob:**step-2-4");
-      assertThat(root()).isDirectoryNotContaining("glob:**step-2");
+      assertThat(root()).isDirectoryContaining("glob:**gantry-step-2-4");
+      assertThat(root()).isDirectoryNotContaining("glob:**gantry-step-2");
     }
   }
 
@@ -183,12 +183,12 @@ class CheckpointStoreTest {
   /// Neither when it is opened, nor when the checkpoint around them goes.
   @Test
   void filesOfOthersStay() throws IOException {
-    Path notes = Files.createDirectories(root().resolve("step-7")).resolve("notes.txt");
+    Path notes = Files.createDirectories(root().resolve("gantry-step-7")).resolve("notes.txt");
     Files.writeString(notes, "mine");
-    Path folder = Files.createDirectories(root().resolve("step-8/model.safetensors"));
+    Path folder = Files.createDirectories(root().resolve("gantry-step-8/model.safetensors"));
     Path elsewhere = Files.createDirectories(root().resolve("steps")).resolve("model.safetensors");
     Files.writeString(elsewhere, "mine");
-    Path report = root().resolve("step-1/report.txt");
+    Path report = root().resolve("gantry-step-1/report.txt");
     try (CheckpointStore store = open(new Retention(1, 0, Optional.empty()))) {
       store.save(checkpoint(1), WriteOptions.defaults());
       Files.writeString(report, "mine");
@@ -211,10 +211,10 @@ class CheckpointStoreTest {
     Path precious = Files.writeString(parent.resolve("precious"), "mine");
     Path models = Files.createDirectory(parent.resolve("models"));
     Path model = Files.writeString(models.resolve("model.safetensors"), "mine");
-    Path unfinished = Files.createDirectories(root().resolve("step-7"));
+    Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
     Files.createSymbolicLink(unfinished.resolve("model.safetensors"), precious);
     Files.createSymbolicLink(unfinished.resolve("optimizer.safetensors"), models);
-    Path linked = Files.createSymbolicLink(root().resolve("step-8"), models);
+    Path linked = Files.createSymbolicLink(root().resolve("gantry-step-8"), models);
     open(Retention.ALL).close();
     assertThat(unfinished).doesNotExist();
     assertThat(linked).isSymbolicLink();
@@ -224,7 +224,7 @@ class CheckpointStoreTest {
 
   @Test
   void allNamesOfAPlanAreRecognisedAsASavers() throws IOException {
-    Path unfinished = Files.createDirectories(root().resolve("step-7"));
+    Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
     for (NewFile file : SavePlan.of(checkpoint(7), 1, 50_000).files()) {
       Files.write(unfinished.resolve(file.file()), new byte[1]);
     }
@@ -234,7 +234,7 @@ class CheckpointStoreTest {
 
   @Test
   void aManifestThatIsALinkToNowhereIsNoLeftover() throws IOException {
-    Path folder = Files.createDirectories(root().resolve("step-7"));
+    Path folder = Files.createDirectories(root().resolve("gantry-step-7"));
     Path model = Files.writeString(folder.resolve("model.safetensors"), "mine");
     Files.createSymbolicLink(folder.resolve("manifest.json"), parent.resolve("unmounted"));
     open(Retention.ALL).close();

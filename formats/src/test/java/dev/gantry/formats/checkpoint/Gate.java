@@ -16,7 +16,7 @@ final class Gate extends ForwardingFileCalls {
 
   @Override
   public int mkdir(Path folder, int mode) {
-    if (folder.getFileName().toString().startsWith("step-")) {
+    if (folder.getFileName().toString().startsWith("gantry-step-")) {
       there.release();
       mayPass.acquireUninterruptibly();
     }

@@ -54,7 +54,7 @@ class RetentionPropertiesTest {
       save.loss().ifPresent(loss -> metrics.put(LOSS, loss));
       all.add(
           new StoredCheckpoint(
-              Path.of("step-" + save.step() + "-" + sequence),
+              Path.of("gantry-step-" + save.step() + "-" + sequence),
               new Manifest(
                   save.step(),
                   sequence,

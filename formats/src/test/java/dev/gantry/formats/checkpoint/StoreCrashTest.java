@@ -136,7 +136,7 @@ class StoreCrashTest {
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
     }
     // What an earlier crash has left is removed under the same cuts.
-    Path leftover = Files.createDirectory(tree.resolve("run/step-5"));
+    Path leftover = Files.createDirectory(tree.resolve("run/gantry-step-5"));
     Files.write(leftover.resolve("model.safetensors"), new byte[100]);
     CrashReplay replay = CrashReplay.before(tree);
     save("run", new Name(3, 0), new Name(2, 1), new Name(3, 1), new Name(4, 0));

@@ -8,6 +8,7 @@ import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.commit.Source;
 import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -17,6 +18,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -132,5 +134,38 @@ class StoredCheckpointTest {
     }
     assertThat(manifest).exists();
     assertThat(TestCheckpoints.steps(root)).containsExactly(2L);
+  }
+
+  /// All but the tensors' bytes, which [StoredCheckpoint#check] is for.
+  @Test
+  void anyBitOfHeadersIndexAndManifest() throws IOException {
+    for (Manifest.FileEntry entry : stored.manifest().files()) {
+      if (entry.name().startsWith("model")) {
+        Path file = stored.folder().resolve(entry.name());
+        int end =
+            entry.name().endsWith(".json")
+                ? Math.toIntExact(entry.size())
+                : Math.toIntExact(SafetensorsHeader.read(file).dataStart());
+        forEachFlip(
+            file, end, at -> assertThat(refusal(() -> stored.open("model"))).as(at).isNotNull());
+      }
+    }
+    Path manifest = StoreFolder.manifest(stored.folder());
+    forEachFlip(
+        manifest,
+        Math.toIntExact(Files.size(manifest)),
+        at -> assertThat(CheckpointStore.list(root).damaged()).as(at).hasSize(1));
+  }
+
+  private static void forEachFlip(Path file, int end, Consumer<String> check) throws IOException {
+    byte[] bytes = Files.readAllBytes(file);
+    // Of each byte one bit; most of a header is padding.
+    for (int at = 0; at < end; at += 3) {
+      byte[] damaged = bytes.clone();
+      damaged[at] ^= (byte) (1 << (at % 7));
+      Files.write(file, damaged);
+      check.accept(file.getFileName() + ", byte " + at);
+    }
+    Files.write(file, bytes);
   }
 }

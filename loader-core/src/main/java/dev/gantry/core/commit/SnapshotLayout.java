@@ -12,9 +12,9 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Where the bytes of files go in a snapshot: those from each device to a memory of their own. There
-/// the parts of a file lie as in the file, one after the other and with the same phase to blocks, so
-/// that what is whole blocks of the file can be written from where it is. Pure.
+/// Where the bytes of files go in a snapshot: those from each device to a memory of their own.
+/// There the parts of a file lie as in the file, one after the other and with the same phase to
+/// blocks, so that what is whole blocks of the file can be written from where it is. Pure.
 ///
 /// @param files what was asked for
 /// @param places by file and part; null for a part that is no memory or has no bytes

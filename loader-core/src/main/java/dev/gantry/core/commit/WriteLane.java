@@ -98,7 +98,8 @@ final class WriteLane implements AutoCloseable {
     pending = next;
   }
 
-  /// The device memory that cuFile moves without a bounce buffer: whole blocks in one aligned piece.
+  /// The device memory that cuFile moves without a bounce buffer: whole blocks in one aligned
+  /// piece.
   private static Source.@Nullable DeviceMemory straight(
       FileCommit file, Write write, @Nullable Source whole) {
     return whole instanceof Source.DeviceMemory memory

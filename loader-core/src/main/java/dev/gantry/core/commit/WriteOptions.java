@@ -39,8 +39,8 @@ public record WriteOptions(
     }
   }
 
-  /// 16 MiB requests, past the page cache where that can be, with checksums; a new cancellation each
-  /// time.
+  /// 16 MiB requests, past the page cache where that can be, with checksums; a new cancellation
+  /// each time.
   public static WriteOptions defaults() {
     return new WriteOptions(
         DEFAULT_REQUEST_BYTES, 0, null, false, true, (_, _) -> {}, new Cancellation());
