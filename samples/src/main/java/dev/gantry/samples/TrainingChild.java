@@ -8,6 +8,7 @@ import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,10 +26,12 @@ final class TrainingChild implements AutoCloseable {
 
   private final Process process;
   private final BufferedReader reports;
+  private final Path complaints;
 
-  private TrainingChild(Process process) {
+  private TrainingChild(Process process, Path complaints) {
     this.process = process;
     this.reports = process.inputReader();
+    this.complaints = complaints;
   }
 
   /// What the child tells.
@@ -47,7 +50,8 @@ final class TrainingChild implements AutoCloseable {
     }
   }
 
-  /// Starts a JVM with this one's class path and options.
+  /// Starts a JVM with this one's class path and options. What it complains of goes into a file
+  /// beside the checkpoints.
   static TrainingChild start(Path checkpoints) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -57,8 +61,9 @@ final class TrainingChild implements AutoCloseable {
         .forEach(command::add);
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));
     command.addAll(List.of(TrainingChild.class.getName(), checkpoints.toString()));
+    Path complaints = checkpoints.resolveSibling(checkpoints.getFileName() + ".err");
     return new TrainingChild(
-        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start());
+        new ProcessBuilder(command).redirectError(complaints.toFile()).start(), complaints);
   }
 
   /// Waits for what the child tells next.
@@ -67,7 +72,12 @@ final class TrainingChild implements AutoCloseable {
   Report report() throws IOException {
     String line = reports.readLine();
     if (line == null) {
-      throw new CheckFailedException("the training ended by itself, with code " + exitCode());
+      int exitCode = exitCode();
+      throw new CheckFailedException(
+          "the training ended by itself, with code "
+              + exitCode
+              + ": "
+              + Files.readAllLines(complaints).stream().findFirst().orElse("it does not say why"));
     }
     return Report.parse(line);
   }

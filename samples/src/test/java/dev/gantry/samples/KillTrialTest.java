@@ -51,7 +51,8 @@ class KillTrialTest {
     try (TrainingChild child = TrainingChild.start(file)) {
       assertThatThrownBy(child::report)
           .isInstanceOf(CheckFailedException.class)
-          .hasMessage("the training ended by itself, with code 1");
+          .hasMessageStartingWith("the training ended by itself, with code 1: ")
+          .hasMessageContaining(file + ": errno 17 EEXIST");
     }
   }
 
