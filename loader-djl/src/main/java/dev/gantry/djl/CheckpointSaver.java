@@ -2,9 +2,7 @@ package dev.gantry.djl;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Gantry;
-import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -22,8 +20,6 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /// Saves a training into a folder of checkpoints, and brings it back from there, in this process or
 /// another.
@@ -43,23 +39,19 @@ import org.slf4j.LoggerFactory;
 /// which steps the trainer; an asynchronous save is written by another. After [#close] all calls
 /// are refused with a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
-  private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
-
   private final Gantry session;
   private final Path directory;
   private final CheckpointStore store;
   private final @Nullable SaveQueue queue;
   private final WriteOptions options;
-  private final boolean verify;
-  private final boolean fallBack;
+  private final CheckpointChoice choice;
   private boolean closed;
 
   private CheckpointSaver(Builder builder, Path directory) {
     this.session = Objects.requireNonNullElseGet(builder.session, Gantry::shared);
     this.directory = directory;
     this.options = builder.options;
-    this.verify = builder.verify;
-    this.fallBack = builder.fallBack;
+    this.choice = new CheckpointChoice(session, directory, builder.verify, builder.fallBack);
     this.store = CheckpointStore.open(session, directory, builder.retention(), builder.shardBytes);
     this.queue =
         builder.async ? new SaveQueue(store, builder.snapshots, builder.busyPolicy, options) : null;
@@ -140,57 +132,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if a file or device fails, or an earlier save failed
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     await();
-    return store.reading(() -> restoreNewest(model, trainer));
-  }
-
-  private Optional<RestoredTraining> restoreNewest(Model model, @Nullable Trainer trainer) {
-    CheckpointStore.Listing listing = CheckpointStore.list(directory);
-    GantryException last = null;
-    for (MalformedFileException damaged : listing.damaged()) {
-      // Nobody knows whether it is of the latest.
-      orFallBack(damaged);
-      last = damaged;
-    }
-    for (StoredCheckpoint checkpoint : listing.checkpoints().reversed()) {
-      try {
-        return Optional.of(restore(checkpoint, model, trainer));
-      } catch (MalformedFileException damaged) {
-        orFallBack(damaged);
-        last = damaged;
-      } catch (TransferException failed) {
-        if (!isDamage(failed)) {
-          throw failed;
-        }
-        orFallBack(failed);
-        last = failed;
-      }
-    }
-    if (last != null) {
-      // There were some, and none is whole: that is not as if there were none.
-      throw last;
-    }
-    return Optional.empty();
-  }
-
-  private void orFallBack(GantryException damage) {
-    if (!fallBack) {
-      throw damage;
-    }
-    LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damage.getMessage());
-  }
-
-  /// A disk that has lost a sector.
-  private static boolean isDamage(TransferException failed) {
-    return switch (failed.failure()) {
-      case Failure.Errno(_, String name, _) -> name.equals("EIO");
-      case Failure.EndOfFile _ -> true;
-      case Failure.CuFile _,
-          Failure.Cuda _,
-          Failure.Torch _,
-          Failure.NothingWritten _,
-          Failure.Cancelled _ ->
-          false;
-    };
+    return store.reading(() -> choice.latest(model, trainer));
   }
 
   /// Goes on from the checkpoint of a step. All of it is loaded before anything changes, which
@@ -209,29 +151,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if a file or device fails, or an earlier save failed
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     await();
-    return store.reading(() -> {
-      CheckpointStore.Listing listing = CheckpointStore.list(directory);
-      return restore(
-          listing.ofStep(step).orElseThrow(() -> absence(listing, step)), model, trainer);
-    });
-  }
-
-  /// A damaged manifest does not say of which step it is; its folder does.
-  private GantryException absence(CheckpointStore.Listing listing, long step) {
-    return listing.damaged().stream()
-        .filter(damage -> {
-          Path manifest = damage.file();
-          Path folder = manifest.getName(manifest.getNameCount() - 2);
-          return folder.toString().matches("gantry-step-" + step + "(-[0-9]+)?");
-        })
-        .<GantryException>map(damage -> damage)
-        .findFirst()
-        .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
-  }
-
-  private RestoredTraining restore(
-      StoredCheckpoint checkpoint, Model model, @Nullable Trainer trainer) {
-    return new TrainingRestore(session, checkpoint, verify).into(model, trainer);
+    return store.reading(() -> choice.ofStep(step, model, trainer));
   }
 
   private void requireOpen() {

@@ -1,0 +1,100 @@
+package dev.gantry.djl;
+
+import ai.djl.Model;
+import ai.djl.training.Trainer;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Which checkpoint of a folder a training goes on from, and what becomes of damaged ones.
+///
+/// @param verify whether to compare the checksums of all tensors
+/// @param fallBack whether an earlier checkpoint may stand in for a damaged one
+record CheckpointChoice(Gantry session, Path directory, boolean verify, boolean fallBack) {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
+
+  /// As [CheckpointSaver#restoreLatest] has it.
+  Optional<RestoredTraining> latest(Model model, @Nullable Trainer trainer) {
+    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    GantryException last = null;
+    for (MalformedFileException damaged : listing.damaged()) {
+      // Nobody knows whether it is of the latest.
+      orFallBack(damaged);
+      last = damaged;
+    }
+    for (StoredCheckpoint checkpoint : listing.checkpoints().reversed()) {
+      try {
+        return Optional.of(restore(checkpoint, model, trainer));
+      } catch (MalformedFileException damaged) {
+        orFallBack(damaged);
+        last = damaged;
+      } catch (TransferException failed) {
+        if (!isDamage(failed)) {
+          throw failed;
+        }
+        orFallBack(failed);
+        last = failed;
+      }
+    }
+    if (last != null) {
+      // There were some, and none is whole: that is not as if there were none.
+      throw last;
+    }
+    return Optional.empty();
+  }
+
+  private void orFallBack(GantryException damage) {
+    if (!fallBack) {
+      throw damage;
+    }
+    LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damage.getMessage());
+  }
+
+  /// A disk that has lost a sector.
+  private static boolean isDamage(TransferException failed) {
+    return switch (failed.failure()) {
+      case Failure.Errno(_, String name, _) -> name.equals("EIO");
+      case Failure.EndOfFile _ -> true;
+      case Failure.CuFile _,
+          Failure.Cuda _,
+          Failure.Torch _,
+          Failure.NothingWritten _,
+          Failure.Cancelled _ ->
+          false;
+    };
+  }
+
+  /// As [CheckpointSaver#restore] has it.
+  RestoredTraining ofStep(long step, Model model, @Nullable Trainer trainer) {
+    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    return restore(listing.ofStep(step).orElseThrow(() -> absence(listing, step)), model, trainer);
+  }
+
+  /// A damaged manifest does not say of which step it is; its folder does.
+  private GantryException absence(CheckpointStore.Listing listing, long step) {
+    return listing.damaged().stream()
+        .filter(damage -> {
+          Path manifest = damage.file();
+          Path folder = manifest.getName(manifest.getNameCount() - 2);
+          return folder.toString().matches("gantry-step-" + step + "(-[0-9]+)?");
+        })
+        .<GantryException>map(damage -> damage)
+        .findFirst()
+        .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
+  }
+
+  private RestoredTraining restore(
+      StoredCheckpoint checkpoint, Model model, @Nullable Trainer trainer) {
+    return new TrainingRestore(session, checkpoint, verify).into(model, trainer);
+  }
+}
