@@ -1,6 +1,8 @@
 package dev.gantry.core;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.util.zip.CRC32C;
 
 /// CRC32C checksums (Castagnoli, RFC 3720) of memory, and of what was summed in parts. Thread-safe.
@@ -32,9 +34,15 @@ public final class Crc32c {
     CRC32C checksum = new CRC32C();
     for (long done = 0; done < bytes.byteSize(); done += STEP_BYTES) {
       long step = Math.min(STEP_BYTES, bytes.byteSize() - done);
-      checksum.update(bytes.asSlice(done, step).asByteBuffer());
+      checksum.update(buffer(bytes.asSlice(done, step)));
     }
     return (int) checksum.getValue();
+  }
+
+  /// Of the heap's arrays, only those of bytes can be a buffer; others are copied.
+  private static ByteBuffer buffer(MemorySegment bytes) {
+    boolean copied = bytes.heapBase().filter(array -> !(array instanceof byte[])).isPresent();
+    return copied ? ByteBuffer.wrap(bytes.toArray(ValueLayout.JAVA_BYTE)) : bytes.asByteBuffer();
   }
 
   /// The checksum of some bytes and others after them, of which only the checksums are known.

@@ -48,6 +48,14 @@ class Crc32cTest {
     assertThat(of(new byte[0])).isEqualTo(Crc32c.OF_NOTHING);
   }
 
+  @Test
+  void isThatOfAnyArraysBytes() {
+    byte[] bytes = TestFiles.bytes(1, STEP + 8);
+    long[] numbers = new long[bytes.length / Long.BYTES];
+    MemorySegment segment = MemorySegment.ofArray(numbers).copyFrom(MemorySegment.ofArray(bytes));
+    assertThat(Crc32c.of(segment)).isEqualTo(expected(bytes));
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 7, 4096, STEP - 1, STEP, STEP + 1, 3 * STEP + 5})
   void isThatOfTheJdkOfAnyMemory(int length) {

@@ -55,7 +55,7 @@ public final class SaveQueue implements AutoCloseable {
   ///
   /// Where there is no memory for a snapshot, this returns only when the checkpoint is on the disk.
   ///
-  /// @return what becomes of the save; fails with what made the save fail
+  /// @return what becomes of the save; fails with what made the save fail. Cancelling it ends nothing
   /// @throws TransferException if an earlier save failed, the snapshot fails, or the caller is
   ///     interrupted while it waits for an earlier save
   /// @throws MisuseException if this is closed, the caller is within [CheckpointStore#reading], or
@@ -90,7 +90,10 @@ public final class SaveQueue implements AutoCloseable {
       LOG.warn("step {}: no memory for a snapshot, so the save is waited for", checkpoint.step());
       join(saved);
     }
-    return saved;
+    // A future that its holder completes, by a timeout for one, before its work begins, never
+    // begins
+    // it: the save would be lost, and its room and memory with it.
+    return saved.copy();
   }
 
   private synchronized void requireOpen() {

@@ -63,12 +63,8 @@ public record UnsavedCheckpoint(
       throw new IllegalArgumentException(
           "a text of " + text.length() + " characters, more than " + MAX_TEXT_CHARACTERS);
     }
-    if (text.codePoints().anyMatch(UnsavedCheckpoint::isSurrogate)) {
+    if (JsonReader.loneSurrogate(text).isPresent()) {
       throw new IllegalArgumentException("half of a surrogate pair in '" + text + "'");
     }
-  }
-
-  private static boolean isSurrogate(int codePoint) {
-    return codePoint >= Character.MIN_SURROGATE && codePoint <= Character.MAX_SURROGATE;
   }
 }

@@ -248,7 +248,7 @@ public final class JsonReader {
   }
 
   /// The first half of a surrogate pair that stands alone, if there is one.
-  static OptionalInt loneSurrogate(String string) {
+  public static OptionalInt loneSurrogate(String string) {
     int codePoint;
     for (int i = 0; i < string.length(); i += Character.charCount(codePoint)) {
       codePoint = string.codePointAt(i);

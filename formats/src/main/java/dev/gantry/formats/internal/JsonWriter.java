@@ -80,12 +80,7 @@ public final class JsonWriter {
   public static void requireText(String noun, String text) {
     if (text.length() > JsonReader.MAX_STRING_CHARACTERS) {
       throw new MisuseException(
-          noun
-              + " of more than "
-              + JsonReader.MAX_STRING_CHARACTERS
-              + " characters: '"
-              + text
-              + "'");
+          noun + " of more than " + JsonReader.MAX_STRING_CHARACTERS + " characters");
     }
     if (JsonReader.loneSurrogate(text).isPresent()) {
       throw new MisuseException(noun + " with half of a surrogate pair: '" + text + "'");

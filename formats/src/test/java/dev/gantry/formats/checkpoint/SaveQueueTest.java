@@ -150,6 +150,19 @@ class SaveQueueTest {
   }
 
   @Test
+  void whoGivesUpAFutureGivesUpNoSave() throws Exception {
+    try (SaveQueue queue = queue(BusyPolicy.QUEUE)) {
+      var _ = queue.submit(TestCheckpoints.unsaved(1));
+      gate.awaitSaver();
+      assertThat(queue.submit(TestCheckpoints.unsaved(2)).cancel(true)).isTrue();
+      gate.letPass(3);
+      queue.await();
+      assertThat(savedStep(queue.submit(TestCheckpoints.unsaved(3)))).isEqualTo(3);
+    }
+    assertThat(wholeSteps()).containsExactly(1L, 2L, 3L);
+  }
+
+  @Test
   void oneStepIsQueuedTwice() {
     try (SaveQueue queue = queue(BusyPolicy.QUEUE)) {
       var _ = queue.submit(new Name(1, 0).unsaved());

@@ -61,7 +61,7 @@ final class SnapshotCopy {
       queues.values().forEach(CopyQueue::drain);
     } finally {
       // Waits for copies under way, also after a failure: the memory is given back after this.
-      queues.values().forEach(CopyQueue::close);
+      CopyQueue.closeAll(queues.values());
     }
   }
 

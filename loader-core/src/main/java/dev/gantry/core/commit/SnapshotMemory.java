@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -108,7 +109,7 @@ public final class SnapshotMemory implements AutoCloseable {
     small.forEach(this::free);
     Slab slab =
         switch (origin) {
-          case Device.Host _ -> hasHostRoom(bytes) ? HostSlab.allocate(bytes) : null;
+          case Device.Host _ -> onHost(bytes, () -> HostSlab.allocate(bytes));
           case Device.Cuda cuda -> allocateFor(CudaContext.of(cuda), bytes);
         };
     if (slab != null) {
@@ -118,14 +119,25 @@ public final class SnapshotMemory implements AutoCloseable {
   }
 
   private @Nullable Slab allocateFor(CudaContext context, long bytes) {
-    if (bytes <= limits.deviceBytes() - held(context.device()) && hasRoom(context, bytes)) {
-      try {
-        return DeviceSlab.allocate(context, bytes);
-      } catch (TransferException refused) {
-        LOG.info("no snapshot on {}: {}", context.device(), refused.getMessage());
-      }
+    Slab onDevice =
+        bytes <= limits.deviceBytes() - held(context.device()) && hasRoom(context, bytes)
+            ? unlessRefused(context.device(), () -> DeviceSlab.allocate(context, bytes))
+            : null;
+    return onDevice == null ? onHost(bytes, () -> PinnedSlab.allocate(context, bytes)) : onDevice;
+  }
+
+  private @Nullable Slab onHost(long bytes, Supplier<Slab> allocation) {
+    return hasHostRoom(bytes) ? unlessRefused(Device.HOST, allocation) : null;
+  }
+
+  /// What there seemed to be room for may be refused still, as pinned memory is.
+  private static @Nullable Slab unlessRefused(Device device, Supplier<Slab> allocation) {
+    try {
+      return allocation.get();
+    } catch (TransferException refused) {
+      LOG.info("no snapshot on {}: {}", device, refused.getMessage());
+      return null;
     }
-    return hasHostRoom(bytes) ? PinnedSlab.allocate(context, bytes) : null;
   }
 
   private static boolean hasRoom(CudaContext context, long bytes) {

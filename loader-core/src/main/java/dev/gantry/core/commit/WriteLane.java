@@ -216,19 +216,9 @@ final class WriteLane implements AutoCloseable {
   @Override
   public void close() {
     try {
-      closeAll(List.copyOf(queues.values()));
+      CopyQueue.closeAll(queues.values());
     } finally {
       buffers.giveBack().run();
-    }
-  }
-
-  private static void closeAll(List<CopyQueue> queues) {
-    if (!queues.isEmpty()) {
-      try {
-        queues.getFirst().close();
-      } finally {
-        closeAll(queues.subList(1, queues.size()));
-      }
     }
   }
 }

@@ -2,6 +2,8 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.memory.CudaContext;
+import java.util.Collection;
+import java.util.Iterator;
 
 /// A stream for copies between a device and two pinned buffers, and for each buffer an event that
 /// says when the copies from or into it are done. For one thread.
@@ -91,6 +93,21 @@ public final class CopyQueue implements AutoCloseable {
         } finally {
           driver.destroy(stream);
         }
+      }
+    }
+  }
+
+  /// Closes all of them, also where one fails.
+  public static void closeAll(Collection<CopyQueue> queues) {
+    closeFrom(queues.iterator());
+  }
+
+  private static void closeFrom(Iterator<CopyQueue> queues) {
+    if (queues.hasNext()) {
+      try {
+        queues.next().close();
+      } finally {
+        closeFrom(queues);
       }
     }
   }
