@@ -114,6 +114,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     boolean stepped =
         !updates.isEmpty()
             && updates.entrySet().stream()
+                // One that was frozen since is not counted any more.
+                .filter(before -> now.containsKey(before.getKey()))
                 .allMatch(before -> now.getOrDefault(before.getKey(), 0) > before.getValue());
     updates = now;
     if (stepped) {

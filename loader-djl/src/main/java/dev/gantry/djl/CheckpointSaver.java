@@ -259,7 +259,9 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// How files are written.
+    /// How files are written. Checksums are always taken. A path that is asked for here is that of
+    /// device memory: with `optAsync`, of snapshots that lie on a device. A cancellation ends the
+    /// save under way and each one after it.
     public Builder optWriteOptions(WriteOptions chosen) {
       options = chosen;
       return this;

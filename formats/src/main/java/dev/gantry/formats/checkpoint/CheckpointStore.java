@@ -221,7 +221,14 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// Waits for the save under way, and lets another saver have the folder.
   @Override
-  public synchronized void close() {
+  public void close() {
+    if (removal.getReadHoldCount() > 0) {
+      throw new MisuseException("a close within reading(): it would wait for a save that waits");
+    }
+    closeOnce();
+  }
+
+  private synchronized void closeOnce() {
     closed = true;
     lock.close();
   }

@@ -35,6 +35,9 @@ public record Manifest(
   /// The longest manifest, in bytes; a safetensors header is bounded likewise.
   public static final long MAX_BYTES = 100_000_000;
 
+  /// The most files, tensors, metrics and texts in one manifest, together.
+  public static final int MAX_ENTRIES = 2_000_000;
+
   static final String FORMAT = "gantry-checkpoint";
 
   /// Stands for the manifest's own checksum where that is taken.

@@ -26,6 +26,7 @@ final class ManifestParser {
   private final FileBytes bytes;
   private final JsonReader json;
   private final Set<String> fileNames = new HashSet<>();
+  private int entries;
   private int ownChecksum;
   private OptionalLong ownChecksumOffset = OptionalLong.empty();
 
@@ -149,6 +150,7 @@ final class ManifestParser {
     SequencedMap<String, V> map = new LinkedHashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String name = json.memberName();
+      countEntry();
       if (map.putIfAbsent(name, value.get()) != null) {
         throw json.malformed("duplicate-name", "a second '" + name + "'");
       }
@@ -162,6 +164,7 @@ final class ManifestParser {
     }
     List<FileEntry> files = new ArrayList<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      countEntry();
       files.add(file());
     }
     return files;
@@ -188,6 +191,15 @@ final class ManifestParser {
       throw json.malformedAt(offset, "incomplete-file", "a file without name, size or crc32c");
     }
     return new FileEntry(name, size.getAsLong(), (int) sum.getAsLong(), tensors);
+  }
+
+  /// Each takes memory, however short it is in the file.
+  private void countEntry() {
+    if (entries == Manifest.MAX_ENTRIES) {
+      throw json.malformed(
+          "too-many-entries", "more than " + Manifest.MAX_ENTRIES + " files, tensors and the like");
+    }
+    entries++;
   }
 
   /// Eight hexadecimal digits.

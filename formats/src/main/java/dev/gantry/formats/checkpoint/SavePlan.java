@@ -1,5 +1,6 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.commit.NewFile;
 import dev.gantry.core.commit.WriteReport;
 import dev.gantry.formats.checkpoint.Manifest.FileEntry;
@@ -36,7 +37,23 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewCheckpoint>
             groups.add(
                 NewCheckpoint.folder(
                     NO_FOLDER, tensors, checkpoint.metadata(), sharding.withStem(group))));
+    checkEntries(checkpoint, groups);
     return new SavePlan(sequence, checkpoint, groups);
+  }
+
+  /// Before anything is written, rather than with the manifest.
+  private static void checkEntries(UnsavedCheckpoint checkpoint, List<NewCheckpoint> groups) {
+    long entries = checkpoint.state().size();
+    entries += checkpoint.metrics().size();
+    entries += checkpoint.metadata().size();
+    for (NewCheckpoint group : groups) {
+      entries += group.files().size();
+      entries += group.shards().stream().mapToLong(shard -> shard.tensors().size()).sum();
+    }
+    if (entries > Manifest.MAX_ENTRIES) {
+      throw new MisuseException(
+          "a checkpoint of " + entries + " entries, more than " + Manifest.MAX_ENTRIES);
+    }
   }
 
   /// All files but the manifest.

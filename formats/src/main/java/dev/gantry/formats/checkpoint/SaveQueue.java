@@ -55,7 +55,8 @@ public final class SaveQueue implements AutoCloseable {
   ///
   /// Where there is no memory for a snapshot, this returns only when the checkpoint is on the disk.
   ///
-  /// @return what becomes of the save; fails with what made the save fail. Cancelling it ends nothing
+  /// @return what becomes of the save; fails with what made the save fail. Cancelling it ends
+  ///     nothing. What depends on it may run on the writing thread, and so must not wait for saves
   /// @throws TransferException if an earlier save failed, the snapshot fails, or the caller is
   ///     interrupted while it waits for an earlier save
   /// @throws MisuseException if this is closed, the caller is within [CheckpointStore#reading], or
@@ -127,8 +128,11 @@ public final class SaveQueue implements AutoCloseable {
             failure.compareAndSet(null, e);
             throw e;
           } finally {
-            giveBack.run();
-            room.release();
+            try {
+              giveBack.run();
+            } finally {
+              room.release();
+            }
           }
         },
         writer);

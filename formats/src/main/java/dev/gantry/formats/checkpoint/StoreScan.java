@@ -52,10 +52,14 @@ record StoreScan(
       } catch (MalformedFileException e) {
         damaged.add(e);
       } catch (TransferException e) {
-        if (!isAbsence(e.failure())) {
-          throw e;
+        if (isAbsence(e.failure())) {
+          unfinished.add(checkpoint);
+        } else {
+          // One that cannot be read is no reason to be without the others.
+          Path manifest = StoreFolder.manifest(checkpoint);
+          damaged.add(
+              new MalformedFileException(manifest, 0, "unreadable-manifest", e.getMessage()));
         }
-        unfinished.add(checkpoint);
       }
     }
     found.sort(Comparator.comparingLong(one -> one.manifest().sequence()));

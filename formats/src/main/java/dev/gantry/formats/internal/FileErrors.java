@@ -53,8 +53,9 @@ public final class FileErrors {
       case "File name too long" -> new Failure.Errno(36, "ENAMETOOLONG", meaning);
       case "Too many levels of symbolic links" -> new Failure.Errno(40, "ELOOP", meaning);
       case "Stale file handle" -> new Failure.Errno(116, "ESTALE", meaning);
-      case null -> new Failure.Errno(5, "EIO", "Input/output error");
-      case String other -> new Failure.Errno(5, "EIO", other);
+      case "Input/output error" -> new Failure.Errno(5, "EIO", meaning);
+      case null -> new Failure.Errno(0, "unknown", "the JDK gives no reason");
+      case String other -> new Failure.Errno(0, "unknown", other);
     };
   }
 }

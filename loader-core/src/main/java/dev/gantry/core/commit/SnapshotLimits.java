@@ -6,7 +6,7 @@ package dev.gantry.core.commit;
 ///     has that much to spare
 /// @param hostBytes of the CPU, pinned where the bytes come from a device
 public record SnapshotLimits(long deviceBytes, long hostBytes) {
-  /// None on devices, all that the CPU has to give.
+  /// None on devices, seven eighths of what the CPU has to give.
   public static final SnapshotLimits DEFAULT = new SnapshotLimits(0, Long.MAX_VALUE);
 
   public SnapshotLimits {

@@ -36,6 +36,9 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(SnapshotMemory.class);
 
+  /// This part of the CPU's memory is left alone.
+  private static final int SPARED_PART = 8;
+
   private final SnapshotLimits limits;
 
   /// All there are, those in use included.
@@ -148,8 +151,13 @@ public final class SnapshotMemory implements AutoCloseable {
   }
 
   private boolean hasHostRoom(long bytes) {
-    return bytes <= limits.hostBytes() - held(Device.HOST)
-        && bytes <= HostMemory.availableBytes().orElse(Long.MAX_VALUE);
+    return bytes <= limits.hostBytes() - held(Device.HOST) && bytes <= mostHostBytes();
+  }
+
+  /// Not to the last byte, which the training wants.
+  private static long mostHostBytes() {
+    long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
+    return available - available / SPARED_PART;
   }
 
   private long held(Device device) {

@@ -230,6 +230,10 @@ public final class Libc implements FileCalls {
     } catch (Throwable e) {
       throw unexpected("statx", e);
     }
+    if (status < 0) {
+      // What an earlier call has left there is of another file.
+      return new StatResult(status, 0, false, 0, 0, 0, 0);
+    }
     // Offsets of struct statx, linux/stat.h: mask 0, mode 28, size 40, dev 136 and 140, dio
     // alignments 152 and 156.
     boolean aligned = (s.get(JAVA_INT, 0) & STATX_DIOALIGN) != 0;
