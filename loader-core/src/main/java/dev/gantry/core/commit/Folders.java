@@ -9,7 +9,6 @@ import java.nio.file.Path;
 /// only on the disk when its folder was synchronised. Thread-safe.
 public final class Folders {
   private static final int ENOENT = 2;
-  private static final int EINTR = 4;
 
   /// All rights for all, less the umask.
   private static final int MODE = 0777;
@@ -56,10 +55,7 @@ public final class Folders {
   /// Returns when all of a folder's entries are on the disk as they are now. Not retried when it
   /// fails: what did not reach the disk is not known then.
   public void sync(Path folder) {
-    int descriptor = calls.open(folder, FileCalls.O_RDONLY, 0);
-    while (descriptor == -EINTR) {
-      descriptor = calls.open(folder, FileCalls.O_RDONLY, 0);
-    }
+    int descriptor = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     check("open", folder, descriptor);
     int result = calls.fsync(descriptor);
     // Read-only: nothing that a failing close could lose.

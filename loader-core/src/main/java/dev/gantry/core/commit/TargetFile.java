@@ -4,12 +4,11 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.io.DirectAlignment;
 import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.plan.PlanLimits;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.IntSupplier;
 
 /// One new file open for writing, past the page cache where the file system can, else through it.
 ///
@@ -31,8 +30,7 @@ final class TargetFile implements AutoCloseable {
   private final Path target;
   private final int buffered;
   private final int direct;
-  private final int directMemoryAlignment;
-  private final int directOffsetAlignment;
+  private final DirectAlignment alignment;
   private final AtomicBoolean closed = new AtomicBoolean();
 
   /// Empty for as long as the file system takes direct writes.
@@ -54,9 +52,7 @@ final class TargetFile implements AutoCloseable {
     int descriptor = pageCache ? NONE : open(FileCalls.O_RDWR | calls.directFlag());
     direct = Math.max(descriptor, NONE);
     directAbsence = pageCache ? "not wanted" : descriptor < 0 ? refusal("open", -descriptor) : "";
-    FileCalls.StatResult stat = calls.stat(buffered);
-    directMemoryAlignment = orBlock(stat.directMemoryAlignment());
-    directOffsetAlignment = orBlock(stat.directOffsetAlignment());
+    alignment = DirectAlignment.of(calls.stat(buffered));
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 
@@ -80,7 +76,7 @@ final class TargetFile implements AutoCloseable {
     if (bytes == 0) {
       return;
     }
-    int result = retried(() -> calls.fallocate(buffered, 0, 0, bytes));
+    int result = FileCalls.retried(() -> calls.fallocate(buffered, 0, 0, bytes));
     if (result < 0 && result != -EOPNOTSUPP && result != -ENOSYS) {
       throw new TransferException("fallocate", target + " length " + bytes, Errno.failure(-result));
     }
@@ -88,10 +84,7 @@ final class TargetFile implements AutoCloseable {
 
   /// Whether memory at this address can be written at this offset without a copy.
   boolean takes(MemorySegment source, long offset) {
-    return !isDirect()
-        || (offset % directOffsetAlignment == 0
-            && source.byteSize() % directOffsetAlignment == 0
-            && source.address() % directMemoryAlignment == 0);
+    return !isDirect() || alignment.fits(source, offset);
   }
 
   private boolean isDirect() {
@@ -126,16 +119,13 @@ final class TargetFile implements AutoCloseable {
       }
       done += count;
       wentDirectly &= directly;
-      // After a short direct write the next offset may be in mid-block, where direct I/O is
-      // refused.
-      directly =
-          directly && count % directOffsetAlignment == 0 && count % directMemoryAlignment == 0;
+      directly = directly && alignment.holdsAfter(count);
     }
     return wentDirectly;
   }
 
   void truncate(long size) {
-    int result = retried(() -> calls.ftruncate(buffered, size));
+    int result = FileCalls.retried(() -> calls.ftruncate(buffered, size));
     if (result < 0) {
       throw new TransferException("ftruncate", target + " length " + size, Errno.failure(-result));
     }
@@ -150,19 +140,7 @@ final class TargetFile implements AutoCloseable {
   }
 
   private int open(int flags) {
-    return retried(() -> calls.open(file, flags, MODE));
-  }
-
-  private static int retried(IntSupplier call) {
-    int result = call.getAsInt();
-    while (result == -EINTR) {
-      result = call.getAsInt();
-    }
-    return result;
-  }
-
-  private static int orBlock(int alignment) {
-    return alignment > 0 ? alignment : PlanLimits.BLOCK_BYTES;
+    return FileCalls.retried(() -> calls.open(file, flags, MODE));
   }
 
   private TransferException failure(String operation, Failure failure) {

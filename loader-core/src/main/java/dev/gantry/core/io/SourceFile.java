@@ -24,17 +24,12 @@ public final class SourceFile implements AutoCloseable {
   private static final int WINDOWS = 4;
   private static final long WINDOW_BYTES = 16 << 10;
 
-  /// Where the kernel does not say, direct I/O is aligned to this: what every disk and file system
-  /// accepts.
-  private static final int ASSUMED_DIRECT_ALIGNMENT_BYTES = 4096;
-
   private final FileCalls calls;
   private final Path file;
   private final long size;
   private final int buffered;
   private final int direct;
-  private final int directMemoryAlignment;
-  private final int directOffsetAlignment;
+  private final DirectAlignment alignment;
   private final String directAbsence;
   private final CachePolicy policy;
   private final AtomicBoolean closed = new AtomicBoolean();
@@ -43,7 +38,7 @@ public final class SourceFile implements AutoCloseable {
     this.calls = calls;
     this.file = file;
     this.policy = policy;
-    buffered = retryOpen(FileCalls.O_RDONLY);
+    buffered = open(FileCalls.O_RDONLY);
     if (buffered < 0) {
       throw failure("open", Errno.failure(-buffered));
     }
@@ -55,10 +50,9 @@ public final class SourceFile implements AutoCloseable {
           Errno.failure(stat.directory() ? EISDIR : -stat.status()));
     }
     size = stat.size();
-    directMemoryAlignment = orAssumed(stat.directMemoryAlignment());
-    directOffsetAlignment = orAssumed(stat.directOffsetAlignment());
+    alignment = DirectAlignment.of(stat);
     int descriptor =
-        policy == CachePolicy.BUFFERED ? NONE : retryOpen(FileCalls.O_RDONLY | calls.directFlag());
+        policy == CachePolicy.BUFFERED ? NONE : open(FileCalls.O_RDONLY | calls.directFlag());
     direct = Math.max(descriptor, NONE);
     directAbsence =
         policy == CachePolicy.BUFFERED
@@ -158,7 +152,7 @@ public final class SourceFile implements AutoCloseable {
   /// @throws TransferException on any failure, and at an end of the file before `required` bytes
   public boolean read(MemorySegment target, long offset, long required, boolean wantDirect) {
     long done = 0;
-    boolean directly = wantDirect && direct != NONE && isAligned(target, offset);
+    boolean directly = wantDirect && direct != NONE && alignment.fits(target, offset);
     boolean wentDirectly = directly;
     while (done < required) {
       MemorySegment rest = target.asSlice(done);
@@ -180,29 +174,13 @@ public final class SourceFile implements AutoCloseable {
       }
       done += count;
       wentDirectly &= directly;
-      // After a short direct read the next offset may be in mid-block, where direct I/O is refused.
-      directly =
-          directly && count % directOffsetAlignment == 0 && count % directMemoryAlignment == 0;
+      directly = directly && alignment.holdsAfter(count);
     }
     return wentDirectly;
   }
 
-  private boolean isAligned(MemorySegment target, long offset) {
-    return offset % directOffsetAlignment == 0
-        && target.byteSize() % directOffsetAlignment == 0
-        && target.address() % directMemoryAlignment == 0;
-  }
-
-  private int retryOpen(int flags) {
-    int descriptor = calls.open(file, flags, 0);
-    while (descriptor == -EINTR) {
-      descriptor = calls.open(file, flags, 0);
-    }
-    return descriptor;
-  }
-
-  private static int orAssumed(int alignment) {
-    return alignment > 0 ? alignment : ASSUMED_DIRECT_ALIGNMENT_BYTES;
+  private int open(int flags) {
+    return FileCalls.retried(() -> calls.open(file, flags, 0));
   }
 
   private TransferException failure(String operation, Failure failure) {

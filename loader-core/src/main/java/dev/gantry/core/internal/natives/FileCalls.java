@@ -2,6 +2,7 @@ package dev.gantry.core.internal.natives;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.function.IntSupplier;
 
 /// The kernel's file calls as Gantry uses them. [Libc] is the real one; tests put one that fails on
 /// purpose in front.
@@ -15,6 +16,17 @@ public interface FileCalls {
   int O_CREAT = 0x40;
   int O_EXCL = 0x80;
   int O_CLOEXEC = 0x80000;
+
+  /// Makes a call again for as long as a signal interrupts it.
+  ///
+  /// @return what it answers in the end
+  static int retried(IntSupplier call) {
+    int result = call.getAsInt();
+    while (result == -Errno.EINTR.code()) {
+      result = call.getAsInt();
+    }
+    return result;
+  }
 
   /// `int open(const char *path, int flags, mode_t mode)`: a descriptor.
   int open(Path file, int flags, int mode);
