@@ -68,10 +68,7 @@ final class LoadOperation {
           .copyFrom(move.toOffset(), slabs.get(move.fromSlab()), move.fromOffset(), move.length());
     }
     if (!plan.relocations().isEmpty() && device instanceof Device.Cuda cuda) {
-      CudaContext context = CudaContext.of(cuda);
-      try (var _ = context.enter()) {
-        context.driver().synchronizeContext();
-      }
+      CudaContext.of(cuda).synchronize();
     }
   }
 

@@ -55,10 +55,8 @@ public final class ChecksumOperation {
 
   private int ofDevice(Source.DeviceMemory memory) {
     CudaContext context = CudaContext.of(memory.device());
-    try (var _ = context.enter()) {
-      // The copies are ordered with no stream but their own.
-      context.driver().synchronizeContext();
-    }
+    // The copies are ordered with no stream but their own.
+    context.synchronize();
     StagingPool pool = paths.stagingPool(memory.device());
     StagingPool.Pair pair = pool.take(STEP_BYTES);
     try (CopyQueue queue = new CopyQueue(context)) {

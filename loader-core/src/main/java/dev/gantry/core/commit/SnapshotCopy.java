@@ -41,10 +41,8 @@ final class SnapshotCopy {
       for (Device device : slabs.keySet()) {
         if (device instanceof Device.Cuda cuda) {
           CudaContext context = CudaContext.of(cuda);
-          try (var _ = context.enter()) {
-            // The copies are ordered with no stream but their own.
-            context.driver().synchronizeContext();
-          }
+          // The copies are ordered with no stream but their own.
+          context.synchronize();
           queues.put(cuda, new CopyQueue(context));
         }
       }

@@ -140,10 +140,7 @@ public final class WriteOperation {
   /// The copies that follow are ordered with no stream but their own.
   private void awaitDevices() {
     for (Device.Cuda device : devices) {
-      CudaContext context = CudaContext.of(device);
-      try (var _ = context.enter()) {
-        context.driver().synchronizeContext();
-      }
+      CudaContext.of(device).synchronize();
     }
   }
 

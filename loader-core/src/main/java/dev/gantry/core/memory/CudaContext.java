@@ -52,6 +52,13 @@ public final class CudaContext {
     return driver;
   }
 
+  /// Waits for everything that was queued on the device, on whatever stream.
+  public void synchronize() {
+    try (var _ = enter()) {
+      driver.synchronizeContext();
+    }
+  }
+
   /// Makes this context current on the calling thread until the scope closes.
   public CudaDriver.Entered enter() {
     return driver.enter(context);
