@@ -1,5 +1,6 @@
 package dev.gantry.core;
 
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// An operation on a file or a device that failed: what was tried, on what, and the code that came
@@ -32,5 +33,12 @@ public final class TransferException extends GantryException {
 
   public Failure failure() {
     return failure;
+  }
+
+  /// Whether the kernel said one of these.
+  ///
+  /// @param names such as `ENOENT`
+  public boolean isErrno(Set<String> names) {
+    return failure instanceof Failure.Errno(_, String name, _) && names.contains(name);
   }
 }

@@ -1,6 +1,5 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.TemporaryName;
@@ -66,7 +65,7 @@ final class StoreFolder {
       folders.create(folder);
     } catch (TransferException e) {
       // Another saver may have made it just now.
-      if (!isErrno(e, Set.of("EEXIST")) || !Files.isDirectory(folder)) {
+      if (!e.isErrno(Set.of("EEXIST")) || !Files.isDirectory(folder)) {
         throw e;
       }
       folders.sync(parent);
@@ -78,14 +77,10 @@ final class StoreFolder {
     try {
       folders.sync(parent);
     } catch (TransferException e) {
-      if (!isErrno(e, NOT_OURS)) {
+      if (!e.isErrno(NOT_OURS)) {
         throw e;
       }
     }
-  }
-
-  private static boolean isErrno(TransferException e, Set<String> names) {
-    return e.failure() instanceof Failure.Errno(_, String name, _) && names.contains(name);
   }
 
   /// Makes a checkpoint's folder, or leaves nothing.

@@ -1,12 +1,12 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
 
 /// What a folder of checkpoints holds. Immutable.
 ///
@@ -52,7 +52,7 @@ record StoreScan(
       } catch (MalformedFileException e) {
         damaged.add(e);
       } catch (TransferException e) {
-        if (isAbsence(e.failure())) {
+        if (e.isErrno(Set.of("ENOENT"))) {
           unfinished.add(checkpoint);
         } else {
           // One that cannot be read is no reason to be without the others.
@@ -64,10 +64,6 @@ record StoreScan(
     }
     found.sort(Comparator.comparingLong(one -> one.manifest().sequence()));
     return new StoreScan(found, damaged, unfinished);
-  }
-
-  private static boolean isAbsence(Failure failure) {
-    return failure instanceof Failure.Errno(_, String name, _) && name.equals("ENOENT");
   }
 
   /// 0 where there is no checkpoint.
