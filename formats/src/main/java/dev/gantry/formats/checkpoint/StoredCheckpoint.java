@@ -5,13 +5,14 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.FileErrors;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /// A checkpoint that was saved whole, as its manifest says. Immutable.
 ///
@@ -30,24 +31,29 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
     checkSizes();
     Path index = folder.resolve(indexName(group));
     SafetensorsCheckpoint checkpoint = SafetensorsCheckpoint.open(index);
-    checkpoint.files().forEach(this::checkHeader);
     try (FileBytes bytes = FileBytes.open(index)) {
       requireSame(index, FileChecksum.of(bytes, 0, bytes.length()), entry(index).crc32c());
     }
+    checkpoint.tensors().values().stream()
+        .collect(Collectors.groupingBy(tensor -> tensor.extent().file()))
+        .forEach(this::checkHeader);
     return checkpoint;
   }
 
-  /// With the sums of the tensors as the manifest has them, the header's must make that of the file.
-  private void checkHeader(Path shard) {
-    SafetensorsHeader header = SafetensorsHeader.read(shard);
+  /// With the sums of the tensors as the manifest has them, the header's must make that of the
+  /// file.
+  ///
+  /// @param tensors of the shard, by offset: the header ends where the first begins
+  private void checkHeader(Path shard, List<TensorInfo> tensors) {
+    Manifest.FileEntry entry = entry(shard);
     int sum;
     try (FileBytes bytes = FileBytes.open(shard)) {
-      sum = FileChecksum.of(bytes, 0, header.dataStart());
+      sum = FileChecksum.of(bytes, 0, tensors.getFirst().extent().offset());
     }
-    for (TensorInfo tensor : header.tensors().values()) {
-      sum = Crc32c.combine(sum, savedSum(tensor), tensor.extent().length());
+    for (TensorInfo tensor : tensors) {
+      sum = Crc32c.combine(sum, savedSum(entry, tensor), tensor.extent().length());
     }
-    requireSame(shard, sum, entry(shard).crc32c());
+    requireSame(shard, sum, entry.crc32c());
   }
 
   private static void requireSame(Path file, int sum, int saved) {
@@ -76,18 +82,14 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
                 "'" + file.getFileName() + "' is not in the manifest"));
   }
 
-  private int savedSum(TensorInfo tensor) {
-    Integer saved = entry(tensor.extent().file()).tensors().get(tensor.name());
+  private int savedSum(Manifest.FileEntry entry, TensorInfo tensor) {
+    Integer saved = entry.tensors().get(tensor.name());
     if (saved == null) {
       throw new MalformedFileException(
           folder.resolve(Manifest.FILE_NAME),
           0,
           "checksum-missing",
-          "tensor '"
-              + tensor.name()
-              + "' of "
-              + tensor.extent().file().getFileName()
-              + " has none");
+          "tensor '" + tensor.name() + "' of " + entry.name() + " has none");
     }
     return saved;
   }
@@ -130,7 +132,7 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
   /// @throws MalformedFileException of kind `checksum-mismatch`, or `checksum-missing` where the
   ///     manifest has none
   public void check(TensorInfo tensor, int crc32c) {
-    int saved = savedSum(tensor);
+    int saved = savedSum(entry(tensor.extent().file()), tensor);
     if (saved != crc32c) {
       throw new MalformedFileException(
           tensor.extent().file(),
