@@ -4,7 +4,6 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CuFile;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 
 /// Slabs registered with cuFile, so that a disk writes into them without a bounce buffer.
@@ -63,20 +62,7 @@ public final class Registrations {
   /// Deregisters everything: for the end of the session, before the driver closes. Memory that
   /// lives on needs no registration any more.
   public synchronized void clear() {
-    TransferException first = null;
-    for (DeviceSlab slab : List.copyOf(registered.keySet())) {
-      try {
-        deregister(slab);
-      } catch (TransferException e) {
-        if (first == null) {
-          first = e;
-        } else {
-          first.addSuppressed(e);
-        }
-      }
-    }
-    if (first != null) {
-      throw first;
-    }
+    Slab.runAll(
+        registered.keySet().stream().<Runnable>map(slab -> () -> deregister(slab)).toList());
   }
 }

@@ -142,7 +142,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     runAll(actions);
   }
 
-  private static void runAll(List<Runnable> actions) {
+  /// Runs all of them, also where one fails; the first failure is thrown in the end.
+  static void runAll(List<Runnable> actions) {
     RuntimeException first = null;
     for (Runnable action : actions) {
       try {
