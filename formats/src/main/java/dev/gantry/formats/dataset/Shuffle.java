@@ -1,0 +1,23 @@
+package dev.gantry.formats.dataset;
+
+/// How an epoch's order comes about. Each order is computed from the seed and the epoch's number,
+/// so any place of it can be reached at once, and no memory is spent on it.
+public sealed interface Shuffle {
+  /// The order of the files.
+  record None() implements Shuffle {}
+
+  /// Whole shards in random order, each from its first sample to its last.
+  record Shards(long seed) implements Shuffle {}
+
+  /// Blocks of consecutive samples in random order, over all shards: one read a block. With blocks
+  /// of one sample, every order of samples is possible.
+  ///
+  /// @param samples in a block, 1 or more
+  record Blocks(long seed, int samples) implements Shuffle {
+    public Blocks {
+      if (samples < 1) {
+        throw new IllegalArgumentException("a block needs a sample: " + samples);
+      }
+    }
+  }
+}

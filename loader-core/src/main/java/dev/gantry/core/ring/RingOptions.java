@@ -1,0 +1,40 @@
+package dev.gantry.core.ring;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.plan.PlanLimits;
+
+/// What a ring is made of. It takes `slots` times `slotBytes` of the device's memory, besides
+/// `slots` times `madeBytes` of pinned memory for a GPU, and what its readers stage in.
+///
+/// @param slots batches that exist at once, the consumer's included; 2 or more
+/// @param slotBytes a slot's size, which no filling may exceed; a multiple of
+///     [PlanLimits#BLOCK_BYTES]
+/// @param madeBytes the most that the CPU makes for one batch
+/// @param transfer threads, path and cache policy of the reads, and the largest request. Its
+///     cancellation ends the ring
+/// @param poison whether slots are overwritten when they are given back: a way to find who reads
+///     what is no longer theirs
+public record RingOptions(
+    Device device,
+    int slots,
+    long slotBytes,
+    long madeBytes,
+    TransferOptions transfer,
+    boolean poison) {
+  /// The most slots that a ring may have.
+  public static final int MOST_SLOTS = 64;
+
+  public RingOptions {
+    if (slots < 2 || slots > MOST_SLOTS) {
+      throw new IllegalArgumentException("slots must be 2 to " + MOST_SLOTS + ": " + slots);
+    }
+    if (slotBytes <= 0 || slotBytes % PlanLimits.BLOCK_BYTES != 0) {
+      throw new IllegalArgumentException(
+          "slot size must be a positive multiple of " + PlanLimits.BLOCK_BYTES + ": " + slotBytes);
+    }
+    if (madeBytes < 0 || madeBytes > slotBytes) {
+      throw new IllegalArgumentException("made bytes must fit the slot: " + madeBytes);
+    }
+  }
+}

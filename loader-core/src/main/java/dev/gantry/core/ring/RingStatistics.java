@@ -1,0 +1,23 @@
+package dev.gantry.core.ring;
+
+import dev.gantry.core.io.TransferReport;
+import java.time.Duration;
+
+/// What a ring has done so far.
+///
+/// @param batches handed over
+/// @param waits how often the consumer found no batch ready
+/// @param waited how long it waited then, altogether
+/// @param stalls how often readers found no free slot: the consumer is slower than they are
+/// @param slotsReplaced slots whose memory was still in use when their batch was closed, and that
+///     got other memory
+/// @param madeBytes bytes that the CPU made
+/// @param transfer bytes and reads by path; since the ring was opened
+public record RingStatistics(
+    long batches,
+    long waits,
+    Duration waited,
+    long stalls,
+    long slotsReplaced,
+    long madeBytes,
+    TransferReport transfer) {}
