@@ -40,7 +40,7 @@ public final class ArrayMemory implements AutoCloseable {
     device = share.torch().device(share.handle());
     address = share.torch().address(share.handle());
     shape = share.torch().shape(share.handle());
-    bytes = Math.multiplyExact(elements(shape), dtype.bits() / Byte.SIZE);
+    bytes = Math.multiplyExact(TorchCodes.elements(shape), dtype.bits() / Byte.SIZE);
   }
 
   /// @throws MisuseException if the array is sparse, of strings, of a type that [DType] does not
@@ -113,16 +113,12 @@ public final class ArrayMemory implements AutoCloseable {
     for (int axis = 0; axis < strides.length; axis++) {
       isDense &= shape.dimension(axis) <= 1 || strides[axis] == dense[axis];
     }
-    return isDense || elements(shape) == 0;
+    return isDense || TorchCodes.elements(shape) == 0;
   }
 
   private static Optional<ByteBuffer> buffer(PtNDArray array) {
     PtNDArray holder = array instanceof OwningNDArray owning ? owning.bufferHolder() : array;
     return BUFFER.find(holder);
-  }
-
-  private static long elements(Shape shape) {
-    return shape.elements().orElseThrow(() -> new MisuseException("no tensor is " + shape));
   }
 
   private static String described(NDArray array) {

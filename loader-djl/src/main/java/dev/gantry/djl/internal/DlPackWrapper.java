@@ -32,7 +32,7 @@ import java.util.Optional;
 /// | 16 | `int32 ndim` | |
 /// | 20 | `DLDataType {uint8 code; uint8 bits; uint16 lanes}` | |
 /// | 24 | `int64 *shape` | ours follows the struct |
-/// | 32 | `int64 *strides` | NULL: dense |
+/// | 32 | `int64 *strides` | ours follow the shape |
 /// | 40 | `uint64 byte_offset` | |
 /// | 48 | `void *manager_ctx` | the number of the release |
 /// | 56 | `void (*deleter)(DLManagedTensor *)` | |
@@ -65,14 +65,15 @@ final class DlPackWrapper implements TensorWrapper {
   }
 
   @Override
-  public long wrap(long address, Device device, DType dtype, Shape shape, long release) {
+  public long wrap(
+      long address, Device device, DType dtype, Shape shape, long[] strides, long release) {
     long[] dimensions = shape.toArray();
     // The caller's to delete, with C++ `delete`; glibc's operator new and delete are malloc and
     // free.
     MemorySegment tensor = NativeHeap.allocate(Long.BYTES);
     MemorySegment managed;
     try {
-      managed = NativeHeap.allocate(STRUCT_BYTES + (long) dimensions.length * Long.BYTES);
+      managed = NativeHeap.allocate(STRUCT_BYTES + 2L * dimensions.length * Long.BYTES);
     } catch (OutOfMemoryError noMemory) {
       NativeHeap.free(tensor);
       throw noMemory;
@@ -90,10 +91,13 @@ final class DlPackWrapper implements TensorWrapper {
     managed.set(JAVA_BYTE, 20, typeCode(dtype));
     managed.set(JAVA_BYTE, 21, (byte) dtype.bits());
     managed.set(JAVA_SHORT, 22, (short) 1);
+    long stridesOffset = STRUCT_BYTES + (long) dimensions.length * Long.BYTES;
     managed.set(ADDRESS, 24, managed.asSlice(STRUCT_BYTES));
+    managed.set(ADDRESS, 32, managed.asSlice(stridesOffset));
     managed.set(JAVA_LONG, CONTEXT_OFFSET, release);
     managed.set(ADDRESS, 56, DELETER);
     MemorySegment.copy(dimensions, 0, managed, JAVA_LONG, STRUCT_BYTES, dimensions.length);
+    MemorySegment.copy(strides, 0, managed, JAVA_LONG, stridesOffset, strides.length);
     try {
       MemorySegment _ = (MemorySegment) fromDlPack.invokeExact(tensor, managed);
     } catch (Throwable fault) {

@@ -54,7 +54,8 @@ final class FromBlobWrapper implements TensorWrapper {
   }
 
   @Override
-  public long wrap(long address, Device device, DType dtype, Shape shape, long release) {
+  public long wrap(
+      long address, Device device, DType dtype, Shape shape, long[] strides, long release) {
     long[] dimensions = shape.toArray();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment result = arena.allocate(ADDRESS);
@@ -64,7 +65,7 @@ final class FromBlobWrapper implements TensorWrapper {
                   MemorySegment.ofAddress(address),
                   (long) dimensions.length,
                   arena.allocateFrom(JAVA_LONG, dimensions),
-                  arena.allocateFrom(JAVA_LONG, TorchCodes.denseStrides(shape)),
+                  arena.allocateFrom(JAVA_LONG, strides),
                   0L,
                   codes.of(dtype),
                   codes.deviceType(device),

@@ -10,11 +10,12 @@ sealed interface TensorWrapper permits DlPackWrapper, FromBlobWrapper {
   /// The native function, as `gantry doctor` shows it.
   String function();
 
-  /// Makes an `at::Tensor` over the memory, dense and in C order. When the last tensor or view over
-  /// it dies, on whatever thread, `Releases.run(release)` runs.
+  /// Makes an `at::Tensor` over the memory. When the last tensor or view over it dies, on whatever
+  /// thread, `Releases.run(release)` runs.
   ///
   /// @param address not 0
+  /// @param strides in elements, one an axis
   /// @return the address of a new `at::Tensor`, which the caller deletes
   /// @throws dev.gantry.core.TransferException if libtorch refuses
-  long wrap(long address, Device device, DType dtype, Shape shape, long release);
+  long wrap(long address, Device device, DType dtype, Shape shape, long[] strides, long release);
 }

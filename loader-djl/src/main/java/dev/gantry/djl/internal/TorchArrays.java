@@ -37,12 +37,28 @@ public final class TorchArrays {
       Shape shape,
       @Nullable String name,
       Runnable release) {
+    long[] dense = TorchCodes.denseStrides(shape);
+    return wrap(manager, address, device, dtype, shape, dense, name, release);
+  }
+
+  /// As above, for elements that do not lie end to end.
+  ///
+  /// @param strides from one element to the next along each axis, in elements; 0 or more
+  public static NDArray wrap(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      Shape shape,
+      long[] strides,
+      @Nullable String name,
+      Runnable release) {
     if (!(manager instanceof PtNDManager torchManager)) {
       throw new MisuseException(
           "a manager of " + manager.getClass().getName() + " is not one of DJL's PyTorch engine");
     }
     Handover handover = new Handover(release);
-    long handle = PyTorch.library().wrap(address, device, dtype, shape, handover);
+    long handle = PyTorch.library().wrap(address, device, dtype, shape, strides, handover);
     GantryNDArray array = GantryNDArray.over(torchManager, handle);
     handover.complete();
     array.setName(name);

@@ -8,10 +8,12 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.invoke.MethodHandle;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.LongStream;
 
 /// libtorch's numbers for dtypes, devices and layouts, as it reports them itself. Immutable.
 final class TorchCodes {
@@ -112,14 +114,47 @@ final class TorchCodes {
 
   /// Elements between neighbours along each axis, for a tensor without gaps in C order. An axis of
   /// 0 counts as 1, as libtorch has it.
+  ///
+  /// @throws MisuseException if they do not fit a long
   static long[] denseStrides(Shape shape) {
     long[] strides = new long[shape.rank()];
-    long step = 1;
-    for (int axis = shape.rank() - 1; axis >= 0; axis--) {
-      strides[axis] = step;
-      step = Math.multiplyExact(step, Math.max(1, shape.dimension(axis)));
+    try {
+      long step = 1;
+      for (int axis = shape.rank() - 1; axis >= 0; axis--) {
+        strides[axis] = step;
+        step = Math.multiplyExact(step, Math.max(1, shape.dimension(axis)));
+      }
+    } catch (ArithmeticException _) {
+      throw tooManyElements(shape);
     }
     return strides;
+  }
+
+  /// @throws MisuseException if their number does not fit a long
+  static long elements(Shape shape) {
+    return shape.elements().orElseThrow(() -> tooManyElements(shape));
+  }
+
+  private static MisuseException tooManyElements(Shape shape) {
+    return new MisuseException("the shape " + shape + " has too many elements");
+  }
+
+  /// @throws MisuseException if the strides are not the shape's, or the last element's bytes lie
+  ///     past what an address can reach
+  static void checkReach(DType dtype, Shape shape, long[] strides) {
+    if (strides.length != shape.rank() || LongStream.of(strides).anyMatch(stride -> stride < 0)) {
+      throw new MisuseException("no strides for " + shape + ": " + Arrays.toString(strides));
+    }
+    try {
+      long reach = 1;
+      for (int axis = 0; axis < strides.length; axis++) {
+        long last = Math.max(0, shape.dimension(axis) - 1);
+        reach = Math.addExact(reach, Math.multiplyExact(last, strides[axis]));
+      }
+      long _ = Math.multiplyExact(reach, Math.max(1, dtype.bits() / Byte.SIZE));
+    } catch (ArithmeticException _) {
+      throw new MisuseException("a tensor of " + dtype + " " + shape + " has too many bytes");
+    }
   }
 
   private static MethodHandle number(NativeSymbols symbols, String function) {

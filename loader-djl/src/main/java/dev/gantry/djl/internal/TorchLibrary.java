@@ -149,15 +149,17 @@ public final class TorchLibrary {
   ///     dtype (see [#holds])
   /// @throws TransferException if libtorch refuses
   public long wrap(long address, Device device, DType dtype, Shape shape, Runnable release) {
+    return wrap(address, device, dtype, shape, TorchCodes.denseStrides(shape), release);
+  }
+
+  /// As [#wrap(long, Device, DType, Shape, Runnable)], for elements that do not lie end to end.
+  ///
+  /// @param strides from one element to the next along each axis, in elements; 0 or more
+  public long wrap(
+      long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
     int _ = codes.of(dtype);
-    long elements =
-        shape
-            .elements()
-            .orElseThrow(
-                () -> new MisuseException("the shape " + shape + " has too many elements"));
-    if (elements > Long.MAX_VALUE / Math.max(1, dtype.bits() / Byte.SIZE)) {
-      throw new MisuseException("a tensor of " + dtype + " " + shape + " has too many bytes");
-    }
+    long elements = TorchCodes.elements(shape);
+    TorchCodes.checkReach(dtype, shape, strides);
     if (elements > 0 && (address == 0 || address % dtype.alignmentBytes() != 0)) {
       throw new MisuseException(
           String.format("address 0x%x is no place for elements of %s", address, dtype));
@@ -165,7 +167,7 @@ public final class TorchLibrary {
     // libtorch calls no deleter for a null address. This one is never read.
     long place = elements == 0 ? Long.BYTES : address;
     long number = Releases.number();
-    long handle = wrapper.orElseThrow().wrap(place, device, dtype, shape, number);
+    long handle = wrapper.orElseThrow().wrap(place, device, dtype, shape, strides, number);
     try {
       Releases.handOver(number, release);
     } catch (OutOfMemoryError noMemory) {

@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.util.passthrough.PassthroughNDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
@@ -28,6 +29,8 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class TorchArraysTest {
   private final WrappedMemory memory = new WrappedMemory();
@@ -125,6 +128,60 @@ class TorchArraysTest {
       assertThat(scalar.toString()).contains("1");
     }
     assertThat(memory.released).hasValue(2);
+  }
+
+  /// The samples of a batch as they lie in a file, with something else between them.
+  @ParameterizedTest
+  @EnumSource(names = {"F32", "BF16", "U8", "I64"})
+  void rowsThatDoNotLieEndToEnd(DType dtype) {
+    int rows = 3;
+    int columns = 4;
+    int pitch = 7;
+    try (NDManager manager = NDManager.newBaseManager();
+        NDArray whole = memory.count(manager, dtype, rows, pitch)) {
+      long address;
+      try (ArrayMemory memoryOfWhole = ArrayMemory.of(whole)) {
+        address = memoryOfWhole.address();
+      }
+      NDArray strided =
+          TorchArrays.wrap(
+              manager,
+              address,
+              Device.HOST,
+              dtype,
+              Shape.of(rows, 2, columns / 2),
+              new long[] {pitch, columns / 2, 1},
+              "strided",
+              () -> {});
+      float[] expected = {1, 2, 3, 4, 8, 9, 10, 11, 15, 16, 17, 18};
+      assertThat(strided.toType(DataType.FLOAT32, true).toFloatArray()).containsExactly(expected);
+      assertThat(strided.duplicate().toByteBuffer()).isEqualTo(strided.toByteBuffer());
+      assertThat(strided.flatten().toType(DataType.FLOAT32, true).toFloatArray())
+          .containsExactly(expected);
+      assertThat(strided.get(1).toType(DataType.FLOAT32, true).toFloatArray())
+          .containsExactly(8, 9, 10, 11);
+      assertThat(strided.toType(DataType.FLOAT32, true).sum().getFloat()).isEqualTo(114);
+    }
+  }
+
+  @Test
+  void refusesStridesThatAreNone() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      for (long[] strides : new long[][] {{1}, {4, -1}, {Long.MAX_VALUE, 1}}) {
+        assertThatThrownBy(() ->
+                TorchArrays.wrap(
+                    manager,
+                    64,
+                    Device.HOST,
+                    DType.F32,
+                    Shape.of(3, 4),
+                    strides,
+                    null,
+                    memory.released::incrementAndGet))
+            .isInstanceOf(MisuseException.class);
+      }
+    }
+    assertThat(memory.released).hasValue(0);
   }
 
   @Test
