@@ -122,9 +122,10 @@ public final class Paths implements AutoCloseable {
     checkOpen();
     int threads = threads(device, options);
     StagedPath staged = standingPath(device, options, threads);
+    boolean stages = options.onlyPath().isEmpty() || options.path() == PathKind.STAGED;
     return new StandingTransfer(
         file -> openRoute(file, device, staged, options),
-        staged,
+        stages ? staged : null,
         options.onlyPath().isPresent() ? null : staged,
         threads);
   }
