@@ -1,5 +1,6 @@
 package dev.gantry.core;
 
+import dev.gantry.core.commit.AppendedFile;
 import dev.gantry.core.commit.ChecksumOperation;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.NewFile;
@@ -10,7 +11,9 @@ import dev.gantry.core.commit.WriteReport;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.io.CachePolicy;
 import dev.gantry.core.io.Paths;
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.Planner;
 import dev.gantry.core.plan.ReadPlan;
@@ -100,11 +103,27 @@ public final class Gantry implements AutoCloseable {
     return paths.using(() -> new WriteOperation(paths, files, options).run());
   }
 
+  /// Begins a file of a size that is not known yet. It outlives the session.
+  ///
+  /// @param file gets this name only by [AppendedFile#commit]
+  /// @throws TransferException if no file can be made in its folder
+  public AppendedFile append(Path file) {
+    return new AppendedFile(paths.calls(), file);
+  }
+
   /// The CRC32C of bytes, wherever they are; whatever was queued on a device before comes first.
   ///
   /// @throws TransferException if the file or device fails
   public int checksum(Source source) {
     return paths.using(() -> new ChecksumOperation(paths).of(source));
+  }
+
+  /// Opens a file to be read from beginning to end, piece by piece, by its reader's own plan. It
+  /// outlives the session.
+  ///
+  /// @throws TransferException if the file cannot be opened, or is a directory
+  public SourceFile openFile(Path file) {
+    return paths.openFile(file, CachePolicy.BUFFERED);
   }
 
   /// Lasting changes of folders.
