@@ -1,9 +1,9 @@
 package dev.gantry.core;
 
-import dev.gantry.core.commit.ChecksumOperation;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.NewFile;
 import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.SourceReading;
 import dev.gantry.core.commit.WriteOperation;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.commit.WriteReport;
@@ -15,6 +15,7 @@ import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.Planner;
 import dev.gantry.core.plan.ReadPlan;
 import dev.gantry.core.plan.Wanted;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -87,7 +88,26 @@ public final class Gantry implements AutoCloseable {
   ///
   /// @throws TransferException if the file or device fails
   public int checksum(Source source) {
-    return paths.using(() -> new ChecksumOperation(paths).of(source));
+    return paths.using(() -> new SourceReading(paths).checksum(source));
+  }
+
+  /// The CRC32C of each block of bytes, wherever they are, in one pass; as [#checksum] otherwise.
+  ///
+  /// @param blockBytes the size of a block; the last may be shorter
+  public int[] checksums(Source source, long blockBytes) {
+    return paths.using(() -> new SourceReading(paths).checksums(source, blockBytes));
+  }
+
+  /// Copies bytes, wherever they are, to memory of the CPU; whatever was queued on a device before
+  /// comes first.
+  ///
+  /// @param target of the source's length or more
+  /// @throws TransferException if the file or device fails
+  public void copy(Source source, MemorySegment target) {
+    paths.using(() -> {
+      new SourceReading(paths).copy(source, target);
+      return target;
+    });
   }
 
   /// Lasting changes of folders.
