@@ -1,10 +1,10 @@
 package dev.gantry.core;
 
 import dev.gantry.core.commit.AppendedFile;
-import dev.gantry.core.commit.ChecksumOperation;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.NewFile;
 import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.SourceReading;
 import dev.gantry.core.commit.WriteOperation;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.commit.WriteReport;
@@ -22,6 +22,7 @@ import dev.gantry.core.ring.FillingSource;
 import dev.gantry.core.ring.PrefetchRing;
 import dev.gantry.core.ring.RingOptions;
 import dev.gantry.core.ring.Rings;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -115,7 +116,26 @@ public final class Gantry implements AutoCloseable {
   ///
   /// @throws TransferException if the file or device fails
   public int checksum(Source source) {
-    return paths.using(() -> new ChecksumOperation(paths).of(source));
+    return paths.using(() -> new SourceReading(paths).checksum(source));
+  }
+
+  /// The CRC32C of each block of bytes, wherever they are, in one pass; as [#checksum] otherwise.
+  ///
+  /// @param blockBytes the size of a block; the last may be shorter
+  public int[] checksums(Source source, long blockBytes) {
+    return paths.using(() -> new SourceReading(paths).checksums(source, blockBytes));
+  }
+
+  /// Copies bytes, wherever they are, to memory of the CPU; whatever was queued on a device before
+  /// comes first.
+  ///
+  /// @param target of the source's length or more
+  /// @throws TransferException if the file or device fails
+  public void copy(Source source, MemorySegment target) {
+    paths.using(() -> {
+      new SourceReading(paths).copy(source, target);
+      return target;
+    });
   }
 
   /// Opens a file to be read from beginning to end, piece by piece, by its reader's own plan. It

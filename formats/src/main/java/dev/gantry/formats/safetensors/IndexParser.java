@@ -2,13 +2,11 @@ package dev.gantry.formats.safetensors;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonMembers;
 import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.internal.JsonReader.Kind;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
@@ -128,27 +126,8 @@ final class IndexParser {
     if (known != null) {
       return known;
     }
-    String claim = "tensor '" + tensor + "' is in '" + name + "'";
-    List<String> parts = List.of(name.split("[/\\\\]", -1));
-    if (parts.contains("..")) {
-      throw json.malformed("shard-name-with-dot-dot", claim + ", which leads out of the folder");
-    }
-    if (parts.size() > 1) {
-      throw json.malformed("shard-name-with-separator", claim + ", which is a path");
-    }
-    if (name.isEmpty() || name.equals(".") || !isPath(name)) {
-      throw json.malformed("unsafe-shard-name", claim + ", which cannot be a file's name");
-    }
+    JsonMembers.checkShardName(json, name, "tensor '" + tensor + "' is in '" + name + "'");
     shards.put(name, name);
     return name;
-  }
-
-  /// False where there is a NUL, or a character that this system's file names cannot hold.
-  private static boolean isPath(String name) {
-    try {
-      return Path.of(name).getNameCount() == 1;
-    } catch (InvalidPathException _) {
-      return false;
-    }
   }
 }

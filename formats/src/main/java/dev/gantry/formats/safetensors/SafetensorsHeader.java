@@ -3,6 +3,7 @@ package dev.gantry.formats.safetensors;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonMembers;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -27,8 +28,8 @@ public record SafetensorsHeader(
   /// them with a name.
   public static final int MAX_TENSORS = 1_000_000;
 
-  /// The most dimensions of a tensor. Source: NumPy and PyTorch hold no more than 64.
-  public static final int MAX_RANK = 64;
+  /// The most dimensions of a tensor.
+  public static final int MAX_RANK = JsonMembers.MAX_RANK;
 
   /// The member of a header that holds the notes, and so no tensor's name.
   static final String METADATA = "__metadata__";

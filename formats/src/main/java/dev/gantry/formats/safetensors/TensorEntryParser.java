@@ -3,8 +3,8 @@ package dev.gantry.formats.safetensors;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.formats.internal.JsonMembers;
 import dev.gantry.formats.internal.JsonReader;
-import java.util.Arrays;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
@@ -33,11 +33,11 @@ final class TensorEntryParser {
       switch (json.memberName()) {
         case "dtype" -> {
           once(dtype, "dtype");
-          dtype = dtype();
+          dtype = JsonMembers.dtype(json, "tensor", name);
         }
         case "shape" -> {
           once(shape, "shape");
-          shape = shape();
+          shape = JsonMembers.shape(json, "tensor", name);
         }
         case "data_offsets" -> {
           once(offsets, "data_offsets");
@@ -62,37 +62,9 @@ final class TensorEntryParser {
   private <T> T required(@Nullable T seen, String field, long start) {
     if (seen == null) {
       throw json.malformedAt(
-          start, "missing-" + field.replace('_', '-'), "tensor '" + name + "' has no " + field);
+          start, "missing-" + field.replace('_', '-'), subject() + " has no " + field);
     }
     return seen;
-  }
-
-  private DType dtype() {
-    if (json.peek() != JsonReader.Kind.STRING) {
-      throw unwanted("invalid-dtype", "has a dtype that is no string");
-    }
-    String spelled = json.string();
-    return DType.named(spelled)
-        .orElseThrow(() -> malformed("unknown-dtype", "has dtype '" + spelled + "'"));
-  }
-
-  private Shape shape() {
-    if (json.peek() != JsonReader.Kind.ARRAY) {
-      throw unwanted("invalid-shape", "has a shape that is no array");
-    }
-    long[] dimensions = new long[4];
-    int rank = 0;
-    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
-      if (rank == SafetensorsHeader.MAX_RANK) {
-        throw malformed(
-            "too-many-dimensions", "has more than " + SafetensorsHeader.MAX_RANK + " dimensions");
-      }
-      if (rank == dimensions.length) {
-        dimensions = Arrays.copyOf(dimensions, 2 * rank);
-      }
-      dimensions[rank++] = json.count("dimension");
-    }
-    return Shape.of(Arrays.copyOf(dimensions, rank));
   }
 
   private Offsets offsets() {
@@ -113,16 +85,14 @@ final class TensorEntryParser {
     }
     if (pair[1] < pair[0]) {
       throw json.malformedAt(
-          start,
-          "end-before-start",
-          "tensor '" + name + "' goes from " + pair[0] + " back to " + pair[1]);
+          start, "end-before-start", subject() + " goes from " + pair[0] + " back to " + pair[1]);
     }
     return new Offsets(pair[0], pair[1]);
   }
 
   private MalformedFileException notAPair(long start, String how) {
     return json.malformedAt(
-        start, "offsets-not-a-pair", "tensor '" + name + "' has " + how + " than two data_offsets");
+        start, "offsets-not-a-pair", subject() + " has " + how + " than two data_offsets");
   }
 
   private TensorEntry fitting(DType dtype, Shape shape, Offsets offsets, long start) {
@@ -153,11 +123,15 @@ final class TensorEntryParser {
     return "tensor '" + name + "', " + dtype + " " + shape + ",";
   }
 
+  private String subject() {
+    return "tensor '" + name + "'";
+  }
+
   private MalformedFileException unwanted(String kind, String detail) {
-    return json.unwanted(kind, "tensor '" + name + "' " + detail);
+    return json.unwanted(kind, subject() + " " + detail);
   }
 
   private MalformedFileException malformed(String kind, String detail) {
-    return json.malformed(kind, "tensor '" + name + "' " + detail);
+    return json.malformed(kind, subject() + " " + detail);
   }
 }

@@ -186,13 +186,30 @@ abstract class SnapshotContract {
 
   /// Here and not in a class of its own, for the memory.
   @Test
-  void checksumsOfAllKindsOfSources() {
+  void checksumsAndCopiesOfAllKindsOfSources() {
     for (int length : new int[] {0, 1, 4096, (8 << 20) + 1, (24 << 20) - 5}) {
       byte[] bytes = TestFiles.bytes(length, length);
-      int sum = Crc32c.of(MemorySegment.ofArray(bytes));
-      assertThat(gantry.checksum(source(bytes))).isEqualTo(sum);
       Path file = TestFiles.write(folder.resolve("file"), length, length);
-      assertThat(gantry.checksum(new Source.FilePart(new Extent(file, 0, length)))).isEqualTo(sum);
+      requireRead(source(bytes), bytes);
+      requireRead(new Source.FilePart(new Extent(file, 0, length)), bytes);
+    }
+  }
+
+  private void requireRead(Source source, byte[] bytes) {
+    MemorySegment expected = MemorySegment.ofArray(bytes);
+    assertThat(gantry.checksum(source)).isEqualTo(Crc32c.of(expected));
+    byte[] copy = new byte[bytes.length];
+    gantry.copy(source, MemorySegment.ofArray(copy));
+    assertThat(copy).isEqualTo(bytes);
+    // Blocks that the pieces of a read cut, and blocks that cut those.
+    for (int block : new int[] {1_000_000, 8 << 20, (8 << 20) + 4096, 1 << 30}) {
+      int[] sums = gantry.checksums(source, block);
+      assertThat(sums).hasSize(Math.ceilDiv(bytes.length, block));
+      for (int i = 0; i < sums.length; i++) {
+        long from = (long) i * block;
+        long length = Math.min(block, bytes.length - from);
+        assertThat(sums[i]).isEqualTo(Crc32c.of(expected.asSlice(from, length)));
+      }
     }
   }
 }

@@ -11,66 +11,89 @@ import dev.gantry.core.memory.PinnedSlab;
 import dev.gantry.core.memory.StagingPool;
 import dev.gantry.core.plan.PlanLimits;
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
-/// Takes the CRC32C of bytes wherever they are; a device copies into one pinned buffer while this
-/// thread reads the other. Thread-safe.
-public final class ChecksumOperation {
+/// Takes bytes through the CPU in order, wherever they are; a device copies into one pinned buffer
+/// while this thread reads the other. Thread-safe.
+public final class SourceReading {
   private static final long STEP_BYTES = PlanLimits.DEFAULT.requestBytes();
 
   private final Paths paths;
 
-  public ChecksumOperation(Paths paths) {
+  public SourceReading(Paths paths) {
     this.paths = paths;
   }
 
-  public int of(Source source) {
-    return switch (source) {
-      case Source.HostMemory(MemorySegment segment) -> Crc32c.of(segment);
-      case Source.DeviceMemory memory -> ofDevice(memory);
-      case Source.FilePart(var extent) -> {
-        try (SourceFile file = paths.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
-          yield ofFile(file, extent.offset(), extent.length());
-        }
-      }
-    };
+  /// The CRC32C of all of them.
+  public int checksum(Source source) {
+    BlockSums sums = new BlockSums(source.length(), Math.max(1, source.length()));
+    inOrder(source, sums::add);
+    return source.length() == 0 ? Crc32c.OF_NOTHING : sums.sums()[0];
   }
 
-  private static int ofFile(SourceFile file, long offset, long length) {
+  /// The CRC32C of each block, the last of which may be shorter.
+  public int[] checksums(Source source, long blockBytes) {
+    BlockSums sums = new BlockSums(source.length(), blockBytes);
+    inOrder(source, sums::add);
+    return sums.sums();
+  }
+
+  /// @param target of the source's length or more
+  public void copy(Source source, MemorySegment target) {
+    long[] done = {0};
+    inOrder(
+        source,
+        piece -> {
+          target.asSlice(done[0], piece.byteSize()).copyFrom(piece);
+          done[0] += piece.byteSize();
+        });
+  }
+
+  /// @param taker is given all bytes, piece by piece; a piece is good only for the call
+  private void inOrder(Source source, Consumer<MemorySegment> taker) {
+    switch (source) {
+      case Source.HostMemory(MemorySegment segment) -> taker.accept(segment);
+      case Source.DeviceMemory memory -> ofDevice(memory, taker);
+      case Source.FilePart(var extent) -> {
+        try (SourceFile file = paths.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
+          ofFile(file, extent.offset(), extent.length(), taker);
+        }
+      }
+    }
+  }
+
+  private static void ofFile(
+      SourceFile file, long offset, long length, Consumer<MemorySegment> taker) {
     HostSlab slab = HostSlab.allocate(STEP_BYTES);
     try {
-      int sum = Crc32c.OF_NOTHING;
       for (long done = 0; done < length; ) {
         long step = Math.min(STEP_BYTES, length - done);
         MemorySegment bytes = slab.segment().asSlice(0, step);
         boolean direct = file.prefersDirect(offset + done, step);
         boolean _ = file.read(bytes, offset + done, step, direct);
-        sum = Crc32c.combine(sum, Crc32c.of(bytes), step);
+        taker.accept(bytes);
         done += step;
       }
-      return sum;
     } finally {
       slab.release();
     }
   }
 
-  private int ofDevice(Source.DeviceMemory memory) {
+  private void ofDevice(Source.DeviceMemory memory, Consumer<MemorySegment> taker) {
     CudaContext context = CudaContext.of(memory.device());
     // The copies are ordered with no stream but their own.
     context.synchronize();
     StagingPool pool = paths.stagingPool(memory.device());
     StagingPool.Pair pair = pool.take(STEP_BYTES);
     try (CopyQueue queue = new CopyQueue(context)) {
-      int sum = Crc32c.OF_NOTHING;
       fetch(memory, 0, pair, queue);
       for (long done = 0; done < memory.length(); done += STEP_BYTES) {
         fetch(memory, done + STEP_BYTES, pair, queue);
         int turn = turn(done);
         queue.await(turn);
         long step = Math.min(STEP_BYTES, memory.length() - done);
-        MemorySegment bytes = buffer(pair, turn).segment().asSlice(0, step);
-        sum = Crc32c.combine(sum, Crc32c.of(bytes), step);
+        taker.accept(buffer(pair, turn).segment().asSlice(0, step));
       }
-      return sum;
     } finally {
       pool.giveBack(pair);
     }

@@ -1,0 +1,296 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonMembers;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.JsonReader.Kind;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+import java.util.Set;
+
+/// Reads `shards.json`. Members that it does not know are skipped, as in the other formats, so that
+/// later writers may add some.
+final class ShardIndexParser {
+  private static final int SUM_DIGITS = 8;
+
+  private final FileBytes bytes;
+  private final JsonReader json;
+  private final List<Field> fields = new ArrayList<>();
+  private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
+  private final List<ShardEntry> shards = new ArrayList<>();
+  private final Set<String> shardNames = new HashSet<>();
+  private long blockBytes;
+  private long samples;
+  private long samplesPosition;
+  private int entries;
+
+  /// @throws MalformedFileException of kind `index-too-large`
+  ShardIndexParser(FileBytes bytes) {
+    this.bytes = bytes;
+    if (bytes.length() > ShardSet.MAX_INDEX_BYTES) {
+      throw new MalformedFileException(
+          bytes.file(),
+          0,
+          "index-too-large",
+          bytes.length() + " bytes, more than " + ShardSet.MAX_INDEX_BYTES);
+    }
+    this.json = new JsonReader(bytes, 0, bytes.length());
+  }
+
+  ShardSet parse() {
+    requireKind(Kind.OBJECT, "not-an-object", "the index is JSON, but no object");
+    MemberNames members = new MemberNames(json, "the index", 0);
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (members.next()) {
+        case "format" -> format();
+        case "version" -> version();
+        case "samples" -> {
+          samples = json.count("samples");
+          samplesPosition = json.valueOffset();
+        }
+        case "block_bytes" -> blockBytes = blockBytes();
+        case "fields" -> fields();
+        case "metadata" -> metadata();
+        case "shards" -> shards();
+        default -> json.skip();
+      }
+    }
+    json.end();
+    members.require(List.of("format", "version", "samples", "block_bytes", "fields", "shards"));
+    return checked();
+  }
+
+  private ShardSet checked() {
+    long sum = 0;
+    long total = 0;
+    for (ShardEntry entry : shards) {
+      Shard shard = entry.shard();
+      if (shard.samples() > Long.MAX_VALUE - sum || shard.bytes() > Long.MAX_VALUE - total) {
+        throw json.malformedAt(
+            entry.position(), "total-overflow", "shards of more than 2⁶³-1 samples or bytes");
+      }
+      sum += shard.samples();
+      total += shard.bytes();
+    }
+    if (sum != samples) {
+      throw json.malformedAt(
+          samplesPosition,
+          "samples-mismatch",
+          samples + " samples, where the shards have " + sum + " together");
+    }
+    List<Shard> checked =
+        shards.stream()
+            .map(entry -> new ShardRules(bytes.file(), entry, fields, blockBytes).checked())
+            .toList();
+    return new ShardSet(bytes.file(), blockBytes, fields, metadata, checked);
+  }
+
+  private void requireKind(Kind kind, String fault, String detail) {
+    if (json.peek() != kind) {
+      throw json.unwanted(fault, detail);
+    }
+  }
+
+  private String string(String fault, String detail) {
+    requireKind(Kind.STRING, fault, detail);
+    return json.string();
+  }
+
+  private void format() {
+    String format = string("invalid-format", "the format is no string");
+    if (!format.equals(ShardSet.FORMAT)) {
+      throw json.malformed("unknown-format", "'" + format + "', not '" + ShardSet.FORMAT + "'");
+    }
+  }
+
+  private void version() {
+    long version = json.count("version");
+    if (version != ShardSet.VERSION) {
+      throw json.malformed(
+          "unknown-version", version + ", where only " + ShardSet.VERSION + " is known");
+    }
+  }
+
+  private long blockBytes() {
+    long size = json.count("block-bytes");
+    if (size == 0 || size % ShardSet.PAGE_BYTES != 0 || size > ShardSet.MAX_BLOCK_BYTES) {
+      throw json.malformed(
+          "invalid-block-bytes",
+          size
+              + " is no multiple of "
+              + ShardSet.PAGE_BYTES
+              + " from there to "
+              + ShardSet.MAX_BLOCK_BYTES);
+    }
+    return size;
+  }
+
+  /// Each takes memory, however short it is in the file.
+  private void countEntry() {
+    if (entries == ShardSet.MAX_ENTRIES) {
+      throw json.malformed(
+          "too-many-entries",
+          "more than " + ShardSet.MAX_ENTRIES + " shards, offsets and the like");
+    }
+    entries++;
+  }
+
+  private void metadata() {
+    requireKind(Kind.OBJECT, "invalid-metadata", "metadata is no object");
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String key = json.memberName();
+      countEntry();
+      if (metadata.containsKey(key)) {
+        throw json.malformed("duplicate-note", "a second note '" + key + "'");
+      }
+      metadata.put(
+          key, string("metadata-not-a-string", "the note '" + key + "' in metadata is no string"));
+    }
+  }
+
+  private void fields() {
+    requireKind(Kind.ARRAY, "invalid-fields", "fields is no array");
+    long position = json.valueOffset();
+    Set<String> names = new HashSet<>();
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      if (fields.size() == ShardSet.MAX_FIELDS) {
+        throw json.malformed("too-many-fields", "more than " + ShardSet.MAX_FIELDS + " fields");
+      }
+      countEntry();
+      requireKind(Kind.OBJECT, "invalid-field", "a field is no object");
+      long fieldPosition = json.valueOffset();
+      Field field = field(fieldPosition);
+      if (!names.add(field.name())) {
+        throw json.malformedAt(
+            fieldPosition, "duplicate-name", "a second field '" + field.name() + "'");
+      }
+      fields.add(field);
+    }
+    if (fields.isEmpty()) {
+      throw json.malformedAt(position, "no-fields", "samples without a field");
+    }
+  }
+
+  private Field field(long position) {
+    String name = "";
+    DType dtype = DType.U8;
+    Shape shape = Shape.of();
+    MemberNames members = new MemberNames(json, "field " + fields.size(), position);
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (members.next()) {
+        case "name" -> {
+          name = string("invalid-name", "a field's name is no string");
+          if (name.isEmpty()) {
+            throw json.malformed("empty-name", "a field has the empty name");
+          }
+        }
+        case "dtype" -> dtype = JsonMembers.dtype(json, "field", name);
+        case "shape" -> shape = JsonMembers.shape(json, "field", name);
+        default -> json.skip();
+      }
+    }
+    members.require(List.of("name", "dtype", "shape"));
+    return fitting(name, dtype, shape, position);
+  }
+
+  private Field fitting(String name, DType dtype, Shape shape, long position) {
+    String claim = "field '" + name + "', " + dtype + " " + shape + ",";
+    if (dtype.bits() % Byte.SIZE != 0) {
+      throw json.malformedAt(
+          position, "sub-byte-dtype", claim + " has elements that are smaller than a byte");
+    }
+    OptionalLong elements = shape.elements();
+    if (elements.isEmpty() || elements.getAsLong() > Long.MAX_VALUE / dtype.bits()) {
+      throw json.malformedAt(position, "shape-overflow", claim + " has too many elements to count");
+    }
+    return new Field(name, dtype, shape);
+  }
+
+  private void shards() {
+    requireKind(Kind.ARRAY, "invalid-shards", "shards is no array");
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      if (shards.size() == ShardSet.MAX_SHARDS) {
+        throw json.malformed("too-many-shards", "more than " + ShardSet.MAX_SHARDS + " shards");
+      }
+      countEntry();
+      requireKind(Kind.OBJECT, "invalid-shard", "a shard is no object");
+      shards.add(shard(json.valueOffset()));
+    }
+  }
+
+  private ShardEntry shard(long position) {
+    String name = "";
+    long shardSamples = 0;
+    long shardBytes = 0;
+    long[] offsets = {};
+    int[] sums = {};
+    MemberNames members = new MemberNames(json, "shard " + shards.size(), position);
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (members.next()) {
+        case "file" -> name = shardName();
+        case "samples" -> shardSamples = json.count("samples");
+        case "bytes" -> shardBytes = json.count("bytes");
+        case "offsets" -> offsets = offsets();
+        case "crc32c" -> sums = sums();
+        default -> json.skip();
+      }
+    }
+    members.require(List.of("file", "samples", "bytes", "offsets", "crc32c"));
+    Path file = bytes.file().resolveSibling(name);
+    return new ShardEntry(new Shard(file, shardSamples, shardBytes, offsets, sums), position);
+  }
+
+  private String shardName() {
+    String name = string("shard-name-not-a-string", "a shard's file name is no string");
+    JsonMembers.checkShardName(json, name, "a shard is '" + name + "'");
+    if (!shardNames.add(name)) {
+      throw json.malformed("duplicate-shard", "a second shard '" + name + "'");
+    }
+    return name;
+  }
+
+  private long[] offsets() {
+    requireKind(Kind.ARRAY, "invalid-offsets", "offsets is no array");
+    long[] offsets = new long[Math.max(1, fields.size())];
+    int count = 0;
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      countEntry();
+      if (count == ShardSet.MAX_FIELDS) {
+        throw json.malformed("too-many-offsets", "more than " + ShardSet.MAX_FIELDS + " offsets");
+      }
+      if (count == offsets.length) {
+        offsets = Arrays.copyOf(offsets, 2 * count);
+      }
+      offsets[count++] = json.count("offset");
+    }
+    return Arrays.copyOf(offsets, count);
+  }
+
+  /// Eight lower-case hexadecimal digits a block.
+  private int[] sums() {
+    String text = string("invalid-crc32c", "crc32c is no string");
+    if (text.length() % SUM_DIGITS != 0) {
+      throw json.malformed("crc32c-length", text.length() + " digits, not " + SUM_DIGITS + " each");
+    }
+    int[] sums = new int[text.length() / SUM_DIGITS];
+    for (int i = 0; i < text.length(); i++) {
+      char digit = text.charAt(i);
+      if (!HexFormat.isHexDigit(digit) || (digit >= 'A' && digit <= 'F')) {
+        throw json.malformed("invalid-crc32c", "'" + digit + "' is no lower-case hex digit");
+      }
+      sums[i / SUM_DIGITS] = sums[i / SUM_DIGITS] << 4 | HexFormat.fromHexDigit(digit);
+    }
+    return sums;
+  }
+}

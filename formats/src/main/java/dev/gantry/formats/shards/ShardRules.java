@@ -1,0 +1,120 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.internal.FileErrors;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.List;
+
+/// What must hold between a shard's entry and the rest of `shards.json`, and between it and the
+/// file.
+final class ShardRules {
+  private final Path index;
+  private final ShardEntry entry;
+  private final List<Field> fields;
+  private final long blockBytes;
+
+  ShardRules(Path index, ShardEntry entry, List<Field> fields, long blockBytes) {
+    this.index = index;
+    this.entry = entry;
+    this.fields = fields;
+    this.blockBytes = blockBytes;
+  }
+
+  Shard checked() {
+    Shard shard = entry.shard();
+    checkLayout(shard);
+    long blocks = Math.ceilDiv(shard.bytes(), blockBytes);
+    if (shard.blocks() != blocks) {
+      throw malformed(
+          "checksum-count-mismatch", shard.blocks() + " checksums for " + blocks + " blocks");
+    }
+    checkFile(shard);
+    return shard;
+  }
+
+  private void checkLayout(Shard shard) {
+    if (shard.samples() == 0) {
+      throw malformed("empty-shard", "it has no samples");
+    }
+    if (shard.offsets() != fields.size()) {
+      throw malformed(
+          "offset-count-mismatch", shard.offsets() + " offsets for " + fields.size() + " fields");
+    }
+    long end = 0;
+    for (int i = 0; i < fields.size(); i++) {
+      end = checkField(shard, fields.get(i), shard.offset(i), end);
+    }
+    if (end != shard.bytes()) {
+      throw malformed(
+          "bytes-after-end",
+          shard.bytes() + " bytes, of which the last field's last is number " + end);
+    }
+  }
+
+  /// @param previousEnd where the field before it ends
+  /// @return where the field ends
+  private long checkField(Shard shard, Field field, long offset, long previousEnd) {
+    String subject = "field '" + field.name() + "' at " + offset;
+    if (offset % ShardSet.PAGE_BYTES != 0) {
+      throw malformed(
+          "offset-not-on-page", subject + " is at no multiple of " + ShardSet.PAGE_BYTES);
+    }
+    if (offset < previousEnd) {
+      throw malformed(
+          "fields-overlap", subject + " begins before the one ahead ends, " + previousEnd);
+    }
+    long sampleBytes = field.sampleBytes();
+    if (sampleBytes > 0 && shard.samples() > Long.MAX_VALUE / sampleBytes) {
+      throw malformed(
+          "samples-overflow",
+          shard.samples() + " samples of " + sampleBytes + " bytes each are too many to count");
+    }
+    long length = sampleBytes * shard.samples();
+    if (offset > shard.bytes() || length > shard.bytes() - offset) {
+      throw malformed(
+          "field-past-end",
+          subject + " has " + length + " bytes, where the file has " + shard.bytes());
+    }
+    return offset + length;
+  }
+
+  private void checkFile(Shard shard) {
+    Path file = shard.file();
+    BasicFileAttributes attributes;
+    try {
+      attributes = Files.readAttributes(file, BasicFileAttributes.class);
+    } catch (NoSuchFileException _) {
+      throw malformed("missing-shard", "it is not there");
+    } catch (IOException e) {
+      throw FileErrors.of("stat", file.toString(), e);
+    }
+    if (!attributes.isRegularFile()) {
+      throw new MalformedFileException(file, 0, "not-a-regular-file", "a shard must be one");
+    }
+    long size = attributes.size();
+    if (size < shard.bytes()) {
+      throw new MalformedFileException(
+          file,
+          size,
+          "truncated-shard",
+          "the file ends here, where " + index.getFileName() + " has " + shard.bytes() + " bytes");
+    }
+    if (size > shard.bytes()) {
+      throw new MalformedFileException(
+          file,
+          shard.bytes(),
+          "wrong-size",
+          size + " bytes, where " + index.getFileName() + " has " + shard.bytes());
+    }
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(
+        index, entry.position(), kind, "shard '" + entry.shard().name() + "': " + detail);
+  }
+}

@@ -1,0 +1,165 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.io.Cancellation;
+import dev.gantry.core.io.ProgressListener;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonMembers;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// Samples in raw tensor shards: what `shards.json` says, checked in full. It holds no file open.
+/// Immutable.
+public final class ShardSet {
+  /// The name of the file that says what the others hold.
+  public static final String FILE_NAME = "shards.json";
+
+  /// The longest `shards.json`, in bytes; a safetensors header is bounded likewise.
+  public static final long MAX_INDEX_BYTES = 100_000_000;
+
+  /// The most files: as many as their names have digits for.
+  public static final int MAX_SHARDS = 100_000;
+
+  public static final int MAX_FIELDS = 1000;
+
+  /// The most fields, notes, shards and offsets together.
+  public static final int MAX_ENTRIES = 2_000_000;
+
+  /// The most dimensions of a field.
+  public static final int MAX_RANK = JsonMembers.MAX_RANK;
+
+  /// Where a field may begin: at multiples of this many bytes. So it can be read past the page
+  /// cache, and its elements are aligned wherever the file is mapped.
+  public static final int PAGE_BYTES = PlanLimits.BLOCK_BYTES;
+
+  /// The largest block that has one checksum.
+  public static final long MAX_BLOCK_BYTES = 1L << 30;
+
+  static final String FORMAT = "gantry-shards";
+  static final long VERSION = 1;
+
+  private final Path file;
+  private final long blockBytes;
+  private final List<Field> fields;
+  private final SequencedMap<String, String> metadata;
+  private final List<Shard> shards;
+  private final long samples;
+  private final long totalBytes;
+
+  /// The parts fit each other, as [ShardIndexParser] checks.
+  ShardSet(
+      Path file,
+      long blockBytes,
+      List<Field> fields,
+      Map<String, String> metadata,
+      List<Shard> shards) {
+    this.file = file;
+    this.blockBytes = blockBytes;
+    this.fields = List.copyOf(fields);
+    this.metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
+    this.shards = List.copyOf(shards);
+    samples = shards.stream().mapToLong(Shard::samples).sum();
+    totalBytes = shards.stream().mapToLong(Shard::bytes).sum();
+  }
+
+  /// Reads `shards.json`, and compares what it says with the sizes of the files; the bytes in them
+  /// are for [#verify].
+  ///
+  /// @param folderOrFile the folder, or its `shards.json` by whatever name
+  /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind; of
+  ///     kind `no-shards` where the folder has no `shards.json`, and so no dataset that was written
+  ///     to its end
+  /// @throws TransferException if a file cannot be opened or read
+  public static ShardSet open(Path folderOrFile) {
+    Path file = folderOrFile;
+    if (Files.isDirectory(folderOrFile)) {
+      file = folderOrFile.resolve(FILE_NAME);
+      if (!Files.exists(file)) {
+        throw new MalformedFileException(
+            folderOrFile, 0, "no-shards", "the folder has no " + FILE_NAME);
+      }
+    }
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new ShardIndexParser(bytes).parse();
+    }
+  }
+
+  /// The `shards.json`.
+  public Path file() {
+    return file;
+  }
+
+  /// In all shards.
+  public long samples() {
+    return samples;
+  }
+
+  /// How many bytes have one checksum; the last block of a file may have fewer.
+  public long blockBytes() {
+    return blockBytes;
+  }
+
+  /// What each sample has, in the order of the shards' bytes; 1 or more.
+  public List<Field> fields() {
+    return fields;
+  }
+
+  /// The writer's notes, in their order.
+  public SequencedMap<String, String> metadata() {
+    return metadata;
+  }
+
+  /// The files, in the order of their samples.
+  public List<Shard> shards() {
+    return shards;
+  }
+
+  /// The size of all shards together.
+  public long totalBytes() {
+    return totalBytes;
+  }
+
+  /// The samples with all their fields, for batches.
+  public SampleStore store() {
+    return store(fields.stream().map(Field::name).toList());
+  }
+
+  /// The samples with some of their fields, for batches; closing it does nothing.
+  ///
+  /// @param names of the fields, in the order that they are to have
+  /// @throws MisuseException if there is no field of a name, or a name comes twice
+  public SampleStore store(List<String> names) {
+    return new ShardStore(this, names);
+  }
+
+  /// Reads all shards and compares their checksums, with as many threads as suit the machine.
+  ///
+  /// @throws MalformedFileException of kind `checksum-mismatch` where a block is damaged, with the
+  ///     shard and the block's first byte in it; where several are, of one of them
+  /// @throws TransferException if a shard cannot be read, or has become too short
+  public void verify(Gantry session) {
+    verify(session, 0, (_, _) -> {}, new Cancellation());
+  }
+
+  /// As [#verify(Gantry)]. Each thread reads some 64 MiB in turn, through a buffer of 8 MiB.
+  ///
+  /// @param threads how many, or 0 for as many as suit the machine
+  /// @param progress hears how many bytes are done
+  /// @param cancellation ends it early
+  /// @throws TransferException also if it is cancelled
+  public void verify(
+      Gantry session, int threads, ProgressListener progress, Cancellation cancellation) {
+    new ShardVerification(session, this).run(threads, progress, cancellation);
+  }
+}

@@ -1,0 +1,117 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.dataset.FieldSource;
+import dev.gantry.formats.dataset.SampleRun;
+import dev.gantry.formats.dataset.SampleStore;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+
+/// Some fields of a set's samples. A run of samples is one piece of a file, and nothing is made.
+final class ShardStore implements SampleStore {
+  private final ShardSet set;
+
+  /// By number here, the number in the set.
+  private final int[] chosen;
+
+  private final List<Field> fields;
+  private final List<Long> shardSamples;
+  private final String identity;
+
+  ShardStore(ShardSet set, List<String> names) {
+    this.set = set;
+    chosen = names.stream().mapToInt(name -> number(set, name)).toArray();
+    Set<String> distinct = new HashSet<>();
+    for (String name : names) {
+      if (!distinct.add(name)) {
+        throw new MisuseException("field '" + name + "' is chosen twice");
+      }
+    }
+    fields = names.stream().map(name -> set.fields().get(number(set, name))).toList();
+    shardSamples = set.shards().stream().map(Shard::samples).toList();
+    identity = identity(set);
+  }
+
+  private static int number(ShardSet set, String name) {
+    List<String> names = set.fields().stream().map(Field::name).toList();
+    int number = names.indexOf(name);
+    if (number < 0) {
+      throw new MisuseException(set.file() + " has no field '" + name + "', but " + names);
+    }
+    return number;
+  }
+
+  /// A digest of all that `shards.json` says of the samples, checksums included.
+  private static String identity(ShardSet set) {
+    MessageDigest digest;
+    try {
+      digest = MessageDigest.getInstance("SHA-256");
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java has SHA-256", e);
+    }
+    for (Field field : set.fields()) {
+      text(digest, field.name());
+      text(digest, field.dtype() + " " + field.shape());
+    }
+    for (Shard shard : set.shards()) {
+      text(digest, shard.name());
+      ByteBuffer numbers = ByteBuffer.allocate(2 * Long.BYTES + shard.blocks() * Integer.BYTES);
+      numbers.putLong(shard.samples()).putLong(shard.bytes());
+      for (int block = 0; block < shard.blocks(); block++) {
+        numbers.putInt(shard.crc32c(block));
+      }
+      digest.update(numbers.flip());
+    }
+    return "gantry-shards-" + HexFormat.of().formatHex(digest.digest());
+  }
+
+  private static void text(MessageDigest digest, String text) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    digest.update(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).flip());
+    digest.update(bytes);
+  }
+
+  @Override
+  public List<Field> fields() {
+    return fields;
+  }
+
+  @Override
+  public List<Long> shardSamples() {
+    return shardSamples;
+  }
+
+  @Override
+  public String identity() {
+    return identity;
+  }
+
+  /// Fields begin on pages, and every value is a multiple of its dtype's size, as that is of
+  /// itself.
+  @Override
+  public FieldSource source(int field) {
+    return new FieldSource.Filed(fields.get(field).sampleBytes(), true);
+  }
+
+  @Override
+  public void pieces(int field, SampleRun run, PieceSink sink) {
+    Shard shard = set.shards().get(run.shard());
+    Objects.checkFromIndexSize(run.first(), run.count(), shard.samples());
+    long offset = shard.offset(chosen[field]) + run.first() * fields.get(field).sampleBytes();
+    sink.piece(shard.file(), offset, run.count());
+  }
+
+  @Override
+  public void make(int field, SampleRun run, MemorySegment target, long offset) {
+    throw new IllegalStateException("field '" + fields.get(field).name() + "' is in files");
+  }
+}

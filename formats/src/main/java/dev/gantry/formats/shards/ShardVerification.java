@@ -1,0 +1,87 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.io.Cancellation;
+import dev.gantry.core.io.Crew;
+import dev.gantry.core.io.ProgressListener;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+
+/// Compares all blocks of a set with their checksums. For one use.
+final class ShardVerification {
+  /// What one thread takes at a time: long enough that opening the file does not count, short
+  /// enough that the last one does not keep the others waiting.
+  private static final long TURN_BYTES = 64L << 20;
+
+  /// Checksums are taken about as fast as these read.
+  private static final int MOST_THREADS = 8;
+
+  /// Some blocks of a shard, from number `block` on.
+  private record Turn(Shard shard, int block, Extent extent) {}
+
+  private final Gantry session;
+  private final ShardSet set;
+  private final List<Turn> turns = new ArrayList<>();
+  private final AtomicInteger next = new AtomicInteger();
+  private final LongAdder done = new LongAdder();
+  private final Crew crew = new Crew("verify", "gantry-verifier-");
+
+  ShardVerification(Gantry session, ShardSet set) {
+    this.session = session;
+    this.set = set;
+    long blocks = Math.max(1, TURN_BYTES / set.blockBytes());
+    for (Shard shard : set.shards()) {
+      for (long block = 0; block < shard.blocks(); block += blocks) {
+        long from = block * set.blockBytes();
+        long length = Math.min(blocks * set.blockBytes(), shard.bytes() - from);
+        turns.add(new Turn(shard, (int) block, new Extent(shard.file(), from, length)));
+      }
+    }
+  }
+
+  void run(int threads, ProgressListener progress, Cancellation cancellation) {
+    int wanted =
+        threads > 0 ? threads : Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors());
+    crew.work(
+        Math.min(wanted, turns.size()),
+        () -> takeTurns(cancellation),
+        () -> progress.onProgress(done.sum(), set.totalBytes()));
+    crew.checkpoint(cancellation);
+  }
+
+  private void takeTurns(Cancellation cancellation) {
+    while (crew.goesOn(cancellation)) {
+      int turn = next.getAndIncrement();
+      if (turn >= turns.size()) {
+        return;
+      }
+      check(turns.get(turn));
+    }
+  }
+
+  private void check(Turn turn) {
+    int[] sums = session.checksums(new Source.FilePart(turn.extent()), set.blockBytes());
+    for (int i = 0; i < sums.length; i++) {
+      int written = turn.shard().crc32c(turn.block() + i);
+      if (sums[i] != written) {
+        throw new MalformedFileException(
+            turn.shard().file(),
+            turn.extent().offset() + i * set.blockBytes(),
+            "checksum-mismatch",
+            String.format(
+                Locale.ROOT,
+                "block %d has CRC32C %08x, and had %08x when it was written",
+                turn.block() + i,
+                sums[i],
+                written));
+      }
+    }
+    done.add(turn.extent().length());
+  }
+}

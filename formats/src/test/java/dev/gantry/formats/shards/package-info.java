@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.shards;
+
+import org.jspecify.annotations.NullMarked;
