@@ -3,18 +3,11 @@ package dev.gantry.formats.checkpoint;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.TemporaryName;
-import dev.gantry.formats.internal.FileErrors;
-import java.io.IOException;
-import java.nio.file.DirectoryIteratorException;
-import java.nio.file.DirectoryStream;
+import dev.gantry.formats.internal.FolderEntries;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
-import java.nio.file.NoSuchFileException;
-import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
 
@@ -99,7 +92,7 @@ final class StoreFolder {
 
   /// Folders with the name of a checkpoint, whole or not.
   List<Path> checkpoints() {
-    return children(root).stream()
+    return FolderEntries.of(root).stream()
         .filter(child -> CHECKPOINT.matcher(child.getFileName().toString()).matches())
         .filter(child -> Files.isDirectory(child, LinkOption.NOFOLLOW_LINKS))
         .toList();
@@ -122,7 +115,7 @@ final class StoreFolder {
   /// What saves that never ended have left: checkpoints without a manifest, and temporary files.
   void removeLeftovers() {
     boolean removed = false;
-    for (Path child : children(root)) {
+    for (Path child : FolderEntries.of(root)) {
       if (isTemporary(child)) {
         folders.removeFile(child);
         removed = true;
@@ -166,7 +159,7 @@ final class StoreFolder {
   /// @return whether the folder is gone
   private boolean empty(Path checkpoint) {
     boolean onlyOurs = true;
-    for (Path child : children(checkpoint)) {
+    for (Path child : FolderEntries.of(checkpoint)) {
       if (isOurs(child)) {
         folders.removeFile(child);
       } else {
@@ -190,20 +183,5 @@ final class StoreFolder {
 
   private static boolean isNoFolder(Path file) {
     return !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
-  }
-
-  /// Nothing where the folder is gone.
-  private static List<Path> children(Path folder) {
-    List<Path> children = new ArrayList<>();
-    try (DirectoryStream<Path> stream = Files.newDirectoryStream(folder)) {
-      stream.forEach(children::add);
-    } catch (NoSuchFileException | NotDirectoryException _) {
-      return List.of();
-    } catch (DirectoryIteratorException e) {
-      throw FileErrors.of("list", folder.toString(), Objects.requireNonNull(e.getCause()));
-    } catch (IOException e) {
-      throw FileErrors.of("list", folder.toString(), e);
-    }
-    return children;
   }
 }

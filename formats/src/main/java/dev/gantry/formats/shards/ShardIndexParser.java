@@ -211,7 +211,7 @@ final class ShardIndexParser {
           position, "sub-byte-dtype", claim + " has elements that are smaller than a byte");
     }
     OptionalLong elements = shape.elements();
-    if (elements.isEmpty() || elements.getAsLong() > Long.MAX_VALUE / dtype.bits()) {
+    if (elements.isEmpty() || elements.getAsLong() > Long.MAX_VALUE / (dtype.bits() / Byte.SIZE)) {
       throw json.malformedAt(position, "shape-overflow", claim + " has too many elements to count");
     }
     return new Field(name, dtype, shape);

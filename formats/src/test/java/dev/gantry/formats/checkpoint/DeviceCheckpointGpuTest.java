@@ -13,7 +13,6 @@ import dev.gantry.core.commit.SnapshotLimits;
 import dev.gantry.core.commit.Source;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.memory.CpuSlab;
 import dev.gantry.core.plan.Wanted;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.TestFiles;
@@ -60,12 +59,8 @@ class DeviceCheckpointGpuTest {
   private UnsavedCheckpoint checkpoint(Loaded loaded) {
     List<NewTensor> tensors = new ArrayList<>();
     for (Region region : loaded.regions()) {
-      Source source =
-          region.slab() instanceof CpuSlab cpu
-              ? new Source.HostMemory(cpu.segment().asSlice(region.offset(), region.length()))
-              : new Source.DeviceMemory(new Device.Cuda(0), region.address(), region.length());
       Shape shape = Shape.of(region.length() / 4);
-      tensors.add(new NewTensor("tensor." + tensors.size(), DType.F32, shape, source));
+      tensors.add(new NewTensor("tensor." + tensors.size(), DType.F32, shape, Source.of(region)));
     }
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
     groups.put("model", tensors);

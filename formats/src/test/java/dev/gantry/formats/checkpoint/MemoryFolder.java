@@ -9,7 +9,7 @@ import org.junit.jupiter.api.io.TempDirFactory;
 
 /// Folders in memory where the machine has such, for tests that save some hundred times: there
 /// `fsync` costs nothing.
-final class MemoryFolder implements TempDirFactory {
+public final class MemoryFolder implements TempDirFactory {
   private static final Path MEMORY = Path.of("/dev/shm");
 
   @Override

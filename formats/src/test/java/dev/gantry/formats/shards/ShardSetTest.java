@@ -197,7 +197,7 @@ class ShardSetTest {
         "`[3]`; `[-3]`; negative-dimension; `-3`",
         "`[3]`; `['3']`; invalid-dimension; `'3'`",
         "`[3]`; `[9223372036854775807, 2]`; shape-overflow; `{'name': 'a'`",
-        "`[3]`; `[4611686018427387904]`; shape-overflow; `{'name': 'a'`",
+        "`'shape': []`; `'shape': [1152921504606846976]`; shape-overflow; `{'name': 'b'`",
         "`'shards': [`; `'s': [`; missing-shards; `{`",
         "`'shards': [`; `'shards': 1, 's': [`; invalid-shards; `1, 's'`",
         "`'shards': [`; `'shards': [1, `; invalid-shard; `1, \n`",

@@ -2,6 +2,9 @@ package dev.gantry.core.commit;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Region;
+import dev.gantry.core.memory.CpuSlab;
+import dev.gantry.core.memory.DeviceSlab;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -12,6 +15,16 @@ import java.util.Optional;
 public sealed interface Source {
   /// In bytes.
   long length();
+
+  /// The bytes of a region, whose slab must stay.
+  static Source of(Region region) {
+    return switch (region.slab()) {
+      case null -> new HostMemory(MemorySegment.ofArray(new byte[0]));
+      case CpuSlab cpu -> new HostMemory(cpu.segment().asSlice(region.offset(), region.length()));
+      case DeviceSlab device ->
+          new DeviceMemory(device.context().device(), region.address(), region.length());
+    };
+  }
 
   /// A part of this.
   default Source slice(long offset, long bytes) {

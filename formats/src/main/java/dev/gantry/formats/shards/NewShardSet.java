@@ -1,0 +1,190 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.commit.BlockSums;
+import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.WriteReport;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.JsonWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/// A set that is being written: its fields, how many samples go into a shard, and the names and
+/// blocks of its files. Whatever passes its checks can be read again. Immutable.
+final class NewShardSet {
+  private static final int SUM_DIGITS = 8;
+
+  /// More than the names, digits and white space of a shard's entry, its offsets and checksums
+  /// aside; and of an offset.
+  private static final long ENTRY_BYTES = 256;
+
+  private static final long OFFSET_BYTES = 24;
+
+  private final Path folder;
+  private final List<Field> fields;
+  private final ShardOptions options;
+  private final ShardLayout capacity;
+  private final long mostShards;
+
+  /// @throws MisuseException if there is no field, too many, two of one name, or one that cannot be
+  ///     read again; if a shard has more blocks than an index can hold, or the notes are too long
+  NewShardSet(Path folder, List<Field> fields, ShardOptions options) {
+    this.folder = folder;
+    this.fields = List.copyOf(fields);
+    this.options = options;
+    checkFields();
+    capacity = ShardLayout.of(fields, samplesPerShard());
+    mostShards = countShards();
+  }
+
+  private void checkFields() {
+    if (fields.isEmpty() || fields.size() > ShardSet.MAX_FIELDS) {
+      throw new MisuseException(
+          "samples need 1 to " + ShardSet.MAX_FIELDS + " fields, not " + fields.size());
+    }
+    Set<String> names = new HashSet<>();
+    for (Field field : fields) {
+      JsonWriter.requireText("a field's name", field.name());
+      if (!names.add(field.name())) {
+        throw new MisuseException("two fields of the name '" + field.name() + "'");
+      }
+      if (field.shape().rank() > ShardSet.MAX_RANK) {
+        throw new MisuseException(
+            "field '" + field.name() + "' has more than " + ShardSet.MAX_RANK + " dimensions");
+      }
+    }
+  }
+
+  private long samplesPerShard() {
+    if (options.samplesPerShard() > 0) {
+      return options.samplesPerShard();
+    }
+    long sampleBytes = 0;
+    for (Field field : fields) {
+      sampleBytes += Math.min(field.sampleBytes(), Long.MAX_VALUE - sampleBytes);
+    }
+    long padding = (fields.size() - 1L) * ShardSet.PAGE_BYTES;
+    long fitting = (options.shardBytes() - padding) / Math.max(1, sampleBytes);
+    return Math.clamp(fitting, 1, ShardOptions.MOST_SAMPLES_PER_SHARD);
+  }
+
+  private long countShards() {
+    long blocks = Math.ceilDiv(capacity.bytes(), options.blockBytes());
+    if (blocks > JsonReader.MAX_STRING_CHARACTERS / SUM_DIGITS) {
+      throw new MisuseException(
+          "a shard of " + blocks + " blocks; choose larger blocks or fewer samples per shard");
+    }
+    long empty = ShardIndexWriter.bytes(set(List.of())).length;
+    long byBytes =
+        (ShardSet.MAX_INDEX_BYTES - ENTRY_BYTES - empty) / mostEntryBytes(fields.size(), blocks);
+    long byEntries =
+        (ShardSet.MAX_ENTRIES - fields.size() - options.metadata().size()) / (fields.size() + 1L);
+    return Math.clamp(Math.min(byBytes, byEntries), 0, ShardSet.MAX_SHARDS);
+  }
+
+  /// What a shard takes in the index, at most.
+  static long mostEntryBytes(int fields, long blocks) {
+    return ENTRY_BYTES + OFFSET_BYTES * fields + SUM_DIGITS * blocks;
+  }
+
+  Path folder() {
+    return folder;
+  }
+
+  List<Field> fields() {
+    return fields;
+  }
+
+  ShardOptions options() {
+    return options;
+  }
+
+  /// Of a shard with as many samples as it has room for.
+  ShardLayout capacity() {
+    return capacity;
+  }
+
+  /// How many an index has room for.
+  long mostShards() {
+    return mostShards;
+  }
+
+  /// @throws MisuseException if the index has no room for a shard of this number
+  void requireRoom(long number) {
+    if (number >= mostShards) {
+      throw new MisuseException(
+          "no room for more than "
+              + mostShards
+              + " shards; choose more samples per shard or larger blocks");
+    }
+  }
+
+  /// @param contents the values of each field, and the padding between them, in the order of the
+  ///     file
+  NewFile file(int number, List<Source> contents) {
+    return new NewFile(ShardFolder.shard(folder, number), cut(contents));
+  }
+
+  /// So that no part is of two blocks: of each part the checksum becomes known when it is written.
+  private List<Source> cut(List<Source> contents) {
+    List<Source> parts = new ArrayList<>();
+    long left = options.blockBytes();
+    for (Source source : contents) {
+      for (long done = 0; done < source.length(); ) {
+        long step = Math.min(left, source.length() - done);
+        parts.add(source.slice(done, step));
+        done += step;
+        left = left == step ? options.blockBytes() : left - step;
+      }
+    }
+    return parts;
+  }
+
+  /// A shard that was written.
+  Shard shard(NewFile file, ShardLayout layout, WriteReport.FileReport report) {
+    BlockSums sums = new BlockSums(layout.bytes(), options.blockBytes());
+    List<Integer> parts = report.checksums().orElseThrow().parts();
+    for (int i = 0; i < parts.size(); i++) {
+      sums.add(parts.get(i), file.parts().get(i).length());
+    }
+    return new Shard(file.file(), layout.samples(), layout.bytes(), layout.offsets(), sums.sums());
+  }
+
+  ShardSet set(List<Shard> shards) {
+    return new ShardSet(
+        ShardFolder.index(folder), options.blockBytes(), fields, options.metadata(), shards);
+  }
+
+  /// @param values whose names are to be those of the fields
+  /// @throws MisuseException if one is missing or unknown
+  void checkNames(Map<String, ?> values) {
+    for (Field field : fields) {
+      if (!values.containsKey(field.name())) {
+        throw new MisuseException("field '" + field.name() + "' has no value");
+      }
+    }
+    if (values.size() > fields.size()) {
+      List<String> known = fields.stream().map(Field::name).toList();
+      String unknown =
+          values.keySet().stream().filter(name -> !known.contains(name)).findFirst().orElseThrow();
+      throw new MisuseException("no field '" + unknown + "', but " + known);
+    }
+  }
+
+  /// @throws MisuseException if the values of so many samples do not take so many bytes
+  static void checkSize(Field field, long samples, long bytes) {
+    long each = field.sampleBytes();
+    if (each == 0 ? bytes != 0 : bytes % each != 0 || bytes / each != samples) {
+      throw new MisuseException(
+          String.format(
+              "field '%s': %d bytes for %d samples of %d bytes each",
+              field.name(), bytes, samples, each));
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.formats.dataset.Field;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/// A shard in the making: its columns lie in a slab as those of a full shard lie in the file. So a
+/// full one is written from where it is. For one thread.
+final class ShardColumns {
+  private final NewShardSet plan;
+  private final ShardLayout capacity;
+  private final HostSlab slab;
+  private long samples;
+
+  /// @param slab of the capacity's size or more; whose it is, this does not care
+  ShardColumns(NewShardSet plan, HostSlab slab) {
+    this.plan = plan;
+    this.capacity = plan.capacity();
+    this.slab = slab;
+  }
+
+  HostSlab slab() {
+    return slab;
+  }
+
+  /// How many more samples there is room for.
+  long room() {
+    return capacity.samples() - samples;
+  }
+
+  ShardLayout layout() {
+    return ShardLayout.of(plan.fields(), samples);
+  }
+
+  /// Copies one sample; names and sizes have been checked.
+  void add(Map<String, MemorySegment> sample) {
+    for (int i = 0; i < plan.fields().size(); i++) {
+      MemorySegment value = Objects.requireNonNull(sample.get(plan.fields().get(i).name()));
+      place(i, 1).copyFrom(value);
+    }
+    samples++;
+  }
+
+  /// Copies some samples, wherever they are; names and sizes have been checked.
+  ///
+  /// @param values of all samples
+  /// @param first of those samples, the first that is taken
+  void add(Gantry session, Map<String, Source> values, long first, long count) {
+    for (int i = 0; i < plan.fields().size(); i++) {
+      Field field = plan.fields().get(i);
+      Source all = Objects.requireNonNull(values.get(field.name()));
+      long bytes = field.sampleBytes();
+      if (bytes > 0) {
+        session.copy(all.slice(first * bytes, count * bytes), place(i, count));
+      }
+    }
+    samples += count;
+  }
+
+  private MemorySegment place(int field, long count) {
+    long bytes = plan.fields().get(field).sampleBytes();
+    return slab.segment().asSlice(capacity.offset(field) + samples * bytes, count * bytes);
+  }
+
+  /// The bytes of the file. The padding is cleared: a fuller shard may have lain there.
+  List<Source> contents() {
+    ShardLayout layout = layout();
+    List<Source> contents = new ArrayList<>();
+    for (int i = 0; i < plan.fields().size(); i++) {
+      MemorySegment column = slab.segment().asSlice(capacity.offset(i), layout.extentBytes(i));
+      column.asSlice(samples * plan.fields().get(i).sampleBytes()).fill((byte) 0);
+      contents.add(new Source.HostMemory(column));
+    }
+    return contents;
+  }
+}

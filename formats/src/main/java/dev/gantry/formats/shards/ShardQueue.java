@@ -1,0 +1,192 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.NewFile;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.memory.HostMemory;
+import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.memory.Slab;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Writes shards behind the caller's back, some at once, and owns the slabs that they are made in:
+/// one more than there are writers, so that one can be filled while all the others are written.
+///
+/// After a failure nothing more is written. Thread-safe.
+final class ShardQueue {
+  private final Gantry session;
+  private final NewShardSet plan;
+  private final WriteOptions options;
+  private final ExecutorService writers;
+  private final int mostSlabs;
+  private final List<HostSlab> slabs = new ArrayList<>();
+  private final Deque<HostSlab> idle = new ArrayDeque<>();
+
+  /// Those that are on the disk, by number.
+  private final NavigableMap<Integer, Shard> written = new TreeMap<>();
+
+  private @Nullable Throwable failure;
+  private boolean told;
+
+  ShardQueue(Gantry session, NewShardSet plan) {
+    this.session = session;
+    this.plan = plan;
+    WriteOptions asked = plan.options().write();
+    // Shards are written beside each other already.
+    options = asked.threads() == 0 ? asked.withThreads(1) : asked;
+    mostSlabs = plan.options().writers() + 1;
+    writers =
+        Executors.newFixedThreadPool(
+            plan.options().writers(),
+            Thread.ofPlatform().name("gantry-shard-writer-", 0).daemon().factory());
+  }
+
+  /// A slab of a full shard's size, whose bytes may be anything. Waits where all are in use.
+  ///
+  /// @throws TransferException if a write failed and nobody was told, there is no memory, or the
+  ///     caller is interrupted
+  synchronized HostSlab take() {
+    try {
+      throwFailure();
+      while (idle.isEmpty() && slabs.size() == mostSlabs) {
+        wait();
+        throwFailure();
+      }
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw new TransferException(
+          "append", "while it waited for a shard to be written", new Failure.Cancelled());
+    }
+    return idle.isEmpty() ? allocate() : idle.pop();
+  }
+
+  private HostSlab allocate() {
+    long bytes = Math.max(1, plan.capacity().bytes());
+    HostMemory.require(bytes);
+    HostSlab slab = HostSlab.allocate(bytes);
+    slabs.add(slab);
+    return slab;
+  }
+
+  /// Has a shard written; its slab is this queue's again.
+  void submit(int number, ShardColumns columns) {
+    writers.execute(() -> {
+      try {
+        if (!hasFailed()) {
+          Shard shard = write(number, columns);
+          keep(number, shard);
+        }
+      } catch (RuntimeException | Error e) {
+        fail(e);
+      } finally {
+        giveBack(columns.slab());
+      }
+    });
+  }
+
+  private Shard write(int number, ShardColumns columns) {
+    NewFile file = plan.file(number, columns.contents());
+    return plan.shard(
+        file, columns.layout(), session.write(List.of(file), options).files().getFirst());
+  }
+
+  private synchronized void keep(int number, Shard shard) {
+    written.put(number, shard);
+  }
+
+  private synchronized void giveBack(HostSlab slab) {
+    idle.push(slab);
+    notifyAll();
+  }
+
+  private synchronized boolean hasFailed() {
+    return failure != null;
+  }
+
+  private synchronized void fail(Throwable reason) {
+    if (failure == null) {
+      failure = reason;
+    }
+  }
+
+  /// Throws what a write failed with, unless that has been thrown.
+  synchronized void throwFailure() {
+    if (told) {
+      return;
+    }
+    switch (failure) {
+      case null -> {}
+      case RuntimeException e -> {
+        told = true;
+        throw e;
+      }
+      case Error e -> {
+        told = true;
+        throw e;
+      }
+      case Throwable e -> throw new IllegalStateException("a writer failed", e);
+    }
+  }
+
+  /// Waits until all shards are on the disk, and frees the slabs.
+  ///
+  /// @return the shards, by number
+  /// @throws TransferException if a write failed and nobody was told, or the caller is interrupted
+  List<Shard> finish() {
+    writers.shutdown();
+    boolean interrupted = !end(false);
+    if (interrupted) {
+      throw new TransferException(
+          "finish", "while it waited for shards to be written", new Failure.Cancelled());
+    }
+    throwFailure();
+    synchronized (this) {
+      return List.copyOf(written.values());
+    }
+  }
+
+  /// Ends the writes under way, and frees the slabs. Idempotent.
+  void abandon() {
+    writers.shutdownNow();
+    boolean _ = end(true);
+  }
+
+  /// Waits for the writers; an interruption, which is kept, makes them end early.
+  ///
+  /// @param early whether they have been told to
+  /// @return whether they ended by themselves
+  private boolean end(boolean early) {
+    boolean interrupted = false;
+    boolean ended = false;
+    while (!ended) {
+      try {
+        ended = writers.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
+      } catch (InterruptedException _) {
+        interrupted = true;
+        writers.shutdownNow();
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    freeSlabs();
+    return !interrupted && !early;
+  }
+
+  private synchronized void freeSlabs() {
+    List<HostSlab> all = List.copyOf(slabs);
+    slabs.clear();
+    idle.clear();
+    Slab.releaseAll(all);
+  }
+}

@@ -1,0 +1,212 @@
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.Source;
+import dev.gantry.formats.dataset.Field;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// Writes samples as raw tensor shards. What is appended is copied at once, into the columns of the
+/// shard in progress; a full shard is written in the background while the next is filled. The
+/// dataset is there when [#finish] returns, and not before: a crash leaves a folder without
+/// `shards.json`, which readers refuse and the next writer clears.
+///
+/// Its memory is bounded by (writers + 1) · (size of a full shard), outside of the heap, and by two
+/// buffers of [a request's size][dev.gantry.core.commit.WriteOptions#requestBytes] for each thread
+/// that writes. Where the memory is all in use, an append waits.
+///
+/// When a background write fails, the next [#append] or [#finish] throws what it failed with, once;
+/// from then on the writer can only be closed. So it is after any other failure, but not after what
+/// was wrong with the samples themselves: of those none is appended, and the writer goes on.
+///
+/// For one thread at a time. While it is at work nobody else may write to its folder.
+public final class ShardWriter implements AutoCloseable {
+  private enum State {
+    OPEN("is open"),
+    FAILED("has failed"),
+    FINISHED("is finished"),
+    CLOSED("is closed");
+
+    final String word;
+
+    State(String word) {
+      this.word = word;
+    }
+  }
+
+  private final Gantry session;
+  private final NewShardSet plan;
+  private final ShardFolder folder;
+  private final ShardQueue queue;
+  private State state = State.OPEN;
+
+  /// How many shards have been begun.
+  private int shards;
+
+  /// The shard in progress; null between two.
+  private @Nullable ShardColumns columns;
+
+  private ShardWriter(Gantry session, NewShardSet plan, ShardFolder folder) {
+    this.session = session;
+    this.plan = plan;
+    this.folder = folder;
+    queue = new ShardQueue(session, plan);
+  }
+
+  /// Makes the folder where it is missing, and removes from it what a writer left that did not come
+  /// to its end: files named like shards, and temporary ones.
+  ///
+  /// @param session which must stay open for as long as this
+  /// @param folder whose parent must exist
+  /// @param fields in the order of their bytes
+  /// @throws MisuseException if the folder holds a `shards.json`, or the fields or options are such
+  ///     that no reader would read them
+  /// @throws TransferException if the folder cannot be made, read or cleared
+  public static ShardWriter create(
+      Gantry session, Path folder, List<Field> fields, ShardOptions options) {
+    NewShardSet plan = new NewShardSet(folder, fields, options);
+    ShardFolder prepared = new ShardFolder(session, folder);
+    prepared.prepare();
+    return new ShardWriter(session, plan, prepared);
+  }
+
+  /// How many samples each shard gets, but for the last.
+  public long samplesPerShard() {
+    return plan.capacity().samples();
+  }
+
+  /// Appends one sample.
+  ///
+  /// @param sample the value of each field by its name, little endian, in C order. Arrays are
+  ///     [MemorySegment#ofArray(float[])] and the like
+  /// @throws MisuseException if a field is missing or unknown or a value is of another size, or
+  ///     there is no room for another shard
+  /// @throws TransferException if a background write failed, or the caller is interrupted while it
+  ///     waits for one
+  public void append(Map<String, MemorySegment> sample) {
+    requireOpen();
+    plan.checkNames(sample);
+    for (Field field : plan.fields()) {
+      MemorySegment value = Objects.requireNonNull(sample.get(field.name()));
+      NewShardSet.checkSize(field, 1, value.byteSize());
+    }
+    if (columns == null) {
+      plan.requireRoom(shards);
+    }
+    orFail(() -> {
+      current().add(sample);
+      submitIfFull();
+    });
+  }
+
+  /// Appends some samples, from wherever they are. Whatever was queued on a device before comes
+  /// first. They may change when this returns.
+  ///
+  /// @param count 0 or more
+  /// @param values of each field by its name: those of all samples end to end, little endian, in C
+  ///     order
+  /// @throws MisuseException as [#append(Map)] has it
+  /// @throws TransferException also if a file or device fails
+  public void append(long count, Map<String, Source> values) {
+    requireOpen();
+    if (count < 0) {
+      throw new MisuseException("to append " + count + " samples");
+    }
+    plan.checkNames(values);
+    for (Field field : plan.fields()) {
+      Source value = Objects.requireNonNull(values.get(field.name()));
+      NewShardSet.checkSize(field, count, value.length());
+    }
+    long room = columns == null ? 0 : columns.room();
+    if (count > room) {
+      long more = (count - room - 1) / samplesPerShard();
+      plan.requireRoom(shards + Math.min(more, ShardSet.MAX_SHARDS));
+    }
+    orFail(() -> {
+      for (long done = 0; done < count; ) {
+        ShardColumns into = current();
+        long step = Math.min(into.room(), count - done);
+        into.add(session, values, done, step);
+        done += step;
+        submitIfFull();
+      }
+    });
+  }
+
+  private ShardColumns current() {
+    queue.throwFailure();
+    ShardColumns current = columns;
+    if (current == null) {
+      current = new ShardColumns(plan, queue.take());
+      columns = current;
+      shards++;
+    }
+    return current;
+  }
+
+  private void submitIfFull() {
+    if (columns != null && columns.room() == 0) {
+      submit(columns);
+    }
+  }
+
+  private void submit(ShardColumns full) {
+    queue.submit(shards - 1, full);
+    columns = null;
+  }
+
+  /// Waits until all shards are on the disk, and puts the index into its place.
+  ///
+  /// @return what readers will find
+  /// @throws TransferException if a write failed: the dataset is not there then, unless the failure
+  ///     is of the folder's synchronisation after the index has its name; [#close] removes it
+  public ShardSet finish() {
+    requireOpen();
+    ShardSet[] set = new ShardSet[1];
+    orFail(() -> {
+      if (columns != null) {
+        submit(columns);
+      }
+      set[0] = plan.set(queue.finish());
+      folder.writeIndex(plan, set[0]);
+    });
+    state = State.FINISHED;
+    return set[0];
+  }
+
+  private void requireOpen() {
+    if (state != State.OPEN) {
+      throw new MisuseException("this writer of " + plan.folder() + " " + state.word);
+    }
+  }
+
+  private void orFail(Runnable step) {
+    State before = state;
+    state = State.FAILED;
+    step.run();
+    state = before;
+  }
+
+  /// After [#finish] nothing; else removes all that was written, and the folder if it was made for
+  /// this. Idempotent.
+  ///
+  /// @throws TransferException if something could not be removed
+  @Override
+  public void close() {
+    State before = state;
+    state = State.CLOSED;
+    switch (before) {
+      case FINISHED, CLOSED -> {}
+      case OPEN, FAILED -> {
+        queue.abandon();
+        folder.takeBack();
+      }
+    }
+  }
+}

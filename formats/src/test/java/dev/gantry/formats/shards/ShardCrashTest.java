@@ -1,0 +1,184 @@
+package dev.gantry.formats.shards;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.testing.CrashReplay;
+import dev.gantry.core.testing.CrashReplay.Step;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.RecordingFileCalls;
+import dev.gantry.formats.checkpoint.MemoryFolder;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Power cuts at every step of writers: either there is no index, or all that it says is there.
+@ExtendWith(NoLeaks.class)
+class ShardCrashTest {
+  private static final int SEEDS = 3;
+  private static final int SAMPLES = 7;
+
+  @TempDir(factory = MemoryFolder.class)
+  Path parent;
+
+  @TempDir(factory = MemoryFolder.class)
+  Path scratch;
+
+  private final Gantry session = Gantry.open();
+  private final Map<String, byte[]> values = TestShards.values(TestShards.FIELDS, 1, SAMPLES);
+  private final Map<String, byte[]> others = TestShards.values(TestShards.FIELDS, 9, 2);
+  private Path tree;
+  private RecordingFileCalls calls;
+
+  @BeforeEach
+  void makeTree() throws IOException {
+    tree = Files.createDirectory(parent.resolve("tree"));
+    calls = new RecordingFileCalls(Libc.INSTANCE, tree);
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private ShardWriter writer(Gantry recorded, Path root) {
+    return ShardWriter.create(
+        recorded, root.resolve("set"), TestShards.FIELDS, TestShards.options().withWriters(2));
+  }
+
+  private void write() {
+    try (Gantry recorded = Sessions.over(calls);
+        ShardWriter writer = writer(recorded, tree)) {
+      TestShards.append(writer, values, SAMPLES);
+      writer.finish();
+    }
+  }
+
+  /// @param done how many steps there were when the set was reported
+  private void everywhere(CrashReplay replay, int done) {
+    List<Step> steps = calls.steps();
+    for (int length = 0; length <= steps.size(); length++) {
+      boolean reported = length >= done;
+      replay.everyCrash(
+          steps.subList(0, length),
+          length,
+          SEEDS,
+          scratch,
+          (where, root) -> {
+            Optional<ShardSet> set = TestShards.present(root.resolve("set"));
+            if (reported) {
+              assertThat(set).as(where).isPresent();
+            }
+            set.ifPresentOrElse(
+                present -> requireOneOfBoth(root, present, where), () -> requireNext(root, where));
+          });
+    }
+  }
+
+  /// File systems that the replay stands for keep the order of entries; others need not.
+  private void requireIndexGoneBeforeShards() {
+    Path set = Path.of("set");
+    assertThat(calls.steps())
+        .containsSubsequence(
+            new Step.Remove(set.resolve("shards.json")),
+            new Step.SyncFolder(set),
+            new Step.Remove(set.resolve("shard-00000.bin")));
+  }
+
+  private void requireOneOfBoth(Path root, ShardSet present, String where) {
+    boolean isNew = present.samples() == SAMPLES;
+    TestShards.requireWhole(
+        root.resolve("set"),
+        TestShards.FIELDS,
+        isNew ? values : others,
+        isNew ? SAMPLES : 2,
+        where);
+  }
+
+  /// The next writer minds nothing of what is there.
+  private void requireNext(Path root, String where) {
+    try (ShardWriter writer = writer(session, root)) {
+      TestShards.append(writer, values, 1);
+      writer.finish();
+    }
+    TestShards.requireWhole(root.resolve("set"), TestShards.FIELDS, values, 1, where);
+    assertThat(TestShards.names(root.resolve("set")))
+        .as(where)
+        .containsExactly("shard-00000.bin", "shards.json");
+  }
+
+  @Test
+  void inANewFolder() {
+    CrashReplay replay = CrashReplay.before(tree);
+    write();
+    everywhere(replay, calls.steps().size());
+  }
+
+  @Test
+  void overWhatAnotherWriterLeft() throws IOException {
+    Path set = Files.createDirectory(tree.resolve("set"));
+    Files.write(set.resolve("shard-00000.bin"), new byte[9000]);
+    Files.write(set.resolve("shard-00007.bin"), new byte[10]);
+    Files.write(set.resolve(".gantry-0123456789abcdef.tmp"), new byte[10]);
+    CrashReplay replay = CrashReplay.before(tree);
+    write();
+    assertThat(calls.steps().stream().filter(Step.Remove.class::isInstance)).hasSize(3);
+    everywhere(replay, calls.steps().size());
+  }
+
+  /// Somebody removes a set, and writes another in its place before the removal is on the disk.
+  @Test
+  void overASetWhoseIndexWasRemoved() {
+    Path set = tree.resolve("set");
+    NewShards.write(
+        session,
+        set,
+        TestShards.FIELDS,
+        2,
+        TestShards.sources(TestShards.FIELDS, others, 0, 2),
+        TestShards.options());
+    CrashReplay replay = CrashReplay.before(tree);
+    assertThat(calls.unlink(set.resolve("shards.json"))).isZero();
+    write();
+    requireIndexGoneBeforeShards();
+    everywhere(replay, calls.steps().size());
+  }
+
+  /// The index has its name, but the folder cannot be synchronised: all is taken back.
+  @Test
+  void whileASetIsTakenBack() {
+    FaultyFileCalls faulty = new FaultyFileCalls(calls);
+    CrashReplay replay = CrashReplay.before(tree);
+    // The folder's making, two for each shard, and the index's file come before.
+    faulty.at(Function.FSYNC, 1 + 2 * 3 + 2, new Fails(Errno.EIO));
+    assertThatThrownBy(
+            () -> {
+              try (Gantry recorded = Sessions.over(faulty);
+                  ShardWriter writer = writer(recorded, tree)) {
+                TestShards.append(writer, values, SAMPLES);
+                writer.finish();
+              }
+            })
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("EIO");
+    assertThat(tree.resolve("set")).doesNotExist();
+    requireIndexGoneBeforeShards();
+    everywhere(replay, Integer.MAX_VALUE);
+  }
+}

@@ -1,0 +1,176 @@
+package dev.gantry.formats.shards;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Fault;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.FaultyFileCalls.Returns;
+import dev.gantry.core.testing.FaultyFileCalls.Shortens;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.checkpoint.MemoryFolder;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Writers whose every call fails in every way leave the whole set or none, and nothing that the
+/// next writer minds.
+@ExtendWith(NoLeaks.class)
+class ShardFaultTest {
+  private static final int SAMPLES = 7;
+
+  /// These calls are made again after `EINTR`: for good, that would be for ever.
+  private static final Set<Function> RETRIED =
+      EnumSet.of(
+          Function.OPEN, Function.PREAD, Function.PWRITE, Function.FTRUNCATE, Function.FALLOCATE);
+
+  @TempDir(factory = MemoryFolder.class)
+  Path parent;
+
+  private final Gantry good = Gantry.open();
+  private final Map<String, byte[]> values = TestShards.values(TestShards.FIELDS, 1, SAMPLES);
+
+  @AfterEach
+  void close() {
+    good.close();
+  }
+
+  private Path folder() {
+    return parent.resolve("set");
+  }
+
+  private void append(Gantry session) {
+    try (ShardWriter writer =
+        ShardWriter.create(session, folder(), TestShards.FIELDS, TestShards.options())) {
+      TestShards.append(writer, values, SAMPLES);
+      writer.finish();
+    }
+  }
+
+  private void writeArrays(Gantry session) {
+    NewShards.write(
+        session,
+        folder(),
+        TestShards.FIELDS,
+        SAMPLES,
+        TestShards.sources(TestShards.FIELDS, values, 0, SAMPLES),
+        TestShards.options());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void everyCallOfAWriter(Function function) {
+    everyCall(function, this::append);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void everyCallOfAWriteOfArrays(Function function) {
+    everyCall(function, this::writeArrays);
+  }
+
+  private void everyCall(Function function, Consumer<Gantry> write) {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    leftovers();
+    run(calls, write);
+    TestShards.requireWhole(folder(), TestShards.FIELDS, values, SAMPLES, "");
+    for (int number = 1; number <= calls.count(function); number++) {
+      for (Fault fault :
+          List.of(new Fails(Errno.EIO), new Fails(Errno.ENOSPC), new Fails(Errno.EINTR))) {
+        tryOut(function, number, fault, false, write);
+        tryOut(function, number, fault, true, write);
+      }
+      if (function == Function.PWRITE) {
+        tryOut(function, number, new Shortens(1000), false, write);
+        tryOut(function, number, new Shortens(1000), true, write);
+        tryOut(function, number, new Returns(1000), true, write);
+      }
+    }
+  }
+
+  /// What an earlier writer left is removed under the same faults.
+  private void leftovers() {
+    TestShards.delete(folder());
+    try {
+      Files.createDirectory(folder());
+      Files.write(folder().resolve("shard-00001.bin"), new byte[100]);
+      Files.write(folder().resolve("shard-00009.bin"), new byte[100]);
+      Files.write(folder().resolve(".gantry-0123456789abcdef.tmp"), new byte[100]);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void run(FaultyFileCalls calls, Consumer<Gantry> write) {
+    try (Gantry session = Sessions.over(calls)) {
+      write.accept(session);
+    }
+  }
+
+  private void tryOut(
+      Function function, int number, Fault fault, boolean forGood, Consumer<Gantry> write) {
+    String where = function + " " + number + " " + fault + (forGood ? " from then on" : " once");
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    if (!forGood) {
+      calls.at(function, number, fault);
+    } else if (!fault.equals(new Fails(Errno.EINTR)) || !RETRIED.contains(function)) {
+      calls.from(function, number, fault);
+    } else {
+      for (int again = 0; again < 9; again++) {
+        calls.at(function, number + again, fault);
+      }
+    }
+    leftovers();
+    TransferException failure =
+        catchThrowableOfType(TransferException.class, () -> run(calls, write));
+    requireAfter(failure, fault, where);
+  }
+
+  private void requireAfter(@Nullable TransferException failure, Fault fault, String where) {
+    Optional<ShardSet> present = TestShards.present(folder());
+    assertThat(LiveResources.snapshot()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
+    try {
+      assertThat(NoLeaks.openFiles()).as(where).isEmpty();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    if (failure == null) {
+      assertThat(present).as(where).isPresent();
+    } else {
+      assertThat(fault).as(where).isInstanceOf(Fails.class);
+      assertThat(failure.failure())
+          .as(where)
+          .isEqualTo(Errno.failure(((Fails) fault).errno().code()));
+    }
+    if (present.isPresent()) {
+      TestShards.requireWhole(folder(), TestShards.FIELDS, values, SAMPLES, where);
+    } else {
+      append(good);
+      TestShards.requireWhole(folder(), TestShards.FIELDS, values, SAMPLES, where);
+      assertThat(TestShards.names(folder()))
+          .as(where)
+          .containsExactly("shard-00000.bin", "shard-00001.bin", "shard-00002.bin", "shards.json");
+    }
+  }
+}

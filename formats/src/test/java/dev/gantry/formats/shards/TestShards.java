@@ -1,0 +1,180 @@
+package dev.gantry.formats.shards;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.commit.Source;
+import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.testing.TestFiles;
+import dev.gantry.formats.dataset.Field;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import java.util.zip.CRC32C;
+
+/// Samples whose every byte follows from a seed, and the proof that a set on the disk holds them.
+final class TestShards {
+  static final int PAGE = 4096;
+
+  /// A page and a bit, a scalar, nothing.
+  static final List<Field> FIELDS =
+      List.of(
+          new Field("image", DType.U8, Shape.of(3, 500)),
+          new Field("empty", DType.F32, Shape.of(0)),
+          new Field("label", DType.I64, Shape.of()));
+
+  private TestShards() {}
+
+  /// All samples' bytes of each field.
+  static Map<String, byte[]> values(List<Field> fields, long seed, int samples) {
+    Map<String, byte[]> values = new LinkedHashMap<>();
+    for (Field field : fields) {
+      int length = Math.toIntExact(samples * field.sampleBytes());
+      values.put(field.name(), TestFiles.bytes(seed + values.size(), length));
+    }
+    return values;
+  }
+
+  /// Some of them, to be appended.
+  static Map<String, Source> sources(
+      List<Field> fields, Map<String, byte[]> values, int first, int count) {
+    Map<String, Source> sources = new LinkedHashMap<>();
+    segments(fields, values, first, count)
+        .forEach((name, segment) -> sources.put(name, new Source.HostMemory(segment)));
+    return sources;
+  }
+
+  static Map<String, MemorySegment> segments(
+      List<Field> fields, Map<String, byte[]> values, int first, int count) {
+    Map<String, MemorySegment> segments = new LinkedHashMap<>();
+    for (Field field : fields) {
+      long bytes = field.sampleBytes();
+      segments.put(
+          field.name(),
+          MemorySegment.ofArray(values.get(field.name())).asSlice(first * bytes, count * bytes));
+    }
+    return segments;
+  }
+
+  /// Appends samples one by one.
+  static void append(ShardWriter writer, Map<String, byte[]> values, int samples) {
+    for (int i = 0; i < samples; i++) {
+      writer.append(segments(FIELDS, values, i, 1));
+    }
+  }
+
+  /// Small requests by one writer: the same calls each time.
+  static ShardOptions options() {
+    return ShardOptions.defaults()
+        .withSamplesPerShard(3)
+        .withBlockBytes(PAGE)
+        .withWriters(1)
+        .withMetadata(Map.of("note", "a test"))
+        .withWrite(WriteOptions.defaults().withRequestBytes(PAGE).withThreads(1));
+  }
+
+  /// That the set holds just these samples, and is laid out as the format says.
+  static void requireWhole(
+      Path folder, List<Field> fields, Map<String, byte[]> values, long samples, String where) {
+    ShardSet set = ShardSet.open(folder);
+    assertThat(set.fields()).as(where).isEqualTo(fields);
+    assertThat(set.samples()).as(where).isEqualTo(samples);
+    long first = 0;
+    for (Shard shard : set.shards()) {
+      requireShard(set, shard, values, first, where);
+      first += shard.samples();
+    }
+    try (Gantry session = Gantry.open()) {
+      set.verify(session);
+    }
+  }
+
+  private static void requireShard(
+      ShardSet set, Shard shard, Map<String, byte[]> values, long first, String where) {
+    byte[] bytes = read(shard.file());
+    assertThat(shard.bytes()).as(where).isEqualTo(bytes.length);
+    int end = 0;
+    for (int i = 0; i < set.fields().size(); i++) {
+      Field field = set.fields().get(i);
+      int offset = Math.toIntExact(shard.offset(i));
+      int length = Math.toIntExact(shard.samples() * field.sampleBytes());
+      assertThat(offset).as(where).isEqualTo(Math.ceilDiv(end, PAGE) * PAGE);
+      assertThat(Arrays.copyOfRange(bytes, end, offset))
+          .as(where)
+          .containsOnly(zeros(offset - end));
+      int from = Math.toIntExact(first * field.sampleBytes());
+      assertThat(Arrays.copyOfRange(bytes, offset, offset + length))
+          .as("%s: field %s from sample %d on", where, field.name(), first)
+          .isEqualTo(Arrays.copyOfRange(values.get(field.name()), from, from + length));
+      end = offset + length;
+    }
+    assertThat(bytes).as(where).hasSize(end);
+    int block = Math.toIntExact(set.blockBytes());
+    assertThat(shard.blocks()).as(where).isEqualTo(Math.ceilDiv(end, block));
+    for (int i = 0; i < shard.blocks(); i++) {
+      CRC32C sum = new CRC32C();
+      sum.update(bytes, i * block, Math.min(block, end - i * block));
+      assertThat(shard.crc32c(i)).as(where).isEqualTo((int) sum.getValue());
+    }
+  }
+
+  /// What `containsOnly` takes for no bytes at all, too.
+  private static byte[] zeros(int length) {
+    return length == 0 ? new byte[0] : new byte[1];
+  }
+
+  static byte[] read(Path file) {
+    try {
+      return Files.readAllBytes(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// The set of a folder, if it has an index: which is right then.
+  static Optional<ShardSet> present(Path folder) {
+    if (!Files.exists(folder)) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(ShardSet.open(folder));
+    } catch (MalformedFileException e) {
+      assertThat(e.kind()).as(e.getMessage()).isEqualTo("no-shards");
+      return Optional.empty();
+    }
+  }
+
+  static List<String> names(Path folder) {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(file -> file.getFileName().toString()).sorted().toList();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  static void delete(Path tree) {
+    if (!Files.exists(tree)) {
+      return;
+    }
+    try (Stream<Path> paths = Files.walk(tree)) {
+      for (Path path : new ArrayList<>(paths.sorted(Comparator.reverseOrder()).toList())) {
+        Files.delete(path);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}
