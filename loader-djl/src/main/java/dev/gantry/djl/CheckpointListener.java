@@ -204,6 +204,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
+    /// Saves where this dataset stands; [ResumableDataset#restore] goes on from there.
+    public Builder optDataset(ResumableDataset dataset) {
+      return optDatasetState(() -> Optional.of(dataset.state()));
+    }
+
     /// Counts steps and epochs on from where a training was restored; else from 0.
     public Builder optFrom(RestoredTraining restored) {
       step = restored.step();

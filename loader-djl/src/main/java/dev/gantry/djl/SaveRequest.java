@@ -101,6 +101,11 @@ public final class SaveRequest {
       return this;
     }
 
+    /// Where this dataset stands now; [ResumableDataset#restore] goes on from there.
+    public Builder optDataset(ResumableDataset dataset) {
+      return optDatasetState(dataset.state());
+    }
+
     /// A figure by which checkpoints may be kept, such as the loss of the validation.
     public Builder optMetric(String name, double value) {
       metrics.put(name, value);

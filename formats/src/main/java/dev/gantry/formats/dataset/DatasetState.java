@@ -28,6 +28,11 @@ public record DatasetState(String order, long epoch, long batch, String cursor) 
     }
   }
 
+  /// The beginning of an epoch of the same dataset.
+  public DatasetState atEpoch(long number) {
+    return new DatasetState(order, number, 0, "");
+  }
+
   /// One line, for a checkpoint.
   public String toText() {
     return "gantry-dataset/1 order="

@@ -12,6 +12,9 @@ import java.util.OptionalLong;
 ///
 /// It owns the store, and closes it.
 public final class EpochBatches implements Batches {
+  /// How reads are cut where nobody says otherwise: requests of 4 MiB, gaps of 16 KiB.
+  public static final PlanLimits LIMITS = BatchPlanner.LIMITS;
+
   private final SampleStore store;
   private final OrderOptions options;
   private final BatchPlanner planner;

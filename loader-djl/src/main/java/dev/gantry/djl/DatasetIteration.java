@@ -1,0 +1,156 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ring.PrefetchRing;
+import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.ring.RingStatistics;
+import dev.gantry.djl.internal.PyTorch;
+import dev.gantry.formats.dataset.BatchView;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.DatasetState;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.UUID;
+
+/// The batches of one call of `getData`. It owns a ring, and belongs to the manager that it was
+/// made with: it ends when the batches do, when the manager closes, or when the dataset does.
+///
+/// For one thread, but for [#state] and [#close].
+final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
+  private final String id = "gantry-dataset-" + UUID.randomUUID();
+  private final NDManager manager;
+  private final ai.djl.Device device;
+  private final int slots;
+  private final BatchMaker maker;
+  private final PrefetchRing<BatchView> ring;
+  private final DatasetState end;
+  private final long progressTotal;
+  private final List<SlotBatch> open = new ArrayList<>();
+  private Optional<RingBatch<BatchView>> ahead = Optional.empty();
+  private volatile DatasetState state;
+  private long taken;
+  private boolean ended;
+
+  DatasetIteration(
+      Batches batches, DatasetState from, DatasetSettings settings, NDManager manager) {
+    this.manager = manager;
+    this.device = settings.device().orElseGet(manager::getDevice);
+    this.slots = settings.slots();
+    this.state = from;
+    long lastEpoch =
+        settings.epochs() > Long.MAX_VALUE - 1 - from.epoch()
+            ? Long.MAX_VALUE - 1
+            : from.epoch() + settings.epochs() - 1;
+    this.end = batches.start().atEpoch(lastEpoch + 1);
+    this.progressTotal = total(batches.batchesPerEpoch(), from, lastEpoch);
+    dev.gantry.core.Device target = PyTorch.device(device);
+    this.maker = new BatchMaker(settings, target);
+    this.ring =
+        settings
+            .session()
+            .ring(settings.ring(batches, target), new EpochChain(batches, from, lastEpoch));
+    boolean complete = false;
+    try {
+      manager.attachInternal(id, this);
+      complete = true;
+    } finally {
+      if (!complete) {
+        ring.close();
+      }
+    }
+  }
+
+  /// How many batches are to come, or 0 where that is not known.
+  private static long total(OptionalLong perEpoch, DatasetState from, long lastEpoch) {
+    try {
+      long epochs = Math.addExact(Math.subtractExact(lastEpoch, from.epoch()), 1);
+      return perEpoch.isEmpty()
+          ? 0
+          : Math.multiplyExact(perEpoch.getAsLong(), epochs) - from.batch();
+    } catch (ArithmeticException _) {
+      return 0;
+    }
+  }
+
+  /// Behind the last batch that was taken.
+  DatasetState state() {
+    return state;
+  }
+
+  /// Behind all batches of this iteration.
+  DatasetState end() {
+    return end;
+  }
+
+  RingStatistics statistics() {
+    return ring.statistics();
+  }
+
+  @Override
+  public boolean hasNext() {
+    if (!ended && ahead.isEmpty()) {
+      requireFreeSlot();
+      ahead = ring.next();
+      if (ahead.isEmpty()) {
+        state = end;
+        close();
+      }
+    }
+    return ahead.isPresent();
+  }
+
+  @Override
+  public Batch next() {
+    if (!hasNext()) {
+      throw new NoSuchElementException("there are no more batches");
+    }
+    RingBatch<BatchView> slot = ahead.orElseThrow();
+    ahead = Optional.empty();
+    NDManager batchManager = null;
+    SlotBatch batch;
+    try {
+      batchManager = manager.newSubManager(device);
+      batch = maker.make(batchManager, slot, taken, progressTotal);
+    } catch (RuntimeException | Error failure) {
+      if (batchManager != null) {
+        batchManager.close();
+      }
+      slot.close();
+      throw failure;
+    }
+    taken++;
+    state = slot.label().after();
+    open.add(batch);
+    return batch;
+  }
+
+  /// Whoever waits for a slot that only he himself can give back waits for ever.
+  private void requireFreeSlot() {
+    open.removeIf(SlotBatch::isClosed);
+    if (open.size() >= slots) {
+      throw new MisuseException(
+          "no memory for the next batch: "
+              + open.size()
+              + " batches are open, and no more fit; close them, or ask for more with optPrefetch");
+    }
+  }
+
+  /// Ends the iteration; batches that are out stay valid. Idempotent.
+  @Override
+  public void close() {
+    ended = true;
+    manager.detachInternal(id);
+    try {
+      ring.close();
+    } finally {
+      ahead.ifPresent(RingBatch::close);
+      ahead = Optional.empty();
+    }
+  }
+}

@@ -1,0 +1,74 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/// What becomes of each field of a batch.
+///
+/// @param data names of the fields that are data, in order
+/// @param labels of those that are labels
+/// @param normalizations by field
+record FieldRoles(
+    List<String> data, List<String> labels, Map<String, Normalization> normalizations) {
+  private static final Set<String> USUAL_LABELS = Set.of("label", "labels");
+
+  FieldRoles {
+    data = List.copyOf(data);
+    labels = List.copyOf(labels);
+    normalizations = Map.copyOf(normalizations);
+  }
+
+  /// @param available the names of the dataset's fields
+  /// @throws MisuseException if a field is unknown or named twice, or there is no data
+  static FieldRoles of(
+      List<String> available,
+      Optional<List<String>> data,
+      Optional<List<String>> labels,
+      Map<String, Normalization> normalizations) {
+    Set<String> taken = new HashSet<>(data.orElse(List.of()));
+    List<String> labelFields =
+        labels.orElseGet(() ->
+            available.stream()
+                .filter(name -> USUAL_LABELS.contains(name) && !taken.contains(name))
+                .toList());
+    List<String> dataFields =
+        data.orElseGet(
+            () -> available.stream().filter(name -> !labelFields.contains(name)).toList());
+    FieldRoles roles = new FieldRoles(dataFields, labelFields, normalizations);
+    roles.check(available);
+    return roles;
+  }
+
+  /// All fields that are read, data first.
+  List<String> all() {
+    List<String> all = new ArrayList<>(data);
+    all.addAll(labels);
+    return all;
+  }
+
+  private void check(List<String> available) {
+    if (data.isEmpty()) {
+      throw new MisuseException("no field is data; there are " + available);
+    }
+    Set<String> seen = new LinkedHashSet<>();
+    for (String name : all()) {
+      if (!available.contains(name)) {
+        throw new MisuseException("there is no field '" + name + "', only " + available);
+      }
+      if (!seen.add(name)) {
+        throw new MisuseException("the field '" + name + "' is named twice");
+      }
+    }
+    for (String name : normalizations.keySet()) {
+      if (!seen.contains(name)) {
+        throw new MisuseException("the field '" + name + "' is to be normalised, but is not read");
+      }
+    }
+  }
+}

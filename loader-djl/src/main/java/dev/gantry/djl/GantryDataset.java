@@ -1,0 +1,127 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import ai.djl.util.Progress;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ring.RingStatistics;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.DatasetState;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.concurrent.ExecutorService;
+import org.jspecify.annotations.Nullable;
+
+/// A dataset in files, as batches that are read ahead into memory of the device, where their arrays
+/// lie without a copy.
+///
+/// A batch's memory is filled again when the batch is closed, and the kernels queued till then have
+/// run: so close batches, as `EasyTrain.fit` does. An array or view that is kept longer is safe: it
+/// keeps its memory, and the dataset takes other memory instead. At most as many batches may be
+/// open as `optPrefetch` says.
+///
+/// Each iteration of `getData` covers the next epoch, or as many as `optRepeat` says; one at a
+/// time: beginning the next ends the one before. An iteration that is left early should be followed
+/// by another, or by [#close]; the manager's end ends it, too. For one thread, but for [#state],
+/// [#statistics] and [#close].
+public abstract sealed class GantryDataset implements ResumableDataset permits ShardDataset {
+  private final Batches batches;
+  private final DatasetSettings settings;
+
+  /// Where the next iteration begins.
+  private DatasetState next;
+
+  private @Nullable DatasetIteration current;
+  private boolean closed;
+
+  GantryDataset(Batches batches, DatasetSettings settings) {
+    this.batches = batches;
+    this.settings = settings;
+    this.next = batches.start();
+  }
+
+  /// @throws MisuseException if the manager is not of DJL's PyTorch engine
+  @Override
+  public Iterable<Batch> getData(NDManager manager) {
+    return () -> begin(manager);
+  }
+
+  /// The dataset has readers of its own: the executor is not used.
+  @Override
+  public Iterable<Batch> getData(NDManager manager, ExecutorService executor) {
+    return getData(manager);
+  }
+
+  @Override
+  public void prepare(Progress progress) {}
+
+  synchronized DatasetIteration begin(NDManager manager) {
+    if (closed) {
+      throw new MisuseException("this dataset is closed");
+    }
+    endIteration();
+    DatasetIteration iteration = new DatasetIteration(batches, next, settings, manager);
+    current = iteration;
+    next = iteration.end();
+    return iteration;
+  }
+
+  /// Leaves out what is left of the epoch.
+  synchronized void endEpoch() {
+    endIteration();
+    current = null;
+  }
+
+  private void endIteration() {
+    if (current != null) {
+      current.close();
+    }
+  }
+
+  @Override
+  public synchronized String state() {
+    return (current == null ? next : current.state()).toText();
+  }
+
+  @Override
+  public synchronized void restore(String state) {
+    DatasetState restored = DatasetState.parse(state);
+    // It says whether it is its own.
+    batches.from(restored).close();
+    endEpoch();
+    next = restored;
+  }
+
+  /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.
+  public OptionalLong batchesPerEpoch() {
+    return batches.batchesPerEpoch();
+  }
+
+  /// How many batches an iteration that begins with an epoch has.
+  OptionalLong batchesPerIteration() {
+    OptionalLong perEpoch = batchesPerEpoch();
+    boolean countable =
+        perEpoch.isPresent()
+            && perEpoch.getAsLong() <= Long.MAX_VALUE / Math.max(1, settings.epochs()) - 1;
+    return countable
+        ? OptionalLong.of(perEpoch.getAsLong() * settings.epochs())
+        : OptionalLong.empty();
+  }
+
+  /// What the last iteration did so far, or empty before the first.
+  public synchronized Optional<RingStatistics> statistics() {
+    return Optional.ofNullable(current).map(DatasetIteration::statistics);
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      try {
+        endIteration();
+      } finally {
+        batches.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,163 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import ai.djl.util.Progress;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.MixedOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import org.jspecify.annotations.Nullable;
+
+/// Several datasets as one: each batch is one of theirs, and each gives its share of them.
+///
+/// An epoch takes each dataset's next iteration. Which one gives a batch depends on nothing but the
+/// weights, the seed and the epoch. It owns the datasets, and closes them. Threads: as
+/// [GantryDataset].
+public final class MixedDataset implements ResumableDataset {
+  private final List<GantryDataset> parts;
+  private final List<Double> weights;
+  private final long seed;
+  private final MixedOrder.End end;
+
+  /// Where the next iteration begins.
+  private MixedState next;
+
+  private @Nullable MixedIteration current;
+
+  private MixedDataset(Builder builder) {
+    parts = List.copyOf(builder.parts);
+    weights = List.copyOf(builder.weights);
+    seed = builder.seed;
+    end = builder.end;
+    next = start(0);
+    // It says whether the weights are any.
+    MixedOrder _ = order(next);
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Where an epoch begins that none of the datasets has begun.
+  private MixedState start(long epoch) {
+    List<Long> lengths =
+        parts.stream().map(part -> part.batchesPerIteration().orElse(MixedOrder.UNKNOWN)).toList();
+    String identity = Integer.toHexString(List.of(weights, seed, end.name()).hashCode());
+    return MixedState.start(
+        identity, epoch, lengths, parts.stream().map(GantryDataset::state).toList());
+  }
+
+  private MixedOrder order(MixedState state) {
+    return MixedOrder.of(weights, state.lengths(), end, seed, state.epoch());
+  }
+
+  @Override
+  public Iterable<Batch> getData(NDManager manager) {
+    return () -> begin(manager);
+  }
+
+  /// The datasets have readers of their own: the executor is not used.
+  @Override
+  public Iterable<Batch> getData(NDManager manager, ExecutorService executor) {
+    return getData(manager);
+  }
+
+  @Override
+  public void prepare(Progress progress) {}
+
+  private synchronized MixedIteration begin(NDManager manager) {
+    settle();
+    MixedIteration iteration = new MixedIteration(parts, order(next), next, manager);
+    current = iteration;
+    return iteration;
+  }
+
+  /// Ends the epoch that is under way: the next one follows.
+  private void settle() {
+    if (current != null) {
+      current = null;
+      parts.forEach(GantryDataset::endEpoch);
+      next = start(next.epoch() + 1);
+    }
+  }
+
+  @Override
+  public synchronized String state() {
+    if (current != null && current.isOver()) {
+      settle();
+    }
+    return (current == null ? next : current.state()).toText();
+  }
+
+  @Override
+  public synchronized void restore(String state) {
+    MixedState restored = MixedState.parse(state);
+    if (!restored.order().equals(next.order()) || restored.parts().size() != parts.size()) {
+      throw new MisuseException(
+          "this state is of other datasets, weights or another seed: " + state);
+    }
+    settle();
+    for (int i = 0; i < parts.size(); i++) {
+      parts.get(i).restore(restored.parts().get(i));
+    }
+    next = restored;
+  }
+
+  @Override
+  public synchronized void close() {
+    closeFrom(0);
+  }
+
+  /// Also where one fails.
+  private void closeFrom(int part) {
+    if (part < parts.size()) {
+      try {
+        parts.get(part).close();
+      } finally {
+        closeFrom(part + 1);
+      }
+    }
+  }
+
+  /// Makes [MixedDataset]s. For one thread.
+  public static final class Builder {
+    private final List<GantryDataset> parts = new ArrayList<>();
+    private final List<Double> weights = new ArrayList<>();
+    private long seed;
+    private MixedOrder.End end = MixedOrder.End.ALL;
+
+    private Builder() {}
+
+    /// One more dataset.
+    ///
+    /// @param weight its part of the batches, in any unit; positive
+    public Builder addDataset(GantryDataset dataset, double weight) {
+      parts.add(dataset);
+      weights.add(weight);
+      return this;
+    }
+
+    /// From which the order comes; else 0.
+    public Builder optSeed(long chosen) {
+      seed = chosen;
+      return this;
+    }
+
+    /// When an epoch is over; by default, when all datasets have ended.
+    public Builder optEnd(MixedOrder.End chosen) {
+      end = chosen;
+      return this;
+    }
+
+    /// @throws MisuseException if there is no dataset, one is there twice, or a weight makes no
+    ///     sense
+    public MixedDataset build() {
+      if (parts.stream().distinct().count() < parts.size()) {
+        throw new MisuseException("a dataset can be mixed in only once: give it more weight");
+      }
+      return new MixedDataset(this);
+    }
+  }
+}

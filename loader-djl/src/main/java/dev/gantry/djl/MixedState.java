@@ -1,0 +1,89 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.MixedOrder;
+import java.net.URLDecoder;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// Where a mixture stands.
+///
+/// @param order stands for weights, seed and end
+/// @param epoch from 0
+/// @param given how many batches of the epoch came from each dataset
+/// @param lengths how many batches of the epoch each dataset has, or [MixedOrder#UNKNOWN]
+/// @param parts where each dataset stands
+record MixedState(
+    String order, long epoch, List<Long> given, List<Long> lengths, List<String> parts) {
+  private static final Pattern TEXT =
+      Pattern.compile(
+          "gantry-mix/1 order=(\\w+) epoch=(\\d{1,18}) given=([\\d,]+) lengths=([\\d,]+)"
+              + " parts=(\\S+)");
+
+  MixedState {
+    given = List.copyOf(given);
+    lengths = List.copyOf(lengths);
+    parts = List.copyOf(parts);
+  }
+
+  /// The beginning of an epoch.
+  static MixedState start(String order, long epoch, List<Long> lengths, List<String> parts) {
+    return new MixedState(order, epoch, Collections.nCopies(lengths.size(), 0L), lengths, parts);
+  }
+
+  String toText() {
+    return "gantry-mix/1 order=%s epoch=%d given=%s lengths=%s parts=%s"
+        .formatted(
+            order,
+            epoch,
+            join(given),
+            join(lengths),
+            parts.stream()
+                .map(part -> URLEncoder.encode(part, StandardCharsets.UTF_8))
+                .collect(Collectors.joining(",")));
+  }
+
+  /// @throws MisuseException if the text is not one of [#toText]
+  static MixedState parse(String text) {
+    Matcher matcher = TEXT.matcher(text);
+    if (!matcher.matches()) {
+      throw none(text);
+    }
+    try {
+      MixedState state =
+          new MixedState(
+              matcher.group(1),
+              Long.parseLong(matcher.group(2)),
+              numbers(matcher.group(3)),
+              numbers(matcher.group(4)),
+              Stream.of(matcher.group(5).split(",", -1))
+                  .map(part -> URLDecoder.decode(part, StandardCharsets.UTF_8))
+                  .toList());
+      int size = state.parts.size();
+      if (state.given.size() != size || state.lengths.size() != size) {
+        throw none(text);
+      }
+      return state;
+    } catch (IllegalArgumentException _) {
+      throw none(text);
+    }
+  }
+
+  private static MisuseException none(String text) {
+    return new MisuseException("no state of a mixture of datasets: '" + text + "'");
+  }
+
+  private static String join(List<Long> numbers) {
+    return numbers.stream().map(String::valueOf).collect(Collectors.joining(","));
+  }
+
+  private static List<Long> numbers(String text) {
+    return Stream.of(text.split(",", -1)).map(Long::valueOf).toList();
+  }
+}

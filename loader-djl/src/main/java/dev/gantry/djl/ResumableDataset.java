@@ -1,0 +1,26 @@
+package dev.gantry.djl;
+
+import ai.djl.training.dataset.Dataset;
+
+/// A dataset that knows where it stands, so that a training can go on from there.
+///
+/// [CheckpointListener.Builder#optDataset] saves the place with each checkpoint. After a restart,
+/// [#restore] is called before the training asks for data: it then gets exactly the batches that
+/// were still to come in that epoch, and after them the epochs that follow.
+public interface ResumableDataset extends Dataset, AutoCloseable {
+  /// Where the dataset stands: behind the last batch that was taken from it. One line of text. May
+  /// be called by any thread.
+  String state();
+
+  /// Goes on from `state`, with the next call of `getData`.
+  ///
+  /// @throws dev.gantry.core.MisuseException if that is no state of this dataset, with these files,
+  ///     this batch size, order, rank and world; the prefetch depth, device and transforms may be
+  ///     others
+  void restore(String state);
+
+  /// Ends the iterations under way and frees their memory. Batches that are out stay valid until
+  /// they are closed.
+  @Override
+  void close();
+}

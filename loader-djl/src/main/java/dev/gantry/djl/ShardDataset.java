@@ -1,0 +1,68 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.shards.ShardSet;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/// Raw tensor shards as batches. In the order of the files, a batch is one aligned read a field,
+/// and its arrays lie where the read put them.
+///
+/// A field becomes an array of its dtype with the batch's axis before its shape.
+public final class ShardDataset extends GantryDataset {
+  private ShardDataset(Batches batches, DatasetSettings settings) {
+    super(batches, settings);
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Makes [ShardDataset]s. For one thread.
+  public static final class Builder extends DatasetBuilder<Builder> {
+    private @Nullable Path path;
+    private boolean verify;
+
+    private Builder() {}
+
+    @Override
+    Builder self() {
+      return this;
+    }
+
+    /// The folder, or its `shards.json`.
+    public Builder setPath(Path chosen) {
+      path = chosen;
+      return this;
+    }
+
+    /// Whether to read all shards once, when this is built, and compare their checksums; else only
+    /// their sizes are compared.
+    public Builder optVerify(boolean chosen) {
+      verify = chosen;
+      return this;
+    }
+
+    /// @throws MisuseException if path or batch size is missing, a field is unknown, or a number
+    ///     makes no sense
+    /// @throws dev.gantry.core.MalformedFileException if `shards.json` breaks a rule, or the shards
+    ///     are not what it says
+    /// @throws dev.gantry.core.TransferException if a file cannot be read
+    public ShardDataset build() {
+      if (path == null) {
+        throw new MisuseException("say where the shards are: setPath");
+      }
+      ShardSet shards = ShardSet.open(path);
+      FieldRoles roles = roles(shards.fields().stream().map(Field::name).toList());
+      DatasetSettings settings = settings(roles);
+      Batches batches = EpochBatches.of(shards.store(roles.all()), order(), limits());
+      if (verify) {
+        shards.verify(session());
+      }
+      return new ShardDataset(batches, settings);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardWriter;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+
+/// Small shards whose samples know their numbers: sample `i` has an `image` of [#IMAGE] bytes, each
+/// of them `i + its place`, a `label` that is `i`, and `weights` of BF16.
+final class ImageShards {
+  static final Shape IMAGE = Shape.of(3, 5);
+  static final int IMAGE_BYTES = 15;
+
+  private static final List<Field> FIELDS =
+      List.of(
+          new Field("image", DType.U8, IMAGE),
+          new Field("label", DType.I64, Shape.of()),
+          new Field("weights", DType.BF16, Shape.of(2)));
+
+  private ImageShards() {}
+
+  static Path write(Path folder, int samples, int perShard) {
+    try (Gantry session = Gantry.open();
+        ShardWriter writer =
+            ShardWriter.create(
+                session, folder, FIELDS, ShardOptions.defaults().withSamplesPerShard(perShard))) {
+      for (int i = 0; i < samples; i++) {
+        byte[] image = new byte[IMAGE_BYTES];
+        for (int at = 0; at < image.length; at++) {
+          image[at] = pixel(i, at);
+        }
+        writer.append(
+            Map.of(
+                "image", MemorySegment.ofArray(image),
+                "label", MemorySegment.ofArray(new long[] {i}),
+                "weights", MemorySegment.ofArray(new short[] {0x3f80, 0x4000})));
+      }
+      var _ = writer.finish();
+    }
+    return folder;
+  }
+
+  static byte pixel(long sample, int at) {
+    return (byte) (sample + at);
+  }
+}

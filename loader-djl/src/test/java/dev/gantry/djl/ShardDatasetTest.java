@@ -1,0 +1,291 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.training.dataset.Batch;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.dataset.LastBatch;
+import dev.gantry.formats.dataset.Shuffle;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@ExtendWith(NoLeaks.class)
+class ShardDatasetTest {
+  @TempDir Path folder;
+
+  private ShardDataset.Builder shards(int samples, int perShard) {
+    Path path = ImageShards.write(folder.resolve("shards"), samples, perShard);
+    return ShardDataset.builder().setPath(path).setSampling(8).optPoison(true);
+  }
+
+  private static List<Long> labels(ShardDataset dataset, NDManager manager) {
+    List<Long> labels = new ArrayList<>();
+    for (Batch batch : dataset.getData(manager)) {
+      try (batch) {
+        LongStream.of(batch.getLabels().singletonOrThrow().toLongArray()).forEach(labels::add);
+      }
+    }
+    return labels;
+  }
+
+  private static List<Long> numbers(long end) {
+    return LongStream.range(0, end).boxed().toList();
+  }
+
+  @Test
+  void batchesHaveTheFieldsOfTheSamplesInTheOrderOfTheFiles() {
+    try (ShardDataset dataset = shards(20, 12).optData("image", "weights").build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(dataset.batchesPerEpoch()).hasValue(3);
+      long first = 0;
+      int number = 0;
+      for (Batch batch : dataset.getData(manager)) {
+        try (batch) {
+          int size = Math.toIntExact(Math.min(8, 20 - first));
+          assertThat(batch.getSize()).isEqualTo(size);
+          assertThat(batch.getProgress()).isEqualTo(number++);
+          assertThat(batch.getProgressTotal()).isEqualTo(3);
+          NDArray image = batch.getData().get("image");
+          assertThat(image.getShape()).isEqualTo(new Shape(size, 3, 5));
+          assertThat(image.getDataType()).isEqualTo(DataType.UINT8);
+          byte[] pixels = image.toByteArray();
+          for (int i = 0; i < pixels.length; i++) {
+            long sample = first + i / ImageShards.IMAGE_BYTES;
+            assertThat(pixels[i]).isEqualTo(ImageShards.pixel(sample, i % ImageShards.IMAGE_BYTES));
+          }
+          NDArray weights = batch.getData().get("weights");
+          assertThat(weights.getDataType()).isEqualTo(DataType.BFLOAT16);
+          assertThat(weights.toType(DataType.FLOAT32, true).get(0).toFloatArray())
+              .containsExactly(1, 2);
+          assertThat(batch.getLabels().singletonOrThrow().toLongArray())
+              .containsExactly(LongStream.range(first, first + size).toArray());
+          first += size;
+        }
+      }
+      assertThat(first).isEqualTo(20);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3, 32})
+  void shuffledEpochsHaveAllSamplesOnceAndDiffer(int block) {
+    try (ShardDataset dataset = shards(50, 17).optShuffle(new Shuffle.Blocks(7, block)).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      List<Long> first = labels(dataset, manager);
+      List<Long> second = labels(dataset, manager);
+      assertThat(first).containsExactlyInAnyOrderElementsOf(numbers(50)).isNotEqualTo(second);
+      assertThat(second).containsExactlyInAnyOrderElementsOf(numbers(50));
+    }
+  }
+
+  @Test
+  void ranksShareTheSamplesAndHaveAsManyBatchesEach() {
+    Path path = ImageShards.write(folder.resolve("shards"), 51, 17);
+    List<Long> all = new ArrayList<>();
+    for (int rank = 0; rank < 3; rank++) {
+      try (ShardDataset dataset =
+              ShardDataset.builder()
+                  .setPath(path)
+                  .setSampling(4)
+                  .optShuffle(3)
+                  .optShard(rank, 3)
+                  .build();
+          NDManager manager = NDManager.newBaseManager()) {
+        assertThat(dataset.batchesPerEpoch()).hasValue(5);
+        all.addAll(labels(dataset, manager));
+      }
+    }
+    assertThat(all).containsExactlyInAnyOrderElementsOf(numbers(51));
+  }
+
+  @Test
+  void theLastBatchIsSmallerOrLeftOutOrFilledUp() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      ShardDataset.Builder builder = shards(20, 12);
+      try (ShardDataset dataset = builder.optLastBatch(LastBatch.DROP).build()) {
+        assertThat(labels(dataset, manager)).isEqualTo(numbers(16));
+      }
+      try (ShardDataset dataset = builder.optLastBatch(LastBatch.PAD).build()) {
+        assertThat(labels(dataset, manager)).hasSize(24).containsAll(numbers(20));
+      }
+    }
+  }
+
+  @Test
+  void epochsThatAreRepeatedFollowWithoutAnEnd() {
+    try (ShardDataset dataset = shards(20, 12).optRepeat(3).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(labels(dataset, manager)).hasSize(60);
+      assertThat(dataset.state()).contains("epoch=3 batch=0");
+    }
+    try (ShardDataset dataset =
+            ShardDataset.builder()
+                .setPath(folder.resolve("shards"))
+                .setSampling(8)
+                .optRepeat()
+                .build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      for (int i = 0; i < 10; i++) {
+        batches.next().close();
+      }
+      assertThat(dataset.state()).contains("epoch=3 batch=1");
+    }
+  }
+
+  @Test
+  void normalisesAndTransforms() {
+    try (ShardDataset dataset =
+            shards(8, 8)
+                .optNormalize("image", 0.5f, -1)
+                .optData("image")
+                .optTransform(data -> new NDList(data.singletonOrThrow().reshape(-1, 15)))
+                .optLabelTransform(
+                    labels -> new NDList(labels.singletonOrThrow().toType(DataType.FLOAT32, true)))
+                .build();
+        NDManager manager = NDManager.newBaseManager()) {
+      for (Batch batch : dataset.getData(manager)) {
+        try (batch) {
+          NDArray image = batch.getData().singletonOrThrow();
+          assertThat(image.getShape()).isEqualTo(new Shape(8, 15));
+          assertThat(image.get(3).toFloatArray()[4]).isEqualTo(7 * 0.5f - 1);
+          assertThat(batch.getLabels().singletonOrThrow().toFloatArray()[5]).isEqualTo(5);
+        }
+      }
+    }
+  }
+
+  @Test
+  void leavingEarlyLeavesNothingOpenOnceTheDatasetOrTheManagerIsClosed() {
+    ShardDataset.Builder builder = shards(50, 17);
+    try (ShardDataset dataset = builder.build();
+        NDManager manager = NDManager.newBaseManager()) {
+      dataset.getData(manager).iterator().next().close();
+    }
+    NoLeaks.assertNothingIsHeld();
+    ShardDataset dataset = builder.build();
+    try (NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      batches.next();
+      assertThat(batches.hasNext()).isTrue();
+    }
+    NoLeaks.assertNothingIsHeld();
+    dataset.close();
+  }
+
+  @Test
+  void theNextIterationEndsTheOneBefore() {
+    try (ShardDataset dataset = shards(50, 17).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> first = dataset.getData(manager).iterator();
+      first.next().close();
+      assertThat(labels(dataset, manager)).hasSize(50);
+      assertThat(first.hasNext()).isFalse();
+      assertThatThrownBy(first::next).isInstanceOf(NoSuchElementException.class);
+      assertThat(dataset.state()).contains("epoch=2 batch=0");
+    }
+  }
+
+  @Test
+  void aViewThatIsKeptKeepsItsBytes() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      List<NDArray> kept = new ArrayList<>();
+      try (ShardDataset dataset = shards(80, 17).build()) {
+        for (Batch batch : dataset.getData(manager)) {
+          NDArray view = batch.getLabels().singletonOrThrow().get(new NDIndex("2:4"));
+          view.attach(manager);
+          kept.add(view);
+          batch.close();
+          batch.close();
+        }
+        assertThat(dataset.statistics().orElseThrow().slotsReplaced()).isPositive();
+      }
+      for (int i = 0; i < kept.size(); i++) {
+        assertThat(kept.get(i).toLongArray()).containsExactly(8 * i + 2, 8 * i + 3);
+      }
+    }
+  }
+
+  @Test
+  void whoeverClosesNoBatchIsTold() {
+    try (ShardDataset dataset = shards(50, 17).optPrefetch(3).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      for (int i = 0; i < 3; i++) {
+        batches.next();
+      }
+      assertThatThrownBy(batches::next)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("optPrefetch");
+    }
+  }
+
+  @Test
+  void refusesWhatMakesNoSense() {
+    ShardDataset.Builder builder = shards(5, 5);
+    assertThatThrownBy(() -> ShardDataset.builder().setSampling(3).build())
+        .isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> ShardDataset.builder().setPath(folder.resolve("shards")).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("setSampling");
+    assertThatThrownBy(() -> builder.optData("imag").build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("'imag'")
+        .hasMessageContaining("image");
+    assertThatThrownBy(() -> builder.optData("image").optShard(2, 2).build())
+        .isInstanceOf(MisuseException.class);
+    assertThatThrownBy(
+            () -> ShardDataset.builder().setPath(folder.resolve("none")).setSampling(1).build())
+        .isInstanceOf(TransferException.class);
+  }
+
+  @Test
+  void verifiesWhenAsked() throws Exception {
+    ShardDataset.Builder builder = shards(50, 17);
+    builder.optVerify(true).build().close();
+    Path shard = folder.resolve("shards/shard-00001.bin");
+    try (RandomAccessFile file = new RandomAccessFile(shard.toFile(), "rw")) {
+      file.seek(100);
+      int before = file.read();
+      file.seek(100);
+      file.write(before ^ 1);
+    }
+    assertThatThrownBy(builder::build)
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("shard-00001.bin");
+  }
+
+  @Test
+  void aShardThatIsGoneFailsItsBatchAndNotThoseBefore() throws Exception {
+    try (ShardDataset dataset = shards(50, 16).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Files.delete(folder.resolve("shards/shard-00001.bin"));
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      batches.next().close();
+      batches.next().close();
+      assertThatThrownBy(batches::next)
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("shard-00001.bin");
+    }
+  }
+}
