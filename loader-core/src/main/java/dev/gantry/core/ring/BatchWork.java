@@ -1,5 +1,6 @@
 package dev.gantry.core.ring;
 
+import dev.gantry.core.plan.ReadPlan.Read;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -11,6 +12,7 @@ final class BatchWork<T> {
   private final Slot slot;
   private final Filling<T> filling;
   private final long askedNanos;
+  private final long bytes;
   private List<Item> items;
   private int taken;
   private int done;
@@ -27,6 +29,7 @@ final class BatchWork<T> {
     this.items = new ArrayList<>(filling.reads().size() + filling.made().makers().size());
     filling.reads().forEach(read -> items.add(new Item.Read(read)));
     filling.made().makers().forEach(maker -> items.add(new Item.Make(maker)));
+    this.bytes = filling.made().bytes() + filling.reads().stream().mapToLong(Read::length).sum();
   }
 
   long number() {
@@ -87,10 +90,6 @@ final class BatchWork<T> {
 
   /// What was read and made, in bytes.
   long bytes() {
-    long bytes = filling.made().bytes();
-    for (var read : filling.reads()) {
-      bytes += read.length();
-    }
     return bytes;
   }
 }

@@ -11,7 +11,7 @@ public interface FillingSource<T> extends AutoCloseable {
   /// The next batch, or empty at the end.
   Optional<Filling<T>> next();
 
-  /// Called once, when nothing is asked or made any more.
+  /// Called once, when nothing is asked or made any more; also where the ring could not be opened.
   @Override
   default void close() {}
 }

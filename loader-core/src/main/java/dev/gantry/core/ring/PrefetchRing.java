@@ -70,7 +70,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// The next batch, for which it waits; empty at the end. The caller closes it.
+  /// The next batch, for which it waits; empty at the end. The caller closes it. Whoever has as
+  /// many batches as there are slots waits here until one of them is closed.
   ///
   /// An interruption of the caller ends the ring, as a cancellation does.
   ///

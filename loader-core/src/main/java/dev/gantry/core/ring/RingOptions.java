@@ -11,10 +11,11 @@ import dev.gantry.core.plan.PlanLimits;
 /// @param slotBytes a slot's size, which no filling may exceed; a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
 /// @param madeBytes the most that the CPU makes for one batch
-/// @param transfer threads, path and cache policy of the reads, and the largest request. Its
-///     cancellation ends the ring
-/// @param poison whether slots are overwritten when they are given back: a way to find who reads
-///     what is no longer theirs
+/// @param transfer threads, path and cache policy of the reads, and the largest request: readers
+///     that stage hold two buffers of its size, or of a slot's where that is less. Its cancellation
+///     ends the ring; its progress is told to nobody
+/// @param poison whether slots are overwritten, with bytes of 0xDB, when they are given back: a way
+///     to find who reads what is no longer theirs
 public record RingOptions(
     Device device,
     int slots,

@@ -44,6 +44,15 @@ final class RingOrder<T> {
     this.tally = tally;
   }
 
+  private void locked(Runnable change) {
+    lock.lock();
+    try {
+      change.run();
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /// The calling reader's next task, for which it waits; null when there is nothing more to do.
   @Nullable Task<T> take() {
     lock.lock();
@@ -90,54 +99,42 @@ final class RingOrder<T> {
 
   /// The source gave a batch.
   void begin(BatchWork<T> batch) {
-    lock.lock();
-    try {
+    locked(() -> {
       asking = false;
       if (failed == null) {
         ahead.add(batch);
       }
       work.signalAll();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// The source has no more batches.
   void exhaust(Slot slot) {
-    lock.lock();
-    try {
+    locked(() -> {
       asking = false;
       exhausted = true;
       free.add(slot);
       change.signalAll();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// Asking for this batch failed.
   void failAsking(long number, Throwable reason) {
-    lock.lock();
-    try {
+    locked(() -> {
       asking = false;
       fail(number, reason);
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// What is left of this batch and of all after it is not done; those before it are.
   void fail(long number, Throwable reason) {
-    lock.lock();
-    try {
+    locked(() -> {
       if (failed == null || number < failed.number()) {
         failed = new Failed(number, reason);
         ahead.removeIf(batch -> batch.number() >= number);
         change.signalAll();
       }
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// A piece of the batch is done.
@@ -154,24 +151,18 @@ final class RingOrder<T> {
 
   /// There are copies to make before the batch is filled.
   void goOnCopying(BatchWork<T> batch, List<Item> copies) {
-    lock.lock();
-    try {
+    locked(() -> {
       batch.goOnCopying(copies);
       work.signalAll();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// Nothing is left to do for this batch but for the device.
   void filled(BatchWork<T> batch) {
-    lock.lock();
-    try {
+    locked(() -> {
       batch.setFilled();
       change.signalAll();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// The next batch in order, for which it waits; null at the end. The caller then is busy with the
@@ -229,16 +220,13 @@ final class RingOrder<T> {
 
   /// Ends the ring: this is thrown at whoever asks for a batch from now on.
   void end(Throwable reason) {
-    lock.lock();
-    try {
+    locked(() -> {
       if (end == null) {
         end = reason;
       }
       work.signalAll();
       change.signalAll();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// What ended the ring, now or before.
@@ -269,21 +257,17 @@ final class RingOrder<T> {
   }
 
   void leave() {
-    lock.lock();
-    try {
+    locked(() -> {
       busy--;
       change.signalAll();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// The consumer has this slot no longer; the caller was busy with it, and is so no longer.
   ///
   /// @param usable whether it may be filled again
   void giveBack(Slot slot, boolean usable) {
-    lock.lock();
-    try {
+    locked(() -> {
       out.remove(slot);
       if (usable) {
         free.add(slot);
@@ -291,9 +275,7 @@ final class RingOrder<T> {
       stalled = false;
       work.signal();
       leave();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// Closes the ring for all but those who are busy with it.

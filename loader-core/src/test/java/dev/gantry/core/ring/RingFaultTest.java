@@ -1,0 +1,218 @@
+package dev.gantry.core.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.io.CachePolicy;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.After;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.FaultyFileCalls.Shortens;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Rings whose files fail, with a read a batch.
+@ExtendWith(NoLeaks.class)
+class RingFaultTest {
+  private static final int BLOCK = Recipes.BLOCK;
+  private static final int COUNT = 60;
+  private static final long ABSURD_BYTES = 1L << 50;
+
+  @TempDir Path folder;
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private final Gantry gantry = Sessions.over(calls);
+  private Path file;
+
+  @BeforeEach
+  void writeFile() {
+    file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);
+  }
+
+  @AfterEach
+  void close() {
+    gantry.close();
+  }
+
+  private static RingOptions options(int slots, int threads) {
+    TransferOptions transfer =
+        TransferOptions.defaults().withThreads(threads).withCachePolicy(CachePolicy.BUFFERED);
+    return new RingOptions(Device.HOST, slots, 4 * BLOCK, BLOCK, transfer, true);
+  }
+
+  private Batches<Integer> blocks() {
+    return new Batches<>(COUNT, number -> RingContract.block(file, number));
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3, 4})
+  void interruptsAndShortReadsGoUnnoticed(long seed) {
+    calls
+        .seeded(Function.PREAD, seed, 5, new Fails(Errno.EINTR))
+        .seeded(Function.PREAD, seed, 3, new Shortens(1000));
+    byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
+    try (PrefetchRing<Integer> ring = gantry.ring(options(3, 3), blocks())) {
+      for (int i = 0; i < COUNT; i++) {
+        try (RingBatch<Integer> batch = RingContract.take(ring)) {
+          assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
+              .as("seed %d", seed)
+              .isEqualTo(Arrays.copyOfRange(bytes, i * BLOCK, (i + 1) * BLOCK));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 10, COUNT})
+  void anErrorOfTheDiskFailsItsBatchAndSaysWhere(int nth) {
+    calls.from(Function.PREAD, nth, new Fails(Errno.EIO));
+    try (PrefetchRing<Integer> ring = gantry.ring(options(3, 1), blocks())) {
+      for (int i = 0; i < nth - 1; i++) {
+        RingContract.take(ring).close();
+      }
+      assertThatThrownBy(ring::next)
+          .isInstanceOf(TransferException.class)
+          .hasMessage(
+              "pread failed: %s offset %d length 4096: errno 5 EIO: Input/output error",
+              file, (nth - 1) * BLOCK);
+    }
+    assertThat(calls.count(Function.PREAD)).as("nothing more was read").isEqualTo(nth);
+  }
+
+  /// Batch 2 fails first, while batch 1 is being read: batch 1 is what the consumer hears of.
+  @Test
+  void theEarliestBatchThatFailsIsTheOneThrown() {
+    CountDownLatch failed = new CountDownLatch(1);
+    AtomicReference<Throwable> later = new AtomicReference<>();
+    Batches<Integer> source =
+        new Batches<>(
+            COUNT,
+            number ->
+                switch (number) {
+                  case 1 ->
+                      RingContract.made(
+                          1,
+                          _ -> {
+                            RingContract.await(failed);
+                            throw new IllegalStateException("of batch 1");
+                          });
+                  case 2 ->
+                      RingContract.made(
+                          2,
+                          _ -> {
+                            later.set(new IllegalStateException("of batch 2"));
+                            failed.countDown();
+                            throw new IllegalStateException("of batch 2");
+                          });
+                  default -> RingContract.number(number);
+                });
+    try (PrefetchRing<Integer> ring = gantry.ring(options(3, 2), source)) {
+      RingContract.take(ring).close();
+      assertThatThrownBy(ring::next).hasMessage("of batch 1");
+      assertThat(later.get()).isNotNull();
+    }
+    assertThat(source.asked()).isLessThanOrEqualTo(4);
+  }
+
+  /// The second read of the batch is under way when the first fails, and fails later.
+  @Test
+  void theFirstFailureOfABatchIsTheOneThrown() {
+    CountDownLatch underWay = new CountDownLatch(1);
+    CountDownLatch thrown = new CountDownLatch(1);
+    Made.Maker first =
+        _ -> {
+          RingContract.await(underWay);
+          throw new IllegalStateException("first");
+        };
+    Made.Maker second =
+        _ -> {
+          underWay.countDown();
+          RingContract.await(thrown);
+          throw new IllegalStateException("second");
+        };
+    Filling<Integer> filling =
+        new Filling<>(List.of(), new Made(0, 8, List.of(first, second)), List.of(), 0);
+    try (PrefetchRing<Integer> ring = gantry.ring(options(2, 2), new Batches<>(1, _ -> filling))) {
+      Throwable failure = catchThrowable(ring::next);
+      assertThat(failure).hasMessage("first");
+      thrown.countDown();
+      assertThat(catchThrowable(ring::next)).isSameAs(failure);
+    }
+  }
+
+  @Test
+  void nothingIsFreedWhileAReadIsUnderWay() throws Exception {
+    CountDownLatch underWay = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    calls
+        .at(Function.PREAD, 1, new After(underWay::countDown))
+        .at(Function.PREAD, 1, new After(() -> RingContract.await(goOn)));
+    PrefetchRing<Integer> ring = gantry.ring(options(2, 1), blocks());
+    RingContract.await(underWay);
+    Thread closer = Thread.ofPlatform().start(ring::close);
+    Thread second = Thread.ofPlatform().start(ring::close);
+    RingContract.awaitSleep(closer);
+    RingContract.awaitSleep(second);
+    assertThat(LiveResources.snapshot().slabs()).isEqualTo(2);
+    assertThat(LiveResources.snapshot().openFiles()).isEqualTo(1);
+    goOn.countDown();
+    closer.join();
+    second.join();
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(calls.count(Function.PREAD)).isEqualTo(1);
+  }
+
+  @Test
+  void aSourceThatFailsToCloseKeepsNothing() {
+    FillingSource<Integer> source =
+        new FillingSource<>() {
+          @Override
+          public Optional<Filling<Integer>> next() {
+            return Optional.empty();
+          }
+
+          @Override
+          public void close() {
+            throw new IllegalStateException("mine");
+          }
+        };
+    PrefetchRing<Integer> ring = gantry.ring(options(2, 2), source);
+    assertThatThrownBy(ring::close).hasMessage("mine");
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    ring.close();
+  }
+
+  @Test
+  void memoryThatIsNotThereIsRefusedAtTheStart() {
+    Batches<Integer> source = blocks();
+    RingOptions options =
+        new RingOptions(Device.HOST, 64, ABSURD_BYTES, 0, TransferOptions.defaults(), false);
+    assertThatThrownBy(() -> gantry.ring(options, source))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("host memory");
+    assertThat(source.closed()).isEqualTo(1);
+    assertThat(source.asked()).isZero();
+  }
+}

@@ -1,0 +1,180 @@
+package dev.gantry.core.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Region;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.io.CachePolicy;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.plan.ReadPlan.Read;
+import dev.gantry.core.stub.StubControls;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Rings on a device that refuses, and what they leave there.
+@Tag("gpu-stub")
+@ExtendWith(NoLeaks.class)
+class RingStubTest {
+  private static final int BLOCK = Recipes.BLOCK;
+  private static final int COUNT = 50;
+  private static final int CUDA_OUT_OF_MEMORY = 2;
+  private static final int CUDA_LAUNCH_FAILED = 719;
+  private static final List<String> FIGURES =
+      List.of(
+          "streams",
+          "events",
+          "device bytes",
+          "pinned bytes",
+          "registered bytes",
+          "pending operations",
+          "freed while pending",
+          "freed while registered",
+          "pageable copies");
+
+  @TempDir Path folder;
+  private final StubControls cuda = StubControls.cuda();
+  private final Gantry gantry = Gantry.open();
+  private List<Long> before;
+  private Path file;
+
+  @BeforeEach
+  void begin() {
+    cuda.clear();
+    before = FIGURES.stream().map(cuda::count).toList();
+    file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);
+  }
+
+  @AfterEach
+  void nothingIsLeftOnTheDevice() {
+    cuda.clear();
+    gantry.close();
+    assertThat(FIGURES.stream().map(cuda::count).toList()).as("%s", FIGURES).isEqualTo(before);
+  }
+
+  private static RingOptions options() {
+    TransferOptions transfer =
+        TransferOptions.defaults()
+            .withThreads(2)
+            .withPath(PathKind.STAGED)
+            .withCachePolicy(CachePolicy.BUFFERED)
+            .withLimits(PlanLimits.DEFAULT.withRequestBytes(2 * BLOCK));
+    return new RingOptions(new Device.Cuda(0), 3, 4 * BLOCK, BLOCK, transfer, true);
+  }
+
+  /// Something of everything.
+  private Batches<Integer> batches() {
+    return new Batches<>(
+        COUNT,
+        number ->
+            new Filling<>(
+                List.of(new Read(file, (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
+                new Made(BLOCK, 8, List.of(target -> target.fill((byte) number))),
+                List.of(new SlotCopy(0, 100, 2 * BLOCK, 60, 50, 10)),
+                number));
+  }
+
+  private static void takeAll(PrefetchRing<Integer> ring) {
+    for (int i = 0; i < COUNT; i++) {
+      RingContract.take(ring).close();
+    }
+    assertThat(ring.next()).isEmpty();
+  }
+
+  @Test
+  void aRingLeavesNothing() {
+    try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
+      takeAll(ring);
+      assertThat(cuda.calls("cuCtxSynchronize")).as("never waits for all").isZero();
+      assertThat(cuda.calls("cuStreamSynchronize")).as("no stream is drained").isZero();
+    }
+    assertThat(cuda.calls("cuMemcpy2DAsync")).isEqualTo(COUNT);
+  }
+
+  @Test
+  void aRingThatIsClosedWithBatchesUnderWayLeavesNothing() {
+    RingBatch<Integer> batch;
+    try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
+      RingContract.take(ring).close();
+      batch = RingContract.take(ring);
+    }
+    assertThat(TestFiles.bytes(batch.region(BLOCK, 8))).containsOnly(1);
+    batch.close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cuMemAlloc", "cuMemHostRegister", "cuStreamCreate", "cuEventCreate"})
+  void whatTheDeviceRefusesAtTheStartLeavesNothing(String function) {
+    for (int nth = 1; nth <= 3; nth++) {
+      cuda.fail(function, nth, CUDA_OUT_OF_MEMORY, 0);
+      Batches<Integer> source = batches();
+      assertThatThrownBy(() -> gantry.ring(options(), source))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("CUDA_ERROR_OUT_OF_MEMORY");
+      assertThat(source.closed()).isEqualTo(1);
+      assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    }
+  }
+
+  /// Of whatever call, in mid-way: it is told once, as a failure, and nothing is left.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "cuMemcpyHtoDAsync",
+        "cuMemcpy2DAsync",
+        "cuStreamWaitEvent",
+        "cuEventRecord",
+        "cuEventSynchronize",
+        "cuEventQuery",
+        "cuMemsetD8Async"
+      })
+  void whatTheDeviceRefusesInMidWayEndsTheRing(String function) {
+    for (int nth : new int[] {1, 2, 5, 11}) {
+      try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
+        RingContract.take(ring).close();
+        cuda.fail(function, nth, CUDA_LAUNCH_FAILED, 0);
+        Throwable failure = catchThrowable(() -> takeAll(ring));
+        assertThat(failure)
+            .as("%s %d", function, nth)
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining(function);
+        assertThat(catchThrowable(ring::next)).isSameAs(failure);
+      }
+      cuda.clear();
+    }
+  }
+
+  @Test
+  void memoryThatCannotBeReplacedFailsTheNextBatchInThatSlot() {
+    try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
+      RingBatch<Integer> batch = RingContract.take(ring);
+      Region view = batch.region(BLOCK, 8);
+      Runnable share = view.retain();
+      cuda.fail("cuMemAlloc", 0, CUDA_OUT_OF_MEMORY, 0);
+      batch.close();
+      RingContract.take(ring).close();
+      RingContract.take(ring).close();
+      assertThatThrownBy(() -> takeAll(ring))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("cuMemAlloc");
+      assertThat(TestFiles.bytes(view)).containsOnly(0);
+      share.run();
+    }
+  }
+}
