@@ -1,0 +1,50 @@
+package dev.gantry.formats.dataset;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.List;
+
+/// Samples in files that are reached by number. What it says never changes. Thread-safe.
+///
+/// Samples are numbered per shard, from 0. The values of a field that are in files lie, for
+/// consecutive samples of a shard, at ascending offsets of one file. Nothing is asked about samples
+/// that a shard does not have, nor about the values of a field that have no bytes.
+public interface SampleStore extends AutoCloseable {
+  /// What each sample has, in the order of [BatchView#fields].
+  List<Field> fields();
+
+  /// Samples of each shard, 0 or more.
+  List<Long> shardSamples();
+
+  /// Tells this dataset from others, and from itself once its files have changed: their names and
+  /// sizes, say. It should not depend on the folder they are in, nor on which fields are chosen.
+  String identity();
+
+  /// Where the values of a field come from.
+  ///
+  /// @param field an index into [#fields], as everywhere here
+  FieldSource source(int field);
+
+  /// Where the values of consecutive samples lie, for a field that is [FieldSource.Filed].
+  ///
+  /// @param sink gets them in order, in as few pieces as there can be
+  void pieces(int field, SampleRun run, PieceSink sink);
+
+  /// Writes the values of consecutive samples, for a field that is [FieldSource.Made]. Several
+  /// threads may call it at once.
+  ///
+  /// @param target where to: at `offset` in C order, little endian, end to end
+  void make(int field, SampleRun run, MemorySegment target, long offset);
+
+  /// Called once, when nothing is asked or made any more.
+  @Override
+  default void close() {}
+
+  /// Takes the places of values.
+  @FunctionalInterface
+  interface PieceSink {
+    /// @param offset of the first value in bytes from the start of the file
+    /// @param samples whose values lie end to end from there, 1 or more
+    void piece(Path file, long offset, int samples);
+  }
+}
