@@ -2,6 +2,7 @@ package dev.gantry.formats.dataset;
 
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /// The samples of one epoch as one rank gets them: a pure function of the shards' sizes, the
 /// options and the epoch's number. Immutable, thread-safe.
@@ -33,6 +34,18 @@ public final class EpochOrder {
   /// @param epoch its number, from 0
   public static EpochOrder of(List<Long> shardSamples, OrderOptions options, long epoch) {
     return new EpochOrder(SampleSequence.of(shardSamples, options, epoch), options);
+  }
+
+  /// In which order an epoch reads whole shards, none of them empty.
+  ///
+  /// @return the shards' numbers
+  /// @throws IllegalArgumentException for [Shuffle.Blocks], which mixes shards
+  public static int[] shards(int shards, Shuffle shuffle, long epoch) {
+    return switch (shuffle) {
+      case Shuffle.None() -> IntStream.range(0, shards).toArray();
+      case Shuffle.Shards(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
+      case Shuffle.Blocks _ -> throw new IllegalArgumentException("blocks mix shards");
+    };
   }
 
   /// How many batches the epoch has on each rank.

@@ -19,11 +19,9 @@ sealed interface SampleSequence permits ShardSequence, BlockSequence, Interleave
     int[] shards =
         IntStream.range(0, shardSamples.size()).filter(i -> shardSamples.get(i) != 0).toArray();
     return switch (options.shuffle()) {
-      case Shuffle.None() -> ofShards(shards, shardSamples, options);
-      case Shuffle.Shards(long seed) -> {
-        int[] order = Permutation.shuffled(shards.length, Mix.key(seed, epoch, 0));
-        int[] shuffled = IntStream.of(order).map(i -> shards[i]).toArray();
-        yield ofShards(shuffled, shardSamples, options);
+      case Shuffle.None _, Shuffle.Shards _ -> {
+        int[] order = EpochOrder.shards(shards.length, options.shuffle(), epoch);
+        yield ofShards(IntStream.of(order).map(i -> shards[i]).toArray(), shardSamples, options);
       }
       case Shuffle.Blocks(long seed, int samples) ->
           new BlockSequence(new ShardSequence(shards, shardSamples), samples, seed, epoch);

@@ -3,6 +3,7 @@ package dev.gantry.formats.tfrecord;
 import dev.gantry.core.MalformedFileException;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -11,13 +12,20 @@ final class SkippedFaults {
   private static final Logger LOG = LoggerFactory.getLogger(TfRecordReader.class);
 
   private final CorruptionPolicy policy;
+  private final Consumer<String> listener;
   private final Map<String, Long> byKind = new TreeMap<>();
   private long count;
 
+  SkippedFaults(CorruptionPolicy policy) {
+    this(policy, 0, _ -> {});
+  }
+
   /// @param before faults that were passed over earlier, and count too
-  SkippedFaults(CorruptionPolicy policy, long before) {
+  /// @param listener gets the kind of each that is passed over
+  SkippedFaults(CorruptionPolicy policy, long before, Consumer<String> listener) {
     this.policy = policy;
     this.count = before;
+    this.listener = listener;
   }
 
   /// Passes over a fault, or throws it.
@@ -32,6 +40,7 @@ final class SkippedFaults {
         }
         count++;
         byKind.merge(fault.kind(), 1L, Long::sum);
+        listener.accept(fault.kind());
         LOG.warn("skipped, {} of at most {}: {}", count, most, fault.getMessage());
         yield searchBytes;
       }

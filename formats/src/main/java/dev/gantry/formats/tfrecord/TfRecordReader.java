@@ -92,7 +92,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
       Gantry session, Path file, TfRecordOptions options, TfRecordPosition from) {
-    return open(session, file, options, from, new SkippedFaults(options.corruption(), 0));
+    return open(session, file, options, from, new SkippedFaults(options.corruption()));
   }
 
   /// @param skipped counts the faults of several files

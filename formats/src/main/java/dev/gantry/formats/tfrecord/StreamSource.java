@@ -1,0 +1,213 @@
+package dev.gantry.formats.tfrecord;
+
+import dev.gantry.core.ring.Filling;
+import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.ring.Made;
+import dev.gantry.formats.dataset.BatchView;
+import dev.gantry.formats.dataset.DatasetState;
+import dev.gantry.formats.dataset.OrderOptions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/// One epoch's batches of one rank, from some batch on.
+///
+/// Every rank reads all records, in rounds of a batch for each rank, and keeps those of its own
+/// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the last
+/// one, which may fall short, is made up alike on all of them.
+final class StreamSource implements FillingSource<BatchView> {
+  private final StreamedBatches dataset;
+  private final OrderOptions order;
+  private final BatchLayout layout;
+
+  /// Looks at records on the asking thread, where the batch's shape depends on them.
+  private final Optional<ExampleDecoder> measure;
+
+  private DatasetState state;
+  private @Nullable RecordStream stream;
+  private boolean ended;
+
+  StreamSource(StreamedBatches dataset, DatasetState state) {
+    this.dataset = dataset;
+    this.order = dataset.order();
+    this.state = state;
+    layout = dataset.parser().layout(order.batchSize());
+    measure =
+        dataset.parser().hasRowsOfTheLongest()
+            ? Optional.of(dataset.parser().decoder())
+            : Optional.empty();
+  }
+
+  @Override
+  public Optional<Filling<BatchView>> next() {
+    if (ended) {
+      return Optional.empty();
+    }
+    RecordBuffer buffer = dataset.buffers().take();
+    boolean used = false;
+    try {
+      if (!fill(buffer)) {
+        ended = true;
+        closeStream();
+        return Optional.empty();
+      }
+      Filling<BatchView> filling = filling(buffer);
+      used = true;
+      return Optional.of(filling);
+    } finally {
+      if (!used) {
+        dataset.buffers().giveBack(buffer);
+      }
+    }
+  }
+
+  /// Reads a round and keeps this rank's records.
+  ///
+  /// @return whether it makes a batch
+  private boolean fill(RecordBuffer buffer) {
+    RecordStream open = open();
+    StreamCursor begin = open.cursor();
+    long mine = (long) order.rank() * order.batchSize();
+    long round = (long) order.world() * order.batchSize();
+    long count = 0;
+    while (count < round && open.next()) {
+      if (count >= mine && count < mine + order.batchSize()) {
+        buffer.add(open.record());
+      }
+      dataset.read(open.record().record().byteSize());
+      count++;
+    }
+    if (count == round) {
+      state = dataset.after(state, open.cursor());
+      return true;
+    }
+    StreamCursor end = open.cursor();
+    if (count > 0) {
+      switch (order.lastBatch()) {
+        case DROP -> buffer.clear();
+        case KEEP -> keep(buffer, begin, count);
+        case PAD -> pad(buffer, mine, count);
+      }
+    }
+    // From there on nothing is found.
+    state = dataset.after(state, end);
+    return buffer.size() > 0;
+  }
+
+  /// This rank's share of what is left: as many as the others have, or one more; where there are
+  /// fewer than ranks, one from the epoch's beginning.
+  private void keep(RecordBuffer buffer, StreamCursor begin, long count) {
+    int rank = order.rank();
+    long all = count / order.world();
+    long more = count % order.world();
+    if (order.world() == 1) {
+      return;
+    }
+    buffer.clear();
+    if (all == 0 && rank >= more) {
+      copy(dataset.begin(), (rank - more) % (before() + count), 1, buffer);
+    } else {
+      copy(begin, rank * all + Math.min(rank, more), all + (rank < more ? 1 : 0), buffer);
+    }
+  }
+
+  /// From the epoch's beginning, as often as it takes.
+  private void pad(RecordBuffer buffer, long mine, long count) {
+    long position = before() + mine + buffer.size();
+    copy(dataset.begin(), position % (before() + count), order.batchSize() - buffer.size(), buffer);
+  }
+
+  /// Records of the epoch before the round at hand.
+  private long before() {
+    return state.batch() * order.batchSize() * order.world();
+  }
+
+  /// Reads records again; after the epoch's last one comes its first.
+  ///
+  /// @param skip records that come before, from `from` on
+  private void copy(StreamCursor from, long skip, long count, RecordBuffer buffer) {
+    long toSkip = skip;
+    long left = count;
+    StreamCursor at = from;
+    while (left > 0) {
+      boolean found = false;
+      try (RecordStream again = dataset.again(state.epoch(), at)) {
+        while (left > 0 && again.next()) {
+          found = true;
+          if (toSkip > 0) {
+            toSkip--;
+          } else {
+            buffer.add(again.record());
+            left--;
+          }
+        }
+      }
+      if (!found) {
+        throw new IllegalStateException("records that were there are gone");
+      }
+      at = dataset.begin();
+    }
+  }
+
+  private RecordStream open() {
+    RecordStream open = stream;
+    if (open == null) {
+      open = dataset.stream(state);
+      stream = open;
+    }
+    return open;
+  }
+
+  private Filling<BatchView> filling(RecordBuffer buffer) {
+    int samples = buffer.size();
+    long[] rows = layout.rows();
+    measure.ifPresent(decoder -> {
+      for (int i = 0; i < samples; i++) {
+        RawRecord record = buffer.record(i);
+        decoder.extend(record.data(), record.address(), rows);
+      }
+    });
+    Made made = new Made(0, layout.bytes(), makers(buffer, rows));
+    BatchView view = new BatchView(samples, layout.views(samples, rows), state);
+    return new Filling<>(List.of(), made, List.of(), view);
+  }
+
+  /// Equal parts of the samples; the last one done gives the records back.
+  private List<Made.Maker> makers(RecordBuffer buffer, long[] rows) {
+    int samples = buffer.size();
+    int parts = Math.min(dataset.parts(), samples);
+    AtomicInteger left = new AtomicInteger(parts);
+    List<Made.Maker> makers = new ArrayList<>(parts);
+    for (int part = 0; part < parts; part++) {
+      int from = (int) ((long) samples * part / parts);
+      int to = (int) ((long) samples * (part + 1) / parts);
+      makers.add(target -> {
+        ExampleDecoder decoder = dataset.parser().decoder();
+        for (int i = from; i < to; i++) {
+          RawRecord record = buffer.record(i);
+          decoder.decode(record.data(), record.address(), target, layout, rows, i);
+        }
+        if (left.decrementAndGet() == 0) {
+          dataset.buffers().giveBack(buffer);
+        }
+      });
+    }
+    return makers;
+  }
+
+  private void closeStream() {
+    RecordStream open = stream;
+    stream = null;
+    if (open != null) {
+      open.close();
+    }
+  }
+
+  @Override
+  public void close() {
+    ended = true;
+    closeStream();
+  }
+}

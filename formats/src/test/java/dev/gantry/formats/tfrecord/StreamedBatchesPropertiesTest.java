@@ -1,0 +1,141 @@
+package dev.gantry.formats.tfrecord;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.formats.dataset.DatasetState;
+import dev.gantry.formats.dataset.EpochOrder;
+import dev.gantry.formats.dataset.LastBatch;
+import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.formats.dataset.SampleRun;
+import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.tfrecord.Streams.Batch;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.IntRange;
+import net.jqwik.api.lifecycle.AfterContainer;
+import net.jqwik.api.lifecycle.BeforeContainer;
+
+/// What is streamed comes in the order that an index would give.
+class StreamedBatchesPropertiesTest {
+  private static final List<FeatureSpec> FEATURES =
+      List.of(
+          FeatureSpec.int64s("id"),
+          new FeatureSpec.VariableLength(
+              "text", FeatureKind.BYTES, DType.I8, 6, -1, PadTo.LONGEST));
+
+  private static Path folder = Path.of("");
+
+  @BeforeContainer
+  static void makeFolder() throws IOException {
+    folder = Files.createTempDirectory("gantry");
+  }
+
+  @AfterContainer
+  static void deleteFolder() throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : files.toList()) {
+        Files.delete(file);
+      }
+    }
+    Files.delete(folder);
+  }
+
+  /// Some of them empty.
+  @Provide
+  Arbitrary<List<Long>> shards() {
+    return Arbitraries.longs().between(0, 20).list().ofMaxSize(6).withoutEdgeCases();
+  }
+
+  @Provide
+  Arbitrary<OrderOptions> orders() {
+    Arbitrary<Integer> few = Arbitraries.integers().between(1, 4);
+    Arbitrary<Shuffle> shuffles =
+        Arbitraries.oneOf(
+            Arbitraries.just(new Shuffle.None()), Arbitraries.longs().map(Shuffle.Shards::new));
+    return Combinators.combine(
+            Arbitraries.integers().between(1, 9),
+            Arbitraries.of(LastBatch.class),
+            shuffles,
+            few,
+            few,
+            few)
+        .as((batchSize, last, shuffle, interleave, block, world) ->
+            new OrderOptions(batchSize, last, shuffle, interleave, block, 0, world))
+        .withoutEdgeCases();
+  }
+
+  private static OrderOptions ofRank(OrderOptions order, int rank) {
+    return new OrderOptions(
+        order.batchSize(),
+        order.lastBatch(),
+        order.shuffle(),
+        order.interleave(),
+        order.interleaveBlock(),
+        rank,
+        order.world());
+  }
+
+  private static List<List<Long>> expected(List<Long> shards, OrderOptions order, long epoch) {
+    EpochOrder indexed = EpochOrder.of(shards, order, epoch);
+    List<List<Long>> batches = new ArrayList<>();
+    for (long batch = 0; batch < indexed.batches(); batch++) {
+      batches.add(indexed.batch(batch).stream().flatMap(run -> ids(run).boxed()).toList());
+    }
+    return batches;
+  }
+
+  private static LongStream ids(SampleRun run) {
+    return LongStream.range(0, run.count()).map(i -> run.shard() * Streams.FILE + run.first() + i);
+  }
+
+  @Property(tries = 150)
+  void theOrderIsThatOfTheIndexOnEveryRankAndFromEveryState(
+      @ForAll("shards") List<Long> shards,
+      @ForAll("orders") OrderOptions order,
+      @ForAll @IntRange(max = 3) int epoch,
+      @ForAll Compression compression) {
+    try (Gantry session = Gantry.open()) {
+      List<Path> files = new ArrayList<>();
+      for (int i = 0; i < shards.size(); i++) {
+        // Of a compressed file without records nobody knows that it has none.
+        Compression each = shards.get(i) == 0 ? Compression.NONE : compression;
+        files.add(Streams.write(session, folder, i, shards.get(i), each));
+      }
+      for (int rank = 0; rank < order.world(); rank++) {
+        check(session, files, shards, ofRank(order, rank), epoch);
+      }
+    }
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  private static void check(
+      Gantry session, List<Path> files, List<Long> shards, OrderOptions order, long epoch) {
+    List<List<Long>> expected = expected(shards, order, epoch);
+    TfRecordOptions options =
+        TfRecordOptions.defaults().withChunkBytes(TfRecordOptions.LEAST_CHUNK_BYTES);
+    try (StreamedBatches batches = StreamedBatches.open(session, files, FEATURES, order, options)) {
+      DatasetState start = new DatasetState(batches.start().order(), epoch, 0, "");
+      List<Batch> streamed = Streams.run(batches, start);
+      assertThat(Streams.ids(streamed)).isEqualTo(expected);
+      for (int i = 0; i < streamed.size(); i++) {
+        DatasetState after = DatasetState.parse(streamed.get(i).after().toText());
+        assertThat(after.batch()).isEqualTo(i + 1);
+        assertThat(Streams.run(batches, after)).isEqualTo(streamed.subList(i + 1, streamed.size()));
+      }
+    }
+  }
+}
