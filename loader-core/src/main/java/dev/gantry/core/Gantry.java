@@ -10,7 +10,9 @@ import dev.gantry.core.commit.WriteReport;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.io.CachePolicy;
 import dev.gantry.core.io.Paths;
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.Planner;
 import dev.gantry.core.plan.ReadPlan;
@@ -88,6 +90,14 @@ public final class Gantry implements AutoCloseable {
   /// @throws TransferException if the file or device fails
   public int checksum(Source source) {
     return paths.using(() -> new ChecksumOperation(paths).of(source));
+  }
+
+  /// Opens a file to be read from beginning to end, piece by piece, by its reader's own plan. It
+  /// outlives the session.
+  ///
+  /// @throws TransferException if the file cannot be opened, or is a directory
+  public SourceFile openFile(Path file) {
+    return paths.openFile(file, CachePolicy.BUFFERED);
   }
 
   /// Lasting changes of folders.

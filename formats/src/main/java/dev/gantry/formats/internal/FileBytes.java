@@ -28,14 +28,8 @@ public final class FileBytes implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device:
   ///     opening one may block for ever
   public static FileBytes open(Path file) {
+    requireRegular(file);
     try {
-      BasicFileAttributes attributes = Files.readAttributes(file, BasicFileAttributes.class);
-      if (attributes.isDirectory()) {
-        throw FileErrors.isDirectory("open", file.toString());
-      }
-      if (!attributes.isRegularFile()) {
-        throw new MalformedFileException(file, 0, "not-a-regular-file", "a pipe, socket or device");
-      }
       FileChannel channel = FileChannel.open(file, StandardOpenOption.READ);
       try {
         return new FileBytes(file, channel, channel.size());
@@ -45,6 +39,25 @@ public final class FileBytes implements AutoCloseable {
       }
     } catch (IOException e) {
       throw FileErrors.of("open", file.toString(), e);
+    }
+  }
+
+  /// Looks at a file before it is opened.
+  ///
+  /// @throws TransferException if the file is not there, or is a directory
+  /// @throws MalformedFileException of kind `not-a-regular-file`
+  public static void requireRegular(Path file) {
+    BasicFileAttributes attributes;
+    try {
+      attributes = Files.readAttributes(file, BasicFileAttributes.class);
+    } catch (IOException e) {
+      throw FileErrors.of("open", file.toString(), e);
+    }
+    if (attributes.isDirectory()) {
+      throw FileErrors.isDirectory("open", file.toString());
+    }
+    if (!attributes.isRegularFile()) {
+      throw new MalformedFileException(file, 0, "not-a-regular-file", "a pipe, socket or device");
     }
   }
 

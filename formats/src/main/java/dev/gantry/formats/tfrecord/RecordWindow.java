@@ -1,0 +1,130 @@
+package dev.gantry.formats.tfrecord;
+
+import dev.gantry.core.memory.HostSlab;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/// The part of a stream of bytes that lies in memory: it slides from the stream's start to its end.
+/// Owns its source. For one thread.
+final class RecordWindow implements AutoCloseable {
+  private final ByteSource source;
+  private final int chunkBytes;
+  private Memory memory;
+  private int start;
+  private int end;
+  private long position;
+
+  /// @param position the offset in the stream of the source's first byte
+  /// @param chunkBytes how much to read at a time
+  RecordWindow(ByteSource source, long position, int chunkBytes) {
+    this.source = source;
+    this.position = position;
+    this.chunkBytes = chunkBytes;
+    memory = new Memory(chunkBytes);
+  }
+
+  /// Memory of its own life: what was handed out of it is refused, not read, once it is gone.
+  private static final class Memory {
+    final HostSlab slab;
+    final Arena arena = Arena.ofShared();
+    final MemorySegment view;
+    final ByteBuffer bytes;
+
+    Memory(int size) {
+      slab = HostSlab.allocate(size);
+      view = slab.segment().reinterpret(arena, null);
+      bytes = slab.segment().asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    int size() {
+      return bytes.capacity();
+    }
+
+    void free() {
+      arena.close();
+      slab.release();
+    }
+  }
+
+  /// The offset in the stream of the first byte in the window.
+  long position() {
+    return position;
+  }
+
+  /// How many bytes there may be from the window's first on, at most.
+  long mostLeft() {
+    long ahead = source.mostLeft();
+    int here = end - start;
+    return ahead > Long.MAX_VALUE - here ? Long.MAX_VALUE : ahead + here;
+  }
+
+  /// Reads until `count` bytes are in the window. Memory grows no faster than bytes arrive.
+  ///
+  /// @return how many there are; fewer than `count` only where the stream ends
+  int require(int count) throws IOException {
+    while (end - start < count) {
+      makeRoom(count);
+      int most = Math.max(chunkBytes, count - (end - start));
+      int room = Math.min(memory.size() - end, most);
+      int read = source.read(memory.slab.segment().asSlice(end, room));
+      if (read == ByteSource.END) {
+        break;
+      }
+      end += read;
+    }
+    return end - start;
+  }
+
+  private void makeRoom(int count) {
+    if (memory.size() - start >= count && memory.size() > end) {
+      return;
+    }
+    int kept = end - start;
+    if (kept == memory.size()) {
+      long grown = Math.min(2L * memory.size(), Math.max(count, memory.size() + 1L));
+      Memory larger = new Memory(Math.toIntExact(grown));
+      MemorySegment.copy(memory.slab.segment(), start, larger.slab.segment(), 0, kept);
+      memory.free();
+      memory = larger;
+    } else {
+      MemorySegment.copy(memory.slab.segment(), start, memory.slab.segment(), 0, kept);
+    }
+    start = 0;
+    end = kept;
+  }
+
+  /// Leaves the first `count` bytes of the window behind.
+  void consume(int count) {
+    start += count;
+    position += count;
+    if (start == end) {
+      start = 0;
+      end = 0;
+    }
+  }
+
+  /// The window's memory, little endian; its first byte is at [#start]. Until the next
+  /// [#require].
+  ByteBuffer bytes() {
+    return memory.bytes;
+  }
+
+  int start() {
+    return start;
+  }
+
+  /// A part of the window's bytes. Until the next [#require].
+  MemorySegment slice(int from, int length) {
+    return memory.view.asSlice(start + from, length);
+  }
+
+  @Override
+  public void close() {
+    try (source) {
+      memory.free();
+    }
+  }
+}

@@ -1,0 +1,330 @@
+package dev.gantry.formats.tfrecord;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.io.SourceFile;
+import dev.gantry.formats.internal.FileBytes;
+import java.io.EOFException;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/// Reads the records of one file in order, and checks both checksums of each.
+///
+/// ```java
+/// try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+///   while (reader.next()) {
+///     use(reader.record());
+///   }
+/// }
+/// ```
+///
+/// A file's faults are [MalformedFileException]s of these kinds, each at the offset of the record's
+/// header: `length-crc` and `data-crc` where a checksum is wrong; `truncated` where the file ends
+/// before the record does; `record-too-large` where the record is longer than the options take; and
+/// `invalid-compression`. Lengths are held against what the file can still hold before anything is
+/// allocated for them.
+///
+/// Offsets in a compressed file are those of what it decompresses to. Memory is bounded by the
+/// chunk, or twice the longest record. Not thread-safe.
+public final class TfRecordReader implements AutoCloseable {
+  /// How far a record's data is from its offset.
+  public static final int HEADER_BYTES = Framing.HEADER_BYTES;
+
+  static final String LENGTH_CRC = "length-crc";
+  static final String DATA_CRC = "data-crc";
+  static final String TRUNCATED = "truncated";
+  static final String TOO_LARGE = "record-too-large";
+  static final String INVALID_COMPRESSION = "invalid-compression";
+
+  private final SourceFile file;
+  private final Compression compression;
+  private final RecordWindow window;
+  private final SkippedFaults skipped;
+  private final int mostRecordBytes;
+  private final MaskedCrc32c crc = new MaskedCrc32c();
+
+  /// Bytes of the current record and its framing; 0 where there is none.
+  private int current;
+
+  private @Nullable MemorySegment record;
+  private long number;
+  private long records;
+  private long bytes;
+  private boolean ended;
+  private boolean closed;
+
+  private TfRecordReader(
+      SourceFile file, TfRecordOptions options, TfRecordPosition from, SkippedFaults skipped) {
+    this.file = file;
+    this.skipped = skipped;
+    mostRecordBytes = options.mostRecordBytes();
+    number = from.number();
+    compression = options.compression().orElseGet(() -> CompressionDetector.detect(file));
+    // Of no bytes there is nothing to decompress: no records, as TensorFlow has it.
+    if (compression == Compression.NONE || file.size() == 0) {
+      if (from.offset() > file.size()) {
+        throw fault(from.offset(), TRUNCATED, "the file ends at " + file.size());
+      }
+      window =
+          new RecordWindow(
+              new PlainSource(file, from.offset()), from.offset(), options.chunkBytes());
+    } else {
+      window = new RecordWindow(new InflatedSource(file, compression), 0, options.chunkBytes());
+      passBy(from.offset());
+    }
+  }
+
+  /// Opens a file before its first record.
+  ///
+  /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
+  /// @throws MalformedFileException of kind `not-a-regular-file`
+  public static TfRecordReader open(Gantry session, Path file, TfRecordOptions options) {
+    return open(session, file, options, TfRecordPosition.START);
+  }
+
+  /// Opens a file between two records: at once where it is not compressed; else all that lies
+  /// before is decompressed again.
+  ///
+  /// @param from a [#position] of an earlier reader
+  public static TfRecordReader open(
+      Gantry session, Path file, TfRecordOptions options, TfRecordPosition from) {
+    return open(session, file, options, from, new SkippedFaults(options.corruption(), 0));
+  }
+
+  /// @param skipped counts the faults of several files
+  static TfRecordReader open(
+      Gantry session,
+      Path file,
+      TfRecordOptions options,
+      TfRecordPosition from,
+      SkippedFaults skipped) {
+    FileBytes.requireRegular(file);
+    SourceFile source = session.openFile(file);
+    boolean opened = false;
+    try {
+      TfRecordReader reader = new TfRecordReader(source, options, from, skipped);
+      opened = true;
+      return reader;
+    } finally {
+      if (!opened) {
+        source.close();
+      }
+    }
+  }
+
+  /// Goes to the next record.
+  ///
+  /// @return whether there is one
+  /// @throws MalformedFileException if the policy does not pass over a fault; the reader is at its
+  ///     end then
+  /// @throws dev.gantry.core.TransferException if the file cannot be read
+  public boolean next() {
+    if (closed) {
+      throw new MisuseException("the reader of " + file.file() + " is closed");
+    }
+    leave();
+    while (!ended) {
+      try {
+        return advance();
+      } catch (MalformedFileException fault) {
+        // For the policy that throws it.
+        ended = true;
+        ended = !recovers(fault);
+      }
+    }
+    return false;
+  }
+
+  private void leave() {
+    if (record != null) {
+      record = null;
+      window.consume(current);
+      number++;
+    }
+  }
+
+  private boolean advance() {
+    int have = require(Framing.HEADER_BYTES);
+    if (have == 0) {
+      ended = true;
+      return false;
+    }
+    if (have < Framing.HEADER_BYTES) {
+      throw fault(TRUNCATED, "only " + have + " bytes of its header");
+    }
+    long length = checkedLength();
+    current = (int) length + Framing.BYTES;
+    have = require(current);
+    if (have < current) {
+      throw fault(TRUNCATED, "only " + have + " bytes of " + current);
+    }
+    checkData((int) length);
+    record = window.slice(Framing.HEADER_BYTES, (int) length);
+    records++;
+    bytes += length;
+    return true;
+  }
+
+  private long checkedLength() {
+    ByteBuffer memory = window.bytes();
+    if (!Framing.isHeader(memory, window.start(), crc)) {
+      throw fault(LENGTH_CRC, "the checksum of its length is wrong");
+    }
+    memory.clear();
+    long length = memory.getLong(window.start());
+    long left = window.mostLeft() - Framing.BYTES;
+    if (left < 0 || Long.compareUnsigned(length, left) > 0) {
+      throw fault(
+          TRUNCATED,
+          "its length is " + Long.toUnsignedString(length) + ", more than the file can hold");
+    }
+    if (length > mostRecordBytes) {
+      throw fault(TOO_LARGE, "its length is " + length + ", more than " + mostRecordBytes);
+    }
+    return length;
+  }
+
+  private void checkData(int length) {
+    ByteBuffer memory = window.bytes();
+    int start = window.start() + Framing.HEADER_BYTES;
+    memory.clear();
+    int stored = memory.getInt(start + length);
+    if (crc.of(memory, start, length) != stored) {
+      throw fault(DATA_CRC, "the checksum of its " + length + " bytes is wrong");
+    }
+  }
+
+  /// Whether reading goes on after a fault.
+  private boolean recovers(MalformedFileException fault) {
+    if (fault.kind().equals(TOO_LARGE)) {
+      // What the caller set a limit to is no damage.
+      throw fault;
+    }
+    long searchBytes = skipped.pass(fault);
+    number++;
+    return switch (fault.kind()) {
+      case DATA_CRC -> {
+        window.consume(current);
+        yield true;
+      }
+      case LENGTH_CRC -> search(searchBytes);
+      default -> false;
+    };
+  }
+
+  /// Looks for the next header. What stands before it is the lost record's.
+  private boolean search(long searchBytes) {
+    for (long searched = 0; searched < searchBytes; searched++) {
+      window.consume(1);
+      if (require(Framing.HEADER_BYTES) < Framing.HEADER_BYTES) {
+        return false;
+      }
+      ByteBuffer memory = window.bytes();
+      memory.clear();
+      long length = memory.getLong(window.start());
+      // Few bytes pass for a length, so few checksums are made.
+      boolean fits =
+          length >= 0 && length <= mostRecordBytes && length <= window.mostLeft() - Framing.BYTES;
+      if (fits && Framing.isHeader(memory, window.start(), crc)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private int require(int count) {
+    try {
+      return window.require(count);
+    } catch (EOFException _) {
+      throw fault(TRUNCATED, "the compressed file ends too soon");
+    } catch (IOException e) {
+      throw fault(INVALID_COMPRESSION, String.valueOf(e.getMessage()));
+    }
+  }
+
+  /// Leaves behind what is before `offset`.
+  private void passBy(long offset) {
+    boolean passed = false;
+    try {
+      while (window.position() < offset) {
+        int step = (int) Math.min(TfRecordOptions.LEAST_CHUNK_BYTES, offset - window.position());
+        int have = Math.min(step, require(step));
+        if (have == 0) {
+          throw fault(offset, TRUNCATED, "the file ends at " + window.position());
+        }
+        window.consume(have);
+      }
+      passed = true;
+    } finally {
+      if (!passed) {
+        window.close();
+      }
+    }
+  }
+
+  private MalformedFileException fault(String kind, String detail) {
+    return fault(window.position(), kind, detail);
+  }
+
+  private MalformedFileException fault(long offset, String kind, String detail) {
+    return new MalformedFileException(
+        file.file(), offset, kind, "record " + number + ": " + detail);
+  }
+
+  public Path file() {
+    return file.file();
+  }
+
+  public Compression compression() {
+    return compression;
+  }
+
+  /// The current record's data, native memory that may have any alignment; until the next
+  /// [#next] or [#close].
+  ///
+  /// @throws MisuseException if there is none
+  public MemorySegment record() {
+    if (record == null) {
+      throw new MisuseException("no record of " + file.file() + " was asked for, or none is left");
+    }
+    return record;
+  }
+
+  /// The current record's number in its file, from 0.
+  public long number() {
+    return number;
+  }
+
+  /// Where the current record's header begins, in bytes from the start of the file, or of what it
+  /// decompresses to. Its data is [#HEADER_BYTES] further.
+  public long offset() {
+    return window.position();
+  }
+
+  /// After the current record, and before the next one.
+  public TfRecordPosition position() {
+    return record == null
+        ? new TfRecordPosition(window.position(), number)
+        : new TfRecordPosition(window.position() + current, number + 1);
+  }
+
+  /// Of this reader alone, but for the faults, which are of all files that are read together.
+  public TfRecordStatistics statistics() {
+    return new TfRecordStatistics(records, bytes, skipped.byKind());
+  }
+
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      record = null;
+      try (file) {
+        window.close();
+      }
+    }
+  }
+}

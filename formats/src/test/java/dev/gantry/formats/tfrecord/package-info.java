@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.tfrecord;
+
+import org.jspecify.annotations.NullMarked;
