@@ -1,0 +1,9 @@
+package dev.gantry.formats.tfrecord.index;
+
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.dataset.FieldSource;
+
+/// A field and the feature of its name.
+///
+/// @param elements of each record
+record StoredField(Field field, FeatureKind kind, long elements, FieldSource source) {}
