@@ -1,5 +1,6 @@
 package dev.gantry.core;
 
+import dev.gantry.core.commit.AppendedFile;
 import dev.gantry.core.commit.ChecksumOperation;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.NewFile;
@@ -83,6 +84,14 @@ public final class Gantry implements AutoCloseable {
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return paths.using(() -> new WriteOperation(paths, files, options).run());
+  }
+
+  /// Begins a file of a size that is not known yet. It outlives the session.
+  ///
+  /// @param file gets this name only by [AppendedFile#commit]
+  /// @throws TransferException if no file can be made in its folder
+  public AppendedFile append(Path file) {
+    return new AppendedFile(paths.calls(), file);
   }
 
   /// The CRC32C of bytes, wherever they are; whatever was queued on a device before comes first.

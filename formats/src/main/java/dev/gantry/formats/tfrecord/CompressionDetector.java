@@ -14,14 +14,15 @@ final class CompressionDetector {
   private CompressionDetector() {}
 
   static Compression detect(SourceFile file) {
-    if (file.size() < Framing.HEADER_BYTES) {
+    int length = (int) Math.min(Framing.HEADER_BYTES, file.size());
+    if (length < 2) {
       return Compression.NONE;
     }
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment header = arena.allocate(Framing.HEADER_BYTES);
-      boolean _ = file.read(header, 0, Framing.HEADER_BYTES, false);
-      ByteBuffer bytes = header.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
-      if (Framing.isHeader(bytes, 0, new MaskedCrc32c())) {
+      MemorySegment start = arena.allocate(length);
+      boolean _ = file.read(start, 0, length, false);
+      ByteBuffer bytes = start.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
+      if (length == Framing.HEADER_BYTES && Framing.isHeader(bytes, 0, new MaskedCrc32c())) {
         return Compression.NONE;
       }
       bytes.clear();

@@ -2,14 +2,9 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.io.SourceFile;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import org.apache.commons.compress.compressors.deflate.DeflateCompressorInputStream;
-import org.apache.commons.compress.compressors.deflate.DeflateParameters;
-import org.apache.commons.compress.compressors.gzip.GzipCompressorInputStream;
-import org.apache.commons.compress.utils.InputStreamStatistics;
 import org.jspecify.annotations.Nullable;
 
 /// What a compressed file decompresses to, from its start. Does not own the file.
@@ -30,11 +25,12 @@ final class InflatedSource implements ByteSource {
   private @Nullable SourceFileStream compressed;
 
   /// Null until then, and where the first bytes were no beginning.
-  private @Nullable InputStream inflated;
+  private @Nullable InflatedStream inflated;
 
   private @Nullable IOException fault;
   private boolean ended;
 
+  /// @param compression not NONE
   InflatedSource(SourceFile file, Compression compression) {
     this.file = file;
     this.compression = compression;
@@ -44,64 +40,31 @@ final class InflatedSource implements ByteSource {
   public int read(MemorySegment target) throws IOException {
     int done = 0;
     while (done < target.byteSize() && fault == null && !ended) {
-      int wanted = (int) Math.min(step.length, target.byteSize() - done);
-      int count = inflate(wanted);
-      if (count > 0) {
-        MemorySegment.copy(step, 0, target, ValueLayout.JAVA_BYTE, done, count);
-        done += count;
-      }
+      int count = inflate((int) Math.min(step.length, target.byteSize() - done));
+      MemorySegment.copy(step, 0, target, ValueLayout.JAVA_BYTE, done, count);
+      done += count;
     }
-    if (done > 0) {
-      given += done;
-      return done;
-    }
-    if (fault != null) {
+    if (done == 0 && fault != null) {
       throw fault;
     }
-    return END;
+    return done == 0 ? END : done;
   }
 
   private int inflate(int wanted) {
     try {
-      InputStream stream = inflated;
+      InflatedStream stream = inflated;
       if (stream == null) {
-        stream = open();
+        compressed = new SourceFileStream(file);
+        stream = InflatedStream.of(compressed, compression);
         inflated = stream;
       }
-      int count = stream.read(step, 0, wanted);
-      if (count < 0) {
-        requireAllUsed(stream);
-        ended = true;
-      }
-      return count;
+      ended = stream.read(step, wanted) < 0;
     } catch (IOException e) {
       fault = e;
-      return 0;
     }
-  }
-
-  private InputStream open() throws IOException {
-    compressed = new SourceFileStream(file);
-    if (compression == Compression.GZIP) {
-      return GzipCompressorInputStream.builder()
-          .setInputStream(compressed)
-          .setDecompressConcatenated(true)
-          .get();
-    }
-    DeflateParameters parameters = new DeflateParameters();
-    parameters.setWithZlibHeader(true);
-    return new DeflateCompressorInputStream(compressed, parameters);
-  }
-
-  /// A zlib stream ends where it says; what follows would be passed over in silence. Of gzip, what
-  /// follows is the next member, or refused.
-  private void requireAllUsed(InputStream stream) throws IOException {
-    if (compression == Compression.ZLIB && stream instanceof InputStreamStatistics statistics) {
-      long behind = file.size() - statistics.getCompressedCount();
-      if (behind > 0) {
-        throw new IOException(behind + " bytes behind the end of the zlib stream");
-      }
-    }
+    int count = inflated == null ? 0 : (int) (inflated.given() - given);
+    given += count;
+    return count;
   }
 
   @Override
@@ -116,8 +79,8 @@ final class InflatedSource implements ByteSource {
 
   @Override
   public void close() {
-    try (InputStream _ = compressed;
-        InputStream _ = inflated) {
+    try (SourceFileStream _ = compressed;
+        InflatedStream _ = inflated) {
       // Closed in the reverse order, and both.
     } catch (IOException e) {
       throw new UncheckedIOException("memory cannot be closed", e);

@@ -1,0 +1,82 @@
+package dev.gantry.formats.dataset;
+
+import java.util.List;
+import java.util.Objects;
+
+/// The samples of one epoch as one rank gets them: a pure function of the shards' sizes, the
+/// options and the epoch's number. Immutable, thread-safe.
+///
+/// The epoch's samples are dealt in rounds: of each round the ranks take a batch each, one after
+/// the other. So the batches of all ranks, in turn, are what a single rank would get. What is left
+/// after the full rounds is up to [LastBatch].
+public final class EpochOrder {
+  /// The most samples that a dataset may have.
+  public static final long MOST_SAMPLES = 1L << 62;
+
+  private final SampleSequence samples;
+  private final OrderOptions options;
+  private final long rounds;
+  private final long rest;
+
+  private EpochOrder(SampleSequence samples, OrderOptions options) {
+    this.samples = samples;
+    this.options = options;
+    // Below 2^24 times 2^31.
+    long round = (long) options.batchSize() * options.world();
+    this.rounds = samples.size() / round;
+    this.rest = samples.size() % round;
+  }
+
+  /// Takes time and memory of the number of shards, and never of the number of samples.
+  ///
+  /// @param shardSamples the samples of each shard, 0 or more, up to [#MOST_SAMPLES] together
+  /// @param epoch its number, from 0
+  public static EpochOrder of(List<Long> shardSamples, OrderOptions options, long epoch) {
+    return new EpochOrder(SampleSequence.of(shardSamples, options, epoch), options);
+  }
+
+  /// How many batches the epoch has on each rank.
+  public long batches() {
+    return rest == 0 || options.lastBatch() == LastBatch.DROP ? rounds : rounds + 1;
+  }
+
+  /// What the batch consists of, in its order. Takes time of the number of runs, wherever in the
+  /// epoch it is.
+  ///
+  /// @return runs none of which goes on where the one before it ends
+  /// @throws IndexOutOfBoundsException if the epoch has no such batch
+  public List<SampleRun> batch(long index) {
+    Objects.checkIndex(index, batches());
+    if (index < rounds || options.lastBatch() == LastBatch.PAD) {
+      long position = (index * options.world() + options.rank()) * options.batchSize();
+      return collect(position, options.batchSize());
+    }
+    return share();
+  }
+
+  /// This rank's share of what is left: as many as the others have, or one more.
+  private List<SampleRun> share() {
+    long start = samples.size() - rest;
+    long all = rest / options.world();
+    long more = rest % options.world();
+    int rank = options.rank();
+    long count = all + (rank < more ? 1 : 0);
+    return count == 0
+        ? collect(rank - more, 1)
+        : collect(start + rank * all + Math.min(rank, more), count);
+  }
+
+  /// @param position may be past the end: the epoch begins again there
+  private List<SampleRun> collect(long position, long count) {
+    RunCollector runs = new RunCollector();
+    long at = position % samples.size();
+    long left = count;
+    while (left > 0) {
+      long taken = Math.min(left, samples.size() - at);
+      samples.collect(at, taken, runs);
+      left -= taken;
+      at = 0;
+    }
+    return runs.runs();
+  }
+}

@@ -1,0 +1,92 @@
+package dev.gantry.formats.tfrecord;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.dataset.FieldView;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/// Where each field of a batch lies: field after field, in each the samples end to end. Room is
+/// kept for the largest values of all samples. Immutable.
+final class BatchLayout {
+  /// Where a field may begin: as a GPU likes to read.
+  private static final int ALIGNMENT_BYTES = 256;
+
+  private final List<FeatureLayout> features;
+  private final List<FeatureSpec> specs;
+  private final long[] offsets;
+  private final long bytes;
+
+  /// @param samples the most that a batch has
+  /// @throws MisuseException if it is more memory than can be addressed
+  BatchLayout(List<FeatureSpec> specs, List<FeatureLayout> features, int samples) {
+    this.specs = specs;
+    this.features = features;
+    offsets = new long[specs.size()];
+    long at = 0;
+    try {
+      for (int i = 0; i < offsets.length; i++) {
+        offsets[i] = at;
+        long field = Math.multiplyExact(specs.get(i).field().sampleBytes(), (long) samples);
+        at = Math.addExact(at, Math.addExact(field, ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES);
+      }
+    } catch (ArithmeticException _) {
+      throw new MisuseException("batches of " + samples + " samples are too large");
+    }
+    bytes = at;
+  }
+
+  /// The most that a batch takes, in bytes.
+  long bytes() {
+    return bytes;
+  }
+
+  /// How many units each row has where that does not depend on the batch, for [#views].
+  long[] rows() {
+    return features.stream()
+        .mapToLong(feature -> feature.toLongest() ? 0 : feature.most())
+        .toArray();
+  }
+
+  /// Where a sample's row begins, in bytes from the batch's start.
+  ///
+  /// @param rows units of each feature's rows
+  long offset(int feature, int sample, long[] rows) {
+    return offsets[feature] + sample * rowBytes(feature, rows);
+  }
+
+  long rowBytes(int feature, long[] rows) {
+    return rows[feature] * features.get(feature).unitBytes();
+  }
+
+  /// The fields of a batch.
+  List<FieldView> views(int samples, long[] rows) {
+    List<FieldView> views = new ArrayList<>(features.size());
+    for (int i = 0; i < features.size(); i++) {
+      long[] dimensions = FeatureRules.stacked(samples, specs.get(i).field().shape()).toArray();
+      if (features.get(i).toLongest()) {
+        dimensions[1] = rows[i];
+      }
+      views.add(
+          new FieldView(
+              features.get(i).name(),
+              specs.get(i).dtype(),
+              Shape.of(dimensions),
+              offsets[i],
+              dense(dimensions)));
+    }
+    return views;
+  }
+
+  private static List<Long> dense(long[] dimensions) {
+    List<Long> strides = new ArrayList<>(dimensions.length);
+    long stride = 1;
+    for (int axis = dimensions.length - 1; axis >= 0; axis--) {
+      strides.add(stride);
+      stride *= Math.max(1, dimensions[axis]);
+    }
+    Collections.reverse(strides);
+    return strides;
+  }
+}

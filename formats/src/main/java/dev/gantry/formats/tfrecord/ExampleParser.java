@@ -1,0 +1,91 @@
+package dev.gantry.formats.tfrecord;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.dataset.FieldView;
+import java.lang.foreign.MemorySegment;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// Makes batches of `tf.train.Example` records; of `SequenceExample` records where a feature is one
+/// of steps. Field after field, each with its samples end to end.
+///
+/// Records mean what protobuf says: of a name that is there twice the last counts, lists may be
+/// packed or not and in several parts, unknown fields are passed over. Features that are not wanted
+/// are not looked into, so what is wrong inside of them stays unseen. A feature that holds no list
+/// counts as missing.
+///
+/// Immutable and thread-safe.
+public final class ExampleParser {
+  private final List<FeatureSpec> specs;
+  private final List<FeatureLayout> features;
+
+  /// @throws MisuseException if there is no feature, or two have the same name
+  public ExampleParser(List<FeatureSpec> specs) {
+    this.specs = List.copyOf(specs);
+    if (specs.isEmpty()) {
+      throw new MisuseException("no feature is wanted");
+    }
+    Set<String> names = new HashSet<>();
+    for (FeatureSpec spec : specs) {
+      if (!names.add(spec.name())) {
+        throw new MisuseException("feature '" + spec.name() + "' is wanted twice");
+      }
+    }
+    features = specs.stream().map(FeatureLayout::of).toList();
+  }
+
+  public List<FeatureSpec> specs() {
+    return specs;
+  }
+
+  /// The largest values of one sample.
+  public List<Field> fields() {
+    return specs.stream().map(FeatureSpec::field).toList();
+  }
+
+  /// The most bytes that a batch takes.
+  ///
+  /// @throws MisuseException if that cannot be addressed
+  public long batchBytes(int samples) {
+    return layout(samples).bytes();
+  }
+
+  /// Makes a batch of records, on the calling thread.
+  ///
+  /// @param target at least [#batchBytes] of as many samples
+  /// @return where its fields lie
+  /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`, `missing-feature`,
+  ///     `wrong-kind` or `wrong-length` for the first record that is not as its features say
+  public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
+    BatchLayout layout = layout(records.size());
+    ExampleDecoder decoder = decoder();
+    long[] rows = layout.rows();
+    if (hasRowsOfTheLongest()) {
+      records.forEach(record -> decoder.extend(record.data(), record.address(), rows));
+    }
+    for (int i = 0; i < records.size(); i++) {
+      RawRecord record = records.get(i);
+      decoder.decode(record.data(), record.address(), target, layout, rows, i);
+    }
+    return layout.views(records.size(), rows);
+  }
+
+  /// Whether a batch must have been looked at before its shape is known.
+  boolean hasRowsOfTheLongest() {
+    return features.stream().anyMatch(FeatureLayout::toLongest);
+  }
+
+  BatchLayout layout(int samples) {
+    return new BatchLayout(specs, features, samples);
+  }
+
+  ExampleDecoder decoder() {
+    return new ExampleDecoder(features);
+  }
+
+  ExampleDecoder decoderByProtobuf() {
+    return ExampleDecoder.byProtobuf(features);
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.dataset;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,404 @@
+package dev.gantry.formats.tfrecord;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Sessions;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.FaultyFileCalls.Shortens;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.TestFiles;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.zip.DeflaterOutputStream;
+import java.util.zip.GZIPOutputStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@ExtendWith(NoLeaks.class)
+class TfRecordReaderTest {
+  private static final TfRecordOptions SMALL =
+      TfRecordOptions.defaults().withChunkBytes(TfRecordOptions.LEAST_CHUNK_BYTES);
+
+  private static final List<byte[]> RECORDS =
+      List.of(
+          TestFiles.bytes(1, 10),
+          TestFiles.bytes(2, 4096),
+          new byte[0],
+          TestFiles.bytes(3, 20_000),
+          TestFiles.bytes(4, 300));
+
+  @TempDir Path folder;
+
+  private Path write(byte[] bytes) throws IOException {
+    return Files.write(folder.resolve("records"), bytes);
+  }
+
+  private static byte[] compressed(byte[] bytes, Compression compression) throws IOException {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    OutputStream compressor =
+        switch (compression) {
+          case NONE -> out;
+          case GZIP -> new GZIPOutputStream(out);
+          case ZLIB -> new DeflaterOutputStream(out);
+        };
+    try (compressor) {
+      compressor.write(bytes);
+    }
+    return out.toByteArray();
+  }
+
+  private static byte[] concatenated(byte[]... parts) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    for (byte[] part : parts) {
+      out.writeBytes(part);
+    }
+    return out.toByteArray();
+  }
+
+  private static List<byte[]> readAll(FileCalls calls, Path file, TfRecordOptions options) {
+    List<byte[]> records = new ArrayList<>();
+    readAll(calls, file, options, records);
+    return records;
+  }
+
+  private static void readAll(
+      FileCalls calls, Path file, TfRecordOptions options, List<byte[]> records) {
+    try (Gantry session = Sessions.over(calls);
+        TfRecordReader reader = TfRecordReader.open(session, file, options)) {
+      while (reader.next()) {
+        records.add(reader.record().toArray(ValueLayout.JAVA_BYTE));
+      }
+      assertThat(reader.next()).as("still at its end").isFalse();
+    }
+  }
+
+  private static List<byte[]> readAll(Path file, TfRecordOptions options) {
+    return readAll(Libc.INSTANCE, file, options);
+  }
+
+  /// What is read before the fault, and the fault.
+  private static MalformedFileException fault(
+      Path file, TfRecordOptions options, List<byte[]> before) {
+    return catchThrowableOfType(
+        MalformedFileException.class, () -> readAll(Libc.INSTANCE, file, options, before));
+  }
+
+  private static void same(List<byte[]> actual, List<byte[]> expected) {
+    assertThat(Framed.words(actual)).isEqualTo(Framed.words(expected));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void recordsOfAnyLengthAreReadInSmallChunks(Compression compression) throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), compression));
+    same(readAll(file, SMALL), RECORDS);
+    same(readAll(file, TfRecordOptions.defaults()), RECORDS);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void readingGoesOnFromAnyPosition(Compression compression) throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), compression));
+    try (Gantry session = Gantry.open()) {
+      TfRecordPosition position = TfRecordPosition.START;
+      for (int i = 0; i <= RECORDS.size(); i++) {
+        try (TfRecordReader reader = TfRecordReader.open(session, file, SMALL, position)) {
+          assertThat(reader.position()).isEqualTo(position);
+          assertThat(reader.next()).isEqualTo(i < RECORDS.size());
+          if (i < RECORDS.size()) {
+            assertThat(reader.record().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(RECORDS.get(i));
+            assertThat(reader.number()).isEqualTo(i);
+            assertThat(reader.offset()).isEqualTo(position.offset());
+          }
+          position = reader.position();
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aPositionBehindTheEndIsRefused(Compression compression) throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), compression));
+    TfRecordPosition behind = new TfRecordPosition(1_000_000, 7);
+    try (Gantry session = Gantry.open()) {
+      assertThatThrownBy(() -> TfRecordReader.open(session, file, SMALL, behind))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("offset 1000000: truncated: record 7:");
+    }
+  }
+
+  @Test
+  void severalGzipMembersAreOneStream() throws IOException {
+    byte[] bytes = Framed.of(RECORDS);
+    Path file =
+        write(
+            concatenated(
+                compressed(Arrays.copyOf(bytes, 777), Compression.GZIP),
+                compressed(new byte[0], Compression.GZIP),
+                compressed(Arrays.copyOfRange(bytes, 777, bytes.length), Compression.GZIP)));
+    same(readAll(file, SMALL), RECORDS);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GZIP", "ZLIB"})
+  void whatFollowsACompressedStreamIsAFault(Compression compression) throws IOException {
+    Path file =
+        write(concatenated(compressed(Framed.of(RECORDS), compression), new byte[] {1, 2, 3}));
+    List<byte[]> before = new ArrayList<>();
+    MalformedFileException fault = fault(file, SMALL, before);
+    same(before, RECORDS);
+    assertThat(fault.kind()).isEqualTo("invalid-compression");
+    assertThat(fault.offset()).isEqualTo(Framed.of(RECORDS).length);
+    assertThat(fault).hasMessageContaining("record 5:");
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GZIP", "ZLIB"})
+  void aCompressedFileThatIsCutAnywhereIsAFault(Compression compression) throws IOException {
+    List<byte[]> records = List.of(TestFiles.bytes(1, 30), new byte[500], TestFiles.bytes(2, 40));
+    byte[] whole = compressed(Framed.of(records), compression);
+    for (int length = 1; length < whole.length; length++) {
+      Path file = write(Arrays.copyOf(whole, length));
+      List<byte[]> before = new ArrayList<>();
+      MalformedFileException fault = fault(file, SMALL.withCompression(compression), before);
+      assertThat(fault).as("%s bytes", length).isNotNull();
+      same(before, records.subList(0, before.size()));
+      // A gzip header that is cut is no gzip header.
+      assertThat(fault.kind()).isIn("truncated", "invalid-compression");
+      assertThat(fault.offset()).isEqualTo(Framed.of(before).length);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GZIP", "ZLIB"})
+  void aChangedByteOfACompressedFileChangesNoRecord(Compression compression) throws IOException {
+    List<byte[]> records = List.of(TestFiles.bytes(1, 30), new byte[500], TestFiles.bytes(2, 40));
+    byte[] whole = compressed(Framed.of(records), compression);
+    for (int i = 0; i < whole.length; i++) {
+      byte[] changed = whole.clone();
+      changed[i] ^= 0x15;
+      Path file = write(changed);
+      List<byte[]> read = new ArrayList<>();
+      // A byte of gzip's header may say nothing that matters.
+      Throwable _ = fault(file, SMALL.withCompression(compression), read);
+      same(read, records.subList(0, read.size()));
+    }
+  }
+
+  /// 35,615 is 0x8b1f, 30,876 is 0x789c with its bytes swapped.
+  @ParameterizedTest
+  @ValueSource(ints = {0x8b1f, 0x9c78, 0x0178})
+  void aLengthThatLooksLikeACompressedFileIsALength(int length) throws IOException {
+    List<byte[]> records = List.of(TestFiles.bytes(5, length));
+    Path file = write(Framed.of(records));
+    same(readAll(file, SMALL), records);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void anEmptyFileHasNoRecords(Compression compression) throws IOException {
+    Path file = write(new byte[0]);
+    assertThat(readAll(file, SMALL.withCompression(compression))).isEmpty();
+    Path stream = write(compressed(new byte[0], compression));
+    assertThat(readAll(stream, SMALL)).isEmpty();
+  }
+
+  @Test
+  void plainBytesAreNoCompressedFile() throws IOException {
+    Path file = write(Framed.of(RECORDS));
+    assertThat(fault(file, SMALL.withCompression(Compression.GZIP), new ArrayList<>()).kind())
+        .isEqualTo("invalid-compression");
+    assertThat(fault(file, SMALL.withCompression(Compression.ZLIB), new ArrayList<>()).kind())
+        .isEqualTo("invalid-compression");
+  }
+
+  @Test
+  void damagedDataIsSkippedUpToTheLimit() throws IOException {
+    byte[] bytes = Framed.of(RECORDS);
+    bytes[12] ^= 1;
+    bytes[26 + 12 + 9] ^= 1;
+    Path file = write(bytes);
+    same(readAll(file, SMALL.withCorruption(CorruptionPolicy.Skip.upTo(2))), RECORDS.subList(2, 5));
+    MalformedFileException second =
+        fault(file, SMALL.withCorruption(CorruptionPolicy.Skip.upTo(1)), new ArrayList<>());
+    assertThat(second.offset()).isEqualTo(26);
+    assertThat(second).hasMessageContaining("data-crc: record 1:");
+  }
+
+  @Test
+  void theNextHeaderIsFoundWithinTheSearch() throws IOException {
+    byte[] bytes = Framed.of(RECORDS);
+    int second = 26;
+    bytes[second + 3] ^= 1;
+    Path file = write(bytes);
+    int distance = 4096 + Framing.BYTES;
+    try (Gantry session = Gantry.open();
+        TfRecordReader reader =
+            TfRecordReader.open(
+                session, file, SMALL.withCorruption(new CorruptionPolicy.Skip(1, distance)))) {
+      assertThat(reader.next()).isTrue();
+      assertThat(reader.next()).isTrue();
+      assertThat(reader.number()).as("the lost one has a number").isEqualTo(2);
+      assertThat(reader.offset()).isEqualTo(second + distance);
+      assertThat(reader.record().byteSize()).isZero();
+      assertThat(reader.next()).isTrue();
+      assertThat(reader.record().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(RECORDS.get(3));
+      assertThat(reader.statistics().skipped()).isEqualTo(Map.of("length-crc", 1L));
+    }
+    same(
+        readAll(file, SMALL.withCorruption(new CorruptionPolicy.Skip(1, distance - 1))),
+        RECORDS.subList(0, 1));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void lengthsThatCannotBeTakeNoMemory(Compression compression) throws IOException {
+    for (long length : new long[] {1L << 62, -1, Long.MIN_VALUE, Long.MAX_VALUE, 1 << 30}) {
+      Path file = write(compressed(concatenated(Framed.header(length), new byte[99]), compression));
+      try (Gantry session = Gantry.open();
+          TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+        MalformedFileException fault =
+            catchThrowableOfType(MalformedFileException.class, reader::next);
+        assertThat(fault.kind()).isEqualTo("truncated");
+        assertThat(LiveResources.snapshot().hostBytes()).isLessThan(1 << 20);
+      }
+    }
+  }
+
+  /// What a compressed file might hold is not what it holds.
+  @Test
+  void memoryGrowsWithTheBytesThatArriveOnly() throws IOException {
+    byte[] zeros = new byte[1 << 20];
+    byte[] longer = concatenated(Framed.header(500 << 20), zeros);
+    // Random bytes behind make room, as far as can be told before.
+    Path file =
+        write(
+            concatenated(
+                compressed(longer, Compression.GZIP),
+                compressed(TestFiles.bytes(1, 600_000), Compression.GZIP)));
+    try (Gantry session = Gantry.open();
+        TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+      MalformedFileException fault =
+          catchThrowableOfType(MalformedFileException.class, reader::next);
+      assertThat(fault.kind()).isEqualTo("truncated");
+      assertThat(LiveResources.snapshot().hostBytes()).isLessThan(8 << 20);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aRecordOfMoreThanTheLimitIsNeverSkipped(Compression compression) throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), compression));
+    TfRecordOptions options =
+        SMALL.withMostRecordBytes(4096).withCorruption(CorruptionPolicy.Skip.upTo(9));
+    List<byte[]> before = new ArrayList<>();
+    assertThat(fault(file, options, before).kind()).isEqualTo("record-too-large");
+    same(before, RECORDS.subList(0, 3));
+  }
+
+  @Test
+  void aRecordIsGoneWithItsReader() throws IOException {
+    Path file = write(Framed.of(RECORDS));
+    try (Gantry session = Gantry.open()) {
+      TfRecordReader reader = TfRecordReader.open(session, file, SMALL);
+      assertThatThrownBy(reader::record).isInstanceOf(MisuseException.class);
+      assertThat(reader.next()).isTrue();
+      MemorySegment record = reader.record();
+      reader.close();
+      reader.close();
+      assertThatThrownBy(() -> record.get(ValueLayout.JAVA_BYTE, 0))
+          .isInstanceOf(IllegalStateException.class);
+      assertThatThrownBy(reader::record).isInstanceOf(MisuseException.class);
+      assertThatThrownBy(reader::next).isInstanceOf(MisuseException.class);
+    }
+  }
+
+  @Test
+  void foldersAndMissingFilesAreNoFiles() {
+    try (Gantry session = Gantry.open()) {
+      assertThatThrownBy(() -> TfRecordReader.open(session, folder, SMALL))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("EISDIR");
+      assertThatThrownBy(() -> TfRecordReader.open(session, folder.resolve("no"), SMALL))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOENT");
+      assertThatThrownBy(() -> TfRecordReader.open(session, Path.of("/dev/null"), SMALL))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("not-a-regular-file");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void interruptsAndShortReadsAreOvercome(Compression compression) throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), compression));
+    for (long seed = 0; seed < 8; seed++) {
+      FaultyFileCalls calls =
+          new FaultyFileCalls(Libc.INSTANCE)
+              .seeded(Function.OPEN, seed, 2, new Fails(Errno.EINTR))
+              .seeded(Function.PREAD, seed, 3, new Fails(Errno.EINTR))
+              .seeded(Function.PREAD, seed, 2, new Shortens(77));
+      same(readAll(calls, file, SMALL), RECORDS);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFailingReadIsTheDisksFaultAtEveryCall(Compression compression) throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), compression));
+    FaultyFileCalls counting = new FaultyFileCalls(Libc.INSTANCE);
+    same(readAll(counting, file, SMALL), RECORDS);
+    int reads = counting.count(Function.PREAD);
+    assertThat(reads).isPositive();
+    for (int call = 1; call <= reads; call++) {
+      FaultyFileCalls calls =
+          new FaultyFileCalls(Libc.INSTANCE).at(Function.PREAD, call, new Fails(Errno.EIO));
+      List<byte[]> before = new ArrayList<>();
+      TransferException failure =
+          catchThrowableOfType(
+              TransferException.class,
+              // A fault that is the disk's is never skipped.
+              () ->
+                  readAll(
+                      calls, file, SMALL.withCorruption(CorruptionPolicy.Skip.upTo(9)), before));
+      assertThat(failure.failure()).isInstanceOf(Failure.Errno.class);
+      assertThat(failure).hasMessageContaining("EIO");
+      same(before, RECORDS.subList(0, before.size()));
+    }
+  }
+
+  @Test
+  void aFailingOpenLeavesNothing() throws IOException {
+    Path file = write(Framed.of(RECORDS));
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE).from(Function.OPEN, 1, new Fails(Errno.EMFILE));
+    assertThatThrownBy(() -> readAll(calls, file, SMALL)).hasMessageContaining("EMFILE");
+  }
+}
