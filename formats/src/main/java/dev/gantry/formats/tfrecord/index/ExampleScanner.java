@@ -3,6 +3,7 @@ package dev.gantry.formats.tfrecord.index;
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.WireFormat;
+import dev.gantry.formats.tfrecord.FeatureKind;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;

@@ -4,6 +4,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.commit.Source;
 import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
 import java.util.ArrayList;
 import java.util.List;
@@ -47,7 +48,7 @@ final class FeatureColumns implements AutoCloseable {
     String reason =
         found == first
             ? feature.obstacle()
-            : "it is of kind " + found.text() + ", not " + first.text();
+            : "it is of kind " + Kinds.text(found) + ", not " + Kinds.text(first);
     if (!reason.isEmpty()) {
       giveUp(record, reason);
     } else if (placed) {
@@ -60,13 +61,13 @@ final class FeatureColumns implements AutoCloseable {
       elements = feature.elements();
     }
     if (feature.elements() != elements && obstacle == null) {
-      String reason = "it has " + first.elements(feature.elements()) + ", not " + elements;
+      String reason = "it has " + Kinds.elements(first, feature.elements()) + ", not " + elements;
       if (first == FeatureKind.INT64) {
         giveUp(record, reason);
         return;
       }
       obstacle = new Obstacle(record, reason);
-      fillLengths(record, (int) (elements * first.elementBytes()));
+      fillLengths(record, (int) (elements * Kinds.elementBytes(first)));
     }
     if (first == FeatureKind.INT64) {
       for (int i = 0; i < elements; i++) {

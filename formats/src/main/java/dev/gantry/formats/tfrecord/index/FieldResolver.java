@@ -5,6 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
+import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -34,11 +35,11 @@ final class FieldResolver {
       IndexedFeature other = feature(shard);
       if (other.kind().orElseThrow() != kind || other.elements().orElseThrow() != elements) {
         throw unfit(
-            other.kind().orElseThrow().elements(other.elements().orElseThrow())
+            Kinds.elements(other.kind().orElseThrow(), other.elements().orElseThrow())
                 + " in "
                 + shard.file()
                 + ", and "
-                + kind.elements(elements)
+                + Kinds.elements(kind, elements)
                 + " in "
                 + firstShard.file()
                 + "; read them apart, or stream the files");
@@ -83,7 +84,7 @@ final class FieldResolver {
     Field field = new Field(name, dtype, shape);
     long bytes = kind == FeatureKind.BYTES ? elements : Math.multiplyExact(elements, size);
     if (field.sampleBytes() != bytes) {
-      throw unfit(kind.elements(elements) + " in each record, not " + dtype + " " + shape);
+      throw unfit(Kinds.elements(kind, elements) + " in each record, not " + dtype + " " + shape);
     }
     return field;
   }

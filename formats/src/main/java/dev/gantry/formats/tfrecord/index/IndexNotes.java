@@ -54,7 +54,7 @@ record IndexNotes(
     String name = feature.name();
     notes.put(IndexFormat.tensor(name, NUMBER), Integer.toString(number));
     notes.put(IndexFormat.tensor(name, MISSING), Long.toString(feature.missing()));
-    feature.kind().ifPresent(kind -> notes.put(IndexFormat.tensor(name, KIND), kind.text()));
+    feature.kind().ifPresent(kind -> notes.put(IndexFormat.tensor(name, KIND), Kinds.text(kind)));
     feature
         .elements()
         .ifPresent(count -> notes.put(IndexFormat.tensor(name, ELEMENTS), Long.toString(count)));

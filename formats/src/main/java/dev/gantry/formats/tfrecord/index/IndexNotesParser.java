@@ -1,6 +1,7 @@
 package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -104,7 +105,7 @@ final class IndexNotesParser {
   }
 
   private FeatureKind kind(String text) {
-    return FeatureKind.of(text)
+    return Kinds.of(text)
         .orElseThrow(() -> malformed("invalid-note", "no kind of feature: '" + text + "'"));
   }
 

@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord.index;
 
+import dev.gantry.formats.tfrecord.FeatureKind;
 import java.util.Optional;
 import java.util.OptionalLong;
 
@@ -32,6 +33,6 @@ public record IndexedFeature(
 
   /// Of one record's value, where [#isDirect]. What an index has to say is checked for overflow.
   long valueBytes() {
-    return elements.orElseThrow() * kind.orElseThrow().elementBytes();
+    return elements.orElseThrow() * Kinds.elementBytes(kind.orElseThrow());
   }
 }

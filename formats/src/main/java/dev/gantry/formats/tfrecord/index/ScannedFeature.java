@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord.index;
 
+import dev.gantry.formats.tfrecord.FeatureKind;
 import java.util.EnumSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;

@@ -5,6 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.tfrecord.FeatureKind;
 import java.util.HashSet;
 import java.util.Set;
 
