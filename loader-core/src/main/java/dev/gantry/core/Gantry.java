@@ -18,6 +18,10 @@ import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.Planner;
 import dev.gantry.core.plan.ReadPlan;
 import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.ring.PrefetchRing;
+import dev.gantry.core.ring.RingOptions;
+import dev.gantry.core.ring.Rings;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -28,9 +32,11 @@ import java.util.List;
 /// Thread-safe; several loads may run at once, and share the session's staging buffers.
 public final class Gantry implements AutoCloseable {
   private final Paths paths;
+  private final Rings rings;
 
   private Gantry(FileCalls calls) {
     this.paths = new Paths(calls);
+    this.rings = new Rings(paths);
   }
 
   public static Gantry open() {
@@ -70,6 +76,17 @@ public final class Gantry implements AutoCloseable {
   /// while they are mapped.
   public Loaded map(List<Wanted> wanted) {
     return MapOperation.run(paths, wanted);
+  }
+
+  /// Opens a ring that fills batches ahead; see [PrefetchRing].
+  ///
+  /// @param options all the memory that they ask for is taken now
+  /// @param source which the ring owns from here on: it is closed with the ring, and also where
+  ///     this throws
+  /// @throws TransferException if the memory is not to be had; nothing stays allocated then
+  /// @throws DeviceUnavailableException if there is no such device
+  public <T> PrefetchRing<T> ring(RingOptions options, FillingSource<T> source) {
+    return rings.open(options, source);
   }
 
   /// Writes files, and returns when all of them are on the disk under their names. Before the first
@@ -134,10 +151,19 @@ public final class Gantry implements AutoCloseable {
         : Device.HOST;
   }
 
-  /// Waits for the loads under way, then frees staging buffers and closes the cuFile driver. What
-  /// was loaded stays.
+  /// Closes the rings that are still open and waits for the loads under way, then frees staging
+  /// buffers and closes the cuFile driver. What was loaded stays, and so do batches that a consumer
+  /// has.
+  ///
+  /// @throws MisuseException if a ring's source or maker calls it, or a load's own listener: they
+  ///     could only wait for themselves
   @Override
   public void close() {
-    paths.close();
+    rings.checkMayClose();
+    try {
+      rings.close();
+    } finally {
+      paths.close();
+    }
   }
 }

@@ -14,7 +14,14 @@ public final class CopyQueue implements AutoCloseable {
   private final CudaDriver.Stream stream;
   private final CudaDriver.Event[] copied = new CudaDriver.Event[BUFFERS];
 
+  /// Whoever waits for it keeps a processor busy, since that is over soon.
   public CopyQueue(CudaContext context) {
+    this(context, false);
+  }
+
+  /// @param sleepers whether those sleep who wait for a buffer: where its copies may be held for
+  ///     long
+  CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
     CudaDriver driver = context.driver();
     try (var _ = context.enter()) {
@@ -22,7 +29,7 @@ public final class CopyQueue implements AutoCloseable {
       int events = 0;
       try {
         for (; events < BUFFERS; events++) {
-          copied[events] = driver.createEvent();
+          copied[events] = sleepers ? driver.createSleepersEvent() : driver.createEvent();
         }
       } finally {
         if (events < BUFFERS) {
@@ -66,8 +73,20 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Marks all copies so far as those of `buffer`.
   public void record(int buffer) {
+    record(copied[buffer]);
+  }
+
+  /// Has `event` come to pass when all copies so far are done.
+  void record(CudaDriver.Event event) {
     try (var _ = context.enter()) {
-      context.driver().record(copied[buffer], stream);
+      context.driver().record(event, stream);
+    }
+  }
+
+  /// Holds the copies that are queued from now on until `event` has come to pass.
+  void holdUntil(CudaDriver.Event event) {
+    try (var _ = context.enter()) {
+      context.driver().await(stream, event);
     }
   }
 

@@ -2,6 +2,8 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -53,21 +55,34 @@ public final class Crew {
     CountDownLatch ended = new CountDownLatch(threads);
     int started = 0;
     try {
-      for (; started < threads; started++) {
-        Thread.ofPlatform().name(threadName + started).daemon().start(() -> run(job, ended));
-      }
+      started = start(threads, threadName, () -> run(job, ended)).size();
     } catch (OutOfMemoryError e) {
-      // No more threads to be had: those that run do the work, or, with none, the failure is
-      // reported.
-      if (started == 0) {
-        fail(e);
-      }
-      for (int i = started; i < threads; i++) {
-        ended.countDown();
-      }
+      fail(e);
+    }
+    for (int i = started; i < threads; i++) {
+      ended.countDown();
     }
     await(ended, progress);
     rethrow();
+  }
+
+  /// Starts `threads` platform threads that keep no process alive, or fewer where the machine has
+  /// no more to give: those that run do the work.
+  ///
+  /// @param threadName to which each thread's number is added
+  /// @throws OutOfMemoryError if threads are wanted and there is not one to be had
+  public static List<Thread> start(int threads, String threadName, Runnable job) {
+    List<Thread> started = new ArrayList<>(threads);
+    try {
+      while (started.size() < threads) {
+        started.add(Thread.ofPlatform().name(threadName + started.size()).daemon().start(job));
+      }
+    } catch (OutOfMemoryError e) {
+      if (started.isEmpty()) {
+        throw e;
+      }
+    }
+    return started;
   }
 
   /// Goes on unless the job was cancelled by now: for the caller after [#work], before what cannot

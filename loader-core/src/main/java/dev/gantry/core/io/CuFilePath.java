@@ -8,7 +8,6 @@ import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.DeviceSlab;
 import dev.gantry.core.memory.Registrations;
-import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -98,11 +97,11 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
     }
 
     @Override
-    public boolean read(SourceFile file, Read read, Slab target, boolean wantDirect) {
+    public boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
       CuFileHandle past = wantDirect ? path.direct : null;
       CuFileHandle handle = past != null ? past : path.buffered;
-      if (!(target instanceof DeviceSlab slab)) {
-        throw new MisuseException("cuFile cannot fill memory of " + target.device());
+      if (!(target.slab() instanceof DeviceSlab slab)) {
+        throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
       }
       if (path.registrations != null) {
         path.registrations.register(slab);
@@ -110,6 +109,10 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
       MemorySegment base = slab.deviceSegment();
       long done = 0;
       try (var _ = path.context.enter()) {
+        if (target.free() != null) {
+          // cuFile is ordered with no stream.
+          path.context.driver().synchronize(target.free());
+        }
         // Counts short of the request are no errors to cuFile: they are continued here, until what
         // is wanted has come.
         while (done < read.required()) {

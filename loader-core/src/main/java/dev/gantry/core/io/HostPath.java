@@ -2,7 +2,6 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.memory.HostSlab;
-import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.lang.foreign.MemorySegment;
 
@@ -16,9 +15,9 @@ public record HostPath() implements TransferPath {
   /// Nothing of its own: the slab is the buffer.
   static final class HostLane implements Lane {
     @Override
-    public boolean read(SourceFile file, Read read, Slab target, boolean direct) {
-      if (!(target instanceof HostSlab slab)) {
-        throw new MisuseException("the host path cannot fill memory of " + target.device());
+    public boolean read(SourceFile file, Read read, Target target, boolean direct) {
+      if (!(target.slab() instanceof HostSlab slab)) {
+        throw new MisuseException("the host path cannot fill memory of " + target.slab().device());
       }
       MemorySegment place = slab.segment().asSlice(read.slabOffset(), read.length());
       return file.read(place, read.fileOffset(), read.required(), direct);

@@ -3,7 +3,6 @@ package dev.gantry.core.io;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Diagnosis;
-import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability;
@@ -111,10 +110,50 @@ public final class Paths implements AutoCloseable {
         file = openFile(read.file(), options.cachePolicy());
         files.put(read.file(), file);
       }
-      long needed = read.fileOffset() + read.required();
-      if (file.size() < needed) {
-        throw new TransferException(
-            "open", file.file().toString(), new Failure.EndOfFile(needed - file.size()));
+      file.checkHolds(read);
+    }
+  }
+
+  /// Readers that take their time: files are opened when they are asked for, and memory is written
+  /// when it is free.
+  ///
+  /// Not to be used after [#close]: whoever closes this session closes it first.
+  public StandingTransfer standingTransfer(Device device, TransferOptions options) {
+    checkOpen();
+    int threads = threads(device, options);
+    StagedPath staged = standingPath(device, options, threads);
+    boolean stages = options.onlyPath().isEmpty() || options.path() == PathKind.STAGED;
+    return new StandingTransfer(
+        file -> openRoute(file, device, staged, options),
+        stages ? staged : null,
+        options.onlyPath().isPresent() ? null : staged,
+        threads);
+  }
+
+  /// With buffers of its own: who keeps the session's for long would leave others waiting.
+  private static @Nullable StagedPath standingPath(
+      Device device, TransferOptions options, int threads) {
+    return switch (device) {
+      case Device.Host _ -> null;
+      case Device.Cuda cuda -> {
+        CudaContext context = CudaContext.of(cuda);
+        StagingPool pool = new StagingPool(context, threads);
+        yield new StagedPath(context, pool, options.limits().requestBytes(), true);
+      }
+    };
+  }
+
+  private Route openRoute(
+      Path path, Device device, @Nullable StagedPath staged, TransferOptions options) {
+    SourceFile file = openFile(path, options.cachePolicy());
+    boolean complete = false;
+    try {
+      Route route = route(file, device, staged, options);
+      complete = true;
+      return route;
+    } finally {
+      if (!complete) {
+        file.close();
       }
     }
   }
@@ -123,8 +162,8 @@ public final class Paths implements AutoCloseable {
     return switch (device) {
       case Device.Host _ -> null;
       case Device.Cuda cuda -> {
-        yield new StagedPath(
-            CudaContext.of(cuda), stagingPool(cuda), options.limits().requestBytes());
+        long bufferBytes = options.limits().requestBytes();
+        yield new StagedPath(CudaContext.of(cuda), stagingPool(cuda), bufferBytes, false);
       }
     };
   }

@@ -5,6 +5,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.plan.ReadPlan.Read;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -73,6 +74,14 @@ public final class SourceFile implements AutoCloseable {
   /// In bytes, when the file was opened.
   public long size() {
     return size;
+  }
+
+  /// @throws TransferException if the file had fewer bytes than `read` requires when it was opened
+  void checkHolds(Read read) {
+    long needed = read.fileOffset() + read.required();
+    if (size < needed) {
+      throw failure("open", new Failure.EndOfFile(needed - size));
+    }
   }
 
   /// The descriptor that reads through the page cache.

@@ -2,35 +2,41 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.PinnedSlab;
-import dev.gantry.core.memory.Slab;
 import dev.gantry.core.memory.StagingPool;
 import dev.gantry.core.plan.ReadPlan.Read;
+import org.jspecify.annotations.Nullable;
 
 /// `staged`: each reader fills one pinned buffer while the device copies from its other one.
 ///
 /// @param context whose device the slabs are on
 /// @param pool where the buffers come from
 /// @param bufferBytes the largest read
-public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes)
+/// @param sleepers whether readers sleep while they wait for a buffer: where copies are held until
+///     a slab is free
+public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes, boolean sleepers)
     implements TransferPath {
   @Override
   public Lane openLane() {
-    return new StagedLane(context, pool, bufferBytes);
+    return new StagedLane(this);
   }
 
-  /// Two buffers, and the queue of copies from them.
+  /// Two buffers, and the queue of copies from them. Reads that are smaller than a buffer share it.
   static final class StagedLane implements Lane {
     private final StagingPool pool;
     private final StagingPool.Pair pair;
     private final CopyQueue copies;
+    private final long bufferBytes;
     private int turn;
+    private long used;
+    private @Nullable Target last;
 
-    StagedLane(CudaContext context, StagingPool pool, long bufferBytes) {
-      this.pool = pool;
+    StagedLane(StagedPath path) {
+      this.pool = path.pool;
+      this.bufferBytes = path.bufferBytes;
       this.pair = pool.take(bufferBytes);
       boolean complete = false;
       try {
-        copies = new CopyQueue(context);
+        copies = new CopyQueue(path.context, path.sleepers);
         complete = true;
       } finally {
         if (!complete) {
@@ -40,19 +46,42 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
     }
 
     @Override
-    public boolean read(SourceFile file, Read read, Slab target, boolean direct) {
+    public boolean read(SourceFile file, Read read, Target target, boolean direct) {
+      if (used + read.length() > bufferBytes) {
+        turnToTheOther();
+      }
       PinnedSlab buffer = turn == 0 ? pair.first() : pair.second();
-      copies.await(turn);
       boolean went =
           file.read(
-              buffer.segment().asSlice(0, read.length()),
+              buffer.segment().asSlice(used, read.length()),
               read.fileOffset(),
               read.required(),
               direct);
-      copies.copyToDevice(target.address() + read.slabOffset(), buffer.address(), read.required());
+      order(target);
+      copies.copyToDevice(
+          target.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
+      used += read.length();
+      if (target.arrived() != null) {
+        copies.record(target.arrived());
+      }
+      return went;
+    }
+
+    private void turnToTheOther() {
       copies.record(turn);
       turn ^= 1;
-      return went;
+      used = 0;
+      copies.await(turn);
+    }
+
+    /// Once for each filling of a slab: what is queued later waits as well.
+    private void order(Target target) {
+      if (target != last) {
+        last = target;
+        if (target.free() != null) {
+          copies.holdUntil(target.free());
+        }
+      }
     }
 
     @Override

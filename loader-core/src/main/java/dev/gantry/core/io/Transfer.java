@@ -1,18 +1,13 @@
 package dev.gantry.core.io;
 
-import dev.gantry.core.TransferException;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.EnumMap;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// Carries out a plan's reads with several readers at once. For one use, by one thread.
@@ -21,15 +16,13 @@ import org.jspecify.annotations.Nullable;
 /// last of them has ended and nothing is under way any more, so that the caller may free the slabs.
 final class Transfer {
   private final List<Read> reads;
-  private final List<Slab> slabs;
+  private final List<Target> targets;
   private final Map<Path, Route> routes;
   private final @Nullable StagedPath fallback;
   private final TransferOptions options;
   private final AtomicInteger next = new AtomicInteger();
   private final Crew crew = new Crew("load", "gantry-reader-");
-  private final Map<PathKind, Long> bytesByPath = new EnumMap<>(PathKind.class);
-  private final LongAdder done = new LongAdder();
-  private final LongAdder directBytes = new LongAdder();
+  private final Account account = new Account();
 
   /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an
   ///     error
@@ -40,7 +33,7 @@ final class Transfer {
       @Nullable StagedPath fallback,
       TransferOptions options) {
     this.reads = plan.reads();
-    this.slabs = slabs;
+    this.targets = slabs.stream().map(Target::of).toList();
     this.routes = routes;
     this.fallback = fallback;
     this.options = options;
@@ -52,30 +45,31 @@ final class Transfer {
     crew.work(
         Math.min(threads, reads.size()),
         this::readAll,
-        () -> options.progress().onProgress(done.sum(), total));
-    return report(Duration.ofNanos(System.nanoTime() - start));
+        () -> options.progress().onProgress(account.bytes(), total));
+    Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+    return account.report(routes.values().stream().map(Route::report).toList(), elapsed);
   }
 
   /// One reader's work: takes the next read until there is none, or somebody failed.
   private void readAll() {
-    Map<TransferPath, TransferPath.Lane> lanes = new HashMap<>();
+    try (Lanes lanes = new Lanes(fallback, account)) {
+      readAll(lanes);
+    } catch (RuntimeException | Error e) {
+      crew.fail(e);
+    }
+  }
+
+  /// A failure is told before the lanes are closed, which may take a while.
+  private void readAll(Lanes lanes) {
     try {
       for (Read read = takeNext(); read != null; read = takeNext()) {
-        carryOut(read, lanes);
+        lanes.read(route(read), read, targets.get(read.slab()));
       }
       if (!crew.hasFailed()) {
-        lanes.values().forEach(TransferPath.Lane::drain);
+        lanes.drain();
       }
     } catch (RuntimeException | Error e) {
       crew.fail(e);
-    } finally {
-      for (TransferPath.Lane lane : lanes.values()) {
-        try {
-          lane.close();
-        } catch (RuntimeException | Error e) {
-          crew.fail(e);
-        }
-      }
     }
   }
 
@@ -87,44 +81,11 @@ final class Transfer {
     return index < reads.size() ? reads.get(index) : null;
   }
 
-  private void carryOut(Read read, Map<TransferPath, TransferPath.Lane> lanes) {
+  private Route route(Read read) {
     Route route = routes.get(read.file());
     if (route == null) {
       throw new IllegalStateException("no route to " + read.file());
     }
-    Slab target = slabs.get(read.slab());
-    boolean direct = route.file().prefersDirect(read.fileOffset(), read.length());
-    TransferPath path = route.path(direct);
-    boolean went;
-    try {
-      went = lane(path, lanes).read(route.file(), read, target, direct);
-    } catch (TransferException e) {
-      if (!(path instanceof CuFilePath) || fallback == null) {
-        throw e;
-      }
-      route.fallBack(fallback, e);
-      path = fallback;
-      went = lane(path, lanes).read(route.file(), read, target, direct);
-    }
-    // What cuFile reads through the page cache passes the CPU, whatever it does with the rest.
-    PathKind kind = path instanceof CuFilePath && !went ? PathKind.COMPAT : Route.kind(path);
-    synchronized (bytesByPath) {
-      bytesByPath.merge(kind, read.length(), Long::sum);
-    }
-    done.add(read.length());
-    if (went) {
-      directBytes.add(read.length());
-    }
-  }
-
-  private static TransferPath.Lane lane(
-      TransferPath path, Map<TransferPath, TransferPath.Lane> lanes) {
-    return lanes.computeIfAbsent(path, TransferPath::openLane);
-  }
-
-  private TransferReport report(Duration elapsed) {
-    List<TransferReport.FileReport> files = new ArrayList<>();
-    routes.values().forEach(route -> files.add(route.report()));
-    return new TransferReport(bytesByPath, directBytes.sum(), reads.size(), files, elapsed);
+    return route;
   }
 }

@@ -1,6 +1,5 @@
 package dev.gantry.core.io;
 
-import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
 
 /// One way for bytes to travel from a file into a slab. Thread-safe; the lanes it opens are for one
@@ -12,12 +11,13 @@ public sealed interface TransferPath permits HostPath, StagedPath, CuFilePath {
   /// One reader's own buffers and streams. For one thread.
   sealed interface Lane extends AutoCloseable
       permits HostPath.HostLane, StagedPath.StagedLane, CuFilePath.CuFileLane {
-    /// Brings `read`'s bytes into `target`. They may still be on their way when this returns: see
+    /// Brings `read`'s bytes into `target`, in the order with the device's other work that it
+    /// asks for. They may still be on their way when this returns: see [Target#ordered] and
     /// [#drain].
     ///
     /// @param direct whether to go past the page cache
     /// @return whether the bytes went past the page cache
-    boolean read(SourceFile file, Read read, Slab target, boolean direct);
+    boolean read(SourceFile file, Read read, Target target, boolean direct);
 
     /// Waits until everything read has arrived.
     void drain();

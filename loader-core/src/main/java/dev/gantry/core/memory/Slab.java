@@ -103,6 +103,11 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     }
   }
 
+  /// Whether others hold shares besides the caller, who holds one.
+  public final boolean isShared() {
+    return shares.get() > 1;
+  }
+
   /// Whether the memory is gone.
   public final boolean isClosed() {
     return shares.get() <= 0;
@@ -143,7 +148,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   }
 
   /// Runs all of them, also where one fails; the first failure is thrown in the end.
-  static void runAll(List<Runnable> actions) {
+  public static void runAll(List<? extends Runnable> actions) {
     RuntimeException first = null;
     for (Runnable action : actions) {
       try {

@@ -18,6 +18,11 @@ public record SlotCopy(long from, long fromPitch, long to, long toPitch, long ro
     }
   }
 
+  /// Whether nothing lies between the rows, neither where they come from nor where they go.
+  boolean isContiguous() {
+    return rows == 1 || (fromPitch == rowBytes && toPitch == rowBytes);
+  }
+
   /// The offset just past the last byte that is read.
   public long fromEnd() {
     return Math.addExact(from, extent(fromPitch));

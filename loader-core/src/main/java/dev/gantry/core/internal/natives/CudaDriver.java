@@ -4,12 +4,14 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import jcuda.driver.CUDA_MEMCPY2D;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUdevice_attribute;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
+import jcuda.driver.CUmemorytype;
 import jcuda.driver.CUpointer_attribute;
 import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
@@ -135,6 +137,9 @@ public final class CudaDriver {
 
   /// Work that a device does in order.
   public static final class Stream {
+    /// The current context's own stream, on which libtorch works unless it is told otherwise.
+    public static final Stream DEFAULT = new Stream(new CUstream());
+
     private final CUstream handle;
 
     private Stream(CUstream handle) {
@@ -213,17 +218,34 @@ public final class CudaDriver {
     check(JCudaDriver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", "stream");
   }
 
+  /// What is queued on `stream` from now on comes after what was queued elsewhere before `event`
+  /// was last recorded; at once where it never was. Whoever calls does not wait.
+  public void await(Stream stream, Event event) {
+    check(
+        JCudaDriver.cuStreamWaitEvent(stream.handle, event.handle, 0),
+        "cuStreamWaitEvent",
+        "stream");
+  }
+
   public void destroy(Stream stream) {
     check(JCudaDriver.cuStreamDestroy(stream.handle), "cuStreamDestroy", "stream");
   }
 
-  /// An event that can be waited for; it keeps no time.
+  /// An event that can be waited for; it keeps no time. Who waits for it keeps a processor busy: for
+  /// waits that are short.
   public Event createEvent() {
+    return createEvent(CUevent_flags.CU_EVENT_DISABLE_TIMING);
+  }
+
+  /// An event that keeps no time, and whose waiters sleep.
+  public Event createSleepersEvent() {
+    return createEvent(
+        CUevent_flags.CU_EVENT_DISABLE_TIMING | CUevent_flags.CU_EVENT_BLOCKING_SYNC);
+  }
+
+  private static Event createEvent(int flags) {
     CUevent event = new CUevent();
-    check(
-        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING),
-        "cuEventCreate",
-        "context");
+    check(JCudaDriver.cuEventCreate(event, flags), "cuEventCreate", "context");
     return new Event(event);
   }
 
@@ -234,6 +256,16 @@ public final class CudaDriver {
   /// Waits until what was queued before the event was recorded is done.
   public void synchronize(Event event) {
     check(JCudaDriver.cuEventSynchronize(event.handle), "cuEventSynchronize", "event");
+  }
+
+  /// Whether what was queued before the event was recorded is done.
+  public boolean isDone(Event event) {
+    int result = JCudaDriver.cuEventQuery(event.handle);
+    if (result == CUresult.CUDA_ERROR_NOT_READY) {
+      return false;
+    }
+    check(result, "cuEventQuery", "event");
+    return true;
   }
 
   public void destroy(Event event) {
@@ -279,6 +311,41 @@ public final class CudaDriver {
         JCudaDriver.cuMemcpyDtoDAsync(
             new Address(target), new Address(source), bytes, stream.handle),
         "cuMemcpyDtoDAsync",
+        bytes + " bytes");
+  }
+
+  /// Rows of bytes, from one place of a device to another.
+  ///
+  /// @param targetPitch bytes from one row's start to the next one's, at least `rowBytes`
+  /// @param sourcePitch likewise
+  public record Rows(
+      long target, long targetPitch, long source, long sourcePitch, long rowBytes, long rows) {
+    /// The largest pitch that the driver takes, in bytes.
+    public static final long MOST_PITCH_BYTES = Integer.MAX_VALUE;
+  }
+
+  /// Queues a copy of rows.
+  public void copyOnDevice(Rows rows, Stream stream) {
+    CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
+    shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
+    shape.srcDevice = new Address(rows.source());
+    shape.srcPitch = rows.sourcePitch();
+    shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
+    shape.dstDevice = new Address(rows.target());
+    shape.dstPitch = rows.targetPitch();
+    shape.WidthInBytes = rows.rowBytes();
+    shape.Height = rows.rows();
+    check(
+        JCudaDriver.cuMemcpy2DAsync(shape, stream.handle),
+        "cuMemcpy2DAsync",
+        rows.rows() + " rows of " + rows.rowBytes() + " bytes");
+  }
+
+  /// Queues the filling of `bytes` bytes with `value`.
+  public void fill(long device, byte value, long bytes, Stream stream) {
+    check(
+        JCudaDriver.cuMemsetD8Async(new Address(device), value, bytes, stream.handle),
+        "cuMemsetD8Async",
         bytes + " bytes");
   }
 

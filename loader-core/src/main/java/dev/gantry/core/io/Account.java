@@ -1,0 +1,29 @@
+package dev.gantry.core.io;
+
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/// What several readers have carried so far, and which way. Thread-safe.
+final class Account {
+  private final Map<PathKind, Long> bytesByPath = new EnumMap<>(PathKind.class);
+  private long bytes;
+  private long directBytes;
+  private long reads;
+
+  synchronized void add(PathKind kind, long length, boolean direct) {
+    bytesByPath.merge(kind, length, Long::sum);
+    bytes += length;
+    directBytes += direct ? length : 0;
+    reads++;
+  }
+
+  synchronized long bytes() {
+    return bytes;
+  }
+
+  synchronized TransferReport report(List<TransferReport.FileReport> files, Duration elapsed) {
+    return new TransferReport(bytesByPath, directBytes, reads, files, elapsed);
+  }
+}

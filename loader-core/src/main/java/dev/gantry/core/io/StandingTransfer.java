@@ -1,0 +1,95 @@
+package dev.gantry.core.io;
+
+import dev.gantry.core.memory.Slab;
+import dev.gantry.core.plan.ReadPlan.Read;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// Reads that are asked for one by one, for as long as somebody asks: the counterpart of a plan
+/// that is known in advance. Each file is opened when it is first read, takes its path by evidence,
+/// and stays open while it is among the [#MOST_FILES] last used.
+///
+/// Thread-safe; [#close] only when every reader is closed.
+public final class StandingTransfer implements AutoCloseable {
+  /// The most files that are open at once without being read.
+  public static final int MOST_FILES = 64;
+
+  private final long start = System.nanoTime();
+  private final Account account = new Account();
+  private final RouteCache routes;
+  private final @Nullable StagedPath staged;
+  private final @Nullable StagedPath fallback;
+  private final int threads;
+
+  /// @param staged whose pool this closes, or null where nothing is staged
+  /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an
+  ///     error
+  StandingTransfer(
+      Function<Path, Route> opener,
+      @Nullable StagedPath staged,
+      @Nullable StagedPath fallback,
+      int threads) {
+    this.routes = new RouteCache(opener, MOST_FILES);
+    this.staged = staged;
+    this.fallback = fallback;
+    this.threads = threads;
+  }
+
+  /// The readers to open: as asked for, or what suits the path and the machine.
+  public int threads() {
+    return threads;
+  }
+
+  /// The most memory of the CPU that the readers take for themselves, in bytes.
+  public long stagingBytes() {
+    return staged == null ? 0 : Math.multiplyExact(2L * threads, staged.bufferBytes());
+  }
+
+  /// At most [#threads] may be open at once.
+  public Reader openReader() {
+    return new Reader();
+  }
+
+  /// What was carried until now. Its files are those that are open at this moment.
+  public TransferReport report() {
+    return account.report(
+        List.copyOf(routes.reports()), Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  /// Closes the files, and frees what was staged in.
+  @Override
+  public void close() {
+    List<Runnable> actions =
+        staged == null ? List.of(routes::close) : List.of(routes::close, staged.pool()::close);
+    Slab.runAll(actions);
+  }
+
+  /// What one thread reads with.
+  public final class Reader implements AutoCloseable {
+    private final Lanes lanes = new Lanes(fallback, account);
+
+    private Reader() {}
+
+    /// Brings `read`'s bytes into `target`. They may still be on their way when this returns: see
+    /// [Target#ordered].
+    ///
+    /// @throws dev.gantry.core.TransferException if the file cannot be opened or read, or ends
+    ///     before what is required
+    /// @throws dev.gantry.core.DeviceUnavailableException if the only path asked for cannot serve
+    public void read(Read read, Target target) {
+      try (RouteCache.Use use = routes.use(read.file())) {
+        use.route().file().checkHolds(read);
+        lanes.read(use.route(), read, target);
+      }
+    }
+
+    /// Waits for copies under way, whatever became of them, and frees the buffers.
+    @Override
+    public void close() {
+      lanes.close();
+    }
+  }
+}

@@ -1,0 +1,182 @@
+package dev.gantry.core.ring;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.io.Crew;
+import dev.gantry.core.io.StandingTransfer;
+import dev.gantry.core.memory.Slab;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Batches that are filled ahead, as many as there are slots, and handed over in order.
+///
+/// A batch that fails is thrown in its place, when those before it were handed over; that ends the
+/// ring, as a cancellation does at once. Created by [dev.gantry.core.Gantry#ring], which owns it as
+/// well. Thread-safe: of several consumers each gets other batches.
+public final class PrefetchRing<T> implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(PrefetchRing.class);
+
+  private final RingOptions options;
+  private final FillingSource<T> source;
+  private final Consumer<PrefetchRing<?>> whenClosed;
+  private final StandingTransfer transfer;
+  private final List<Slot> slots;
+  private final RingTally tally = new RingTally();
+  private final RingOrder<T> order;
+  private final Runnable forgetCancellation;
+  private final CountDownLatch freed = new CountDownLatch(1);
+  private final List<Thread> readers;
+
+  /// Owns what it is given, unless this throws.
+  ///
+  /// @param whenClosed hears of the end of [#close]
+  PrefetchRing(
+      RingOptions options,
+      FillingSource<T> source,
+      FillingCheck check,
+      StandingTransfer transfer,
+      List<Slot> slots,
+      Consumer<PrefetchRing<?>> whenClosed) {
+    this.whenClosed = whenClosed;
+    this.options = options;
+    this.source = source;
+    this.transfer = transfer;
+    this.slots = List.copyOf(slots);
+    this.order = new RingOrder<>(slots, tally);
+    this.forgetCancellation =
+        options.transfer().cancellation().whenCancelled(() -> order.end(RingOrder.cancelled()));
+    AtomicInteger numbers = new AtomicInteger();
+    boolean complete = false;
+    try {
+      this.readers =
+          Crew.start(
+              transfer.threads(),
+              "gantry-ring-",
+              () -> {
+                int number = numbers.getAndIncrement();
+                new RingReader<>(number, order, source, check, transfer).run();
+              });
+      complete = true;
+    } finally {
+      if (!complete) {
+        forgetCancellation.run();
+      }
+    }
+  }
+
+  /// The next batch, for which it waits; empty at the end. The caller closes it.
+  ///
+  /// An interruption of the caller ends the ring, as a cancellation does.
+  ///
+  /// @throws dev.gantry.core.TransferException if the batch's file or device failed, or on
+  ///     cancellation; the same from then on
+  /// @throws RuntimeException of the source or of a maker, in place of the batch; the same from
+  ///     then on
+  /// @throws MisuseException if the ring is closed, also while this waits
+  public Optional<RingBatch<T>> next() {
+    checkOutside("asked");
+    long start = System.nanoTime();
+    boolean waits = !order.hasNext();
+    BatchWork<T> work = order.awaitNext();
+    if (work == null) {
+      return Optional.empty();
+    }
+    try {
+      if (!work.slot().isReady()) {
+        waits = true;
+        work.slot().awaitReady();
+      }
+    } catch (RuntimeException | Error e) {
+      order.end(e);
+      order.giveBack(work.slot(), false);
+      throw e;
+    }
+    long waited = waits ? System.nanoTime() - start : 0;
+    RingBatch<T> batch =
+        new RingBatch<>(
+            work.number(), work.filling().label(), work.slot().slab(), () -> giveBack(work.slot()));
+    order.leave();
+    account(work, waits, waited);
+    return Optional.of(batch);
+  }
+
+  private void account(BatchWork<T> work, boolean waits, long waited) {
+    tally.batch(work.filling().made().bytes());
+    if (waits) {
+      tally.waited(waited);
+    }
+    RingBatchEvent event =
+        new RingBatchEvent(work.number(), work.bytes(), waited, work.preparedNanos());
+    if (event.shouldCommit()) {
+      event.commit();
+    }
+  }
+
+  private void giveBack(Slot slot) {
+    if (!order.enter()) {
+      slot.release();
+      return;
+    }
+    boolean usable = false;
+    try {
+      if (slot.giveBack(options.poison()) && tally.replaced()) {
+        LOG.info(
+            "arrays over a batch's memory live on although the batch is closed: the ring leaves it"
+                + " to them and takes other memory, here and wherever else this happens");
+      }
+      usable = true;
+    } catch (RuntimeException | Error e) {
+      // The batch was good: this is for whoever wants another.
+      order.end(e);
+    } finally {
+      order.giveBack(slot, usable);
+    }
+  }
+
+  /// What the ring has done so far, also after it was closed.
+  public RingStatistics statistics() {
+    return tally.statistics(transfer.report());
+  }
+
+  /// Ends the ring: waits for what is being asked, read and made, closes the source and frees the
+  /// slots. Batches that were handed over stay valid until they are closed. Closing again waits for
+  /// the first to be done, and does nothing.
+  ///
+  /// @throws MisuseException if the source or a maker calls it, which could only wait for itself
+  @Override
+  public void close() {
+    checkOutside("closed");
+    if (!order.close()) {
+      Uninterruptibly.await(freed);
+      return;
+    }
+    try {
+      forgetCancellation.run();
+      readers.forEach(Uninterruptibly::join);
+      Set<Slot> consumers = order.awaitIdle();
+      List<Runnable> actions = new ArrayList<>();
+      actions.add(source::close);
+      actions.add(transfer::close);
+      slots.forEach(slot -> actions.add(slot::dismantle));
+      slots.stream()
+          .filter(slot -> !consumers.contains(slot))
+          .forEach(slot -> actions.add(slot::release));
+      actions.add(() -> whenClosed.accept(this));
+      Slab.runAll(actions);
+    } finally {
+      freed.countDown();
+    }
+  }
+
+  void checkOutside(String what) {
+    if (readers.contains(Thread.currentThread())) {
+      throw new MisuseException("a ring cannot be " + what + " by its own source or makers");
+    }
+  }
+}

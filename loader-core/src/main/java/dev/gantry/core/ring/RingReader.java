@@ -1,0 +1,112 @@
+package dev.gantry.core.ring;
+
+import dev.gantry.core.io.StandingTransfer;
+import dev.gantry.core.io.Target;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// One thread that fills slots: asks for batches, reads, has things made, copies.
+final class RingReader<T> implements Runnable {
+  private final int number;
+  private final RingOrder<T> order;
+  private final FillingSource<T> source;
+  private final FillingCheck check;
+  private final StandingTransfer transfer;
+  private @Nullable BatchWork<T> last;
+  private @Nullable Target target;
+
+  /// @param number among the ring's readers, from 0
+  RingReader(
+      int number,
+      RingOrder<T> order,
+      FillingSource<T> source,
+      FillingCheck check,
+      StandingTransfer transfer) {
+    this.number = number;
+    this.order = order;
+    this.source = source;
+    this.check = check;
+    this.transfer = transfer;
+  }
+
+  @Override
+  public void run() {
+    try (StandingTransfer.Reader reader = transfer.openReader()) {
+      for (Task<T> task = order.take(); task != null; task = order.take()) {
+        switch (task) {
+          case Task.Ask<T>(long batch, Slot slot) -> ask(batch, slot);
+          case Task.Do<T>(BatchWork<T> work, Item item) -> carryOut(work, item, reader);
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      order.end(e);
+    }
+  }
+
+  private void ask(long batch, Slot slot) {
+    long start = System.nanoTime();
+    BatchWork<T> work;
+    try {
+      slot.prepare();
+      Optional<Filling<T>> filling = source.next();
+      if (filling.isEmpty()) {
+        order.exhaust(slot);
+        return;
+      }
+      check.check(batch, filling.get());
+      work = new BatchWork<>(batch, slot, filling.get(), start);
+    } catch (RuntimeException | Error e) {
+      order.failAsking(batch, e);
+      return;
+    }
+    boolean nothingToDo = work.isAllDone();
+    order.begin(work);
+    if (nothingToDo) {
+      finish(work);
+    }
+  }
+
+  private void carryOut(BatchWork<T> work, Item item, StandingTransfer.Reader reader) {
+    try {
+      switch (item) {
+        case Item.Read(var read) -> reader.read(read, target(work));
+        case Item.Make(Made.Maker maker) -> maker.make(work.slot().made(work.filling().made()));
+        case Item.Copy(Runnable copy) -> copy.run();
+      }
+    } catch (RuntimeException | Error e) {
+      order.fail(work.number(), e);
+      return;
+    }
+    if (order.isLastDone(work)) {
+      finish(work);
+    }
+  }
+
+  /// One for all of this reader's reads for a batch.
+  private Target target(BatchWork<T> work) {
+    Target current = target;
+    if (current == null || work != last) {
+      current = work.slot().target(number);
+      target = current;
+      last = work;
+    }
+    return current;
+  }
+
+  /// All that there was to do for the batch is done; maybe there is more.
+  private void finish(BatchWork<T> work) {
+    List<Item> copies;
+    try {
+      copies = work.isCopying() ? List.of() : work.slot().finish(work.filling());
+    } catch (RuntimeException | Error e) {
+      order.fail(work.number(), e);
+      return;
+    }
+    if (copies.isEmpty()) {
+      order.filled(work);
+    } else {
+      order.goOnCopying(work, copies);
+    }
+  }
+}
