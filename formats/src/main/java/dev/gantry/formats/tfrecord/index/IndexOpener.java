@@ -1,0 +1,105 @@
+package dev.gantry.formats.tfrecord.index;
+
+import dev.gantry.core.Crc32c;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Loaded;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.plan.Wanted;
+import dev.gantry.formats.safetensors.SafetensorsHeader;
+import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
+import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/// Opens an index, and checks all of it before anybody uses it.
+final class IndexOpener {
+  private final Path file;
+  private final Path index;
+  private final Gantry session;
+
+  IndexOpener(Path file, Gantry session) {
+    this.file = file;
+    this.index = TfRecordIndex.indexFile(file);
+    this.session = session;
+  }
+
+  FoundIndex open() {
+    FileStamp stamp = FileStamp.of(file);
+    Optional<SafetensorsHeader> header = header();
+    if (header.isEmpty()) {
+      return new Unusable(index + " is not there");
+    }
+    IndexNotesParser parser = new IndexNotesParser(index, header.get().metadata());
+    long version = parser.version();
+    if (version != IndexFormat.VERSION) {
+      return new Unusable(
+          index
+              + " is of version "
+              + version
+              + ", where only "
+              + IndexFormat.VERSION
+              + " is known");
+    }
+    IndexNotes notes = parser.parse();
+    String change = stamp.changeSince(notes.stamp());
+    if (!change.isEmpty()) {
+      return new Unusable(index + " is stale: " + change);
+    }
+    return new Usable(map(header.get(), notes));
+  }
+
+  private Optional<SafetensorsHeader> header() {
+    try {
+      return Optional.of(SafetensorsHeader.read(index));
+    } catch (TransferException e) {
+      if (e.isErrno(Set.of("ENOENT"))) {
+        return Optional.empty();
+      }
+      throw e;
+    }
+  }
+
+  private TfRecordIndex map(SafetensorsHeader header, IndexNotes notes) {
+    new TensorCheck(header, notes).run();
+    List<TensorInfo> tensors = List.copyOf(header.tensors().values());
+    // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
+    Loaded mapped =
+        session.map(tensors.stream().map(tensor -> new Wanted(tensor.extent(), 1)).toList());
+    boolean opened = false;
+    try {
+      Map<String, MappedColumn> columns = new HashMap<>();
+      for (int i = 0; i < tensors.size(); i++) {
+        TensorInfo tensor = tensors.get(i);
+        MappedColumn column = new MappedColumn(mapped.regions().get(i));
+        requireChecksum(tensor, column, notes);
+        columns.put(tensor.name(), column);
+      }
+      new OffsetCheck(header, notes, columns).run();
+      TfRecordIndex result = new TfRecordIndex(file, notes, mapped, columns);
+      opened = true;
+      return result;
+    } finally {
+      if (!opened) {
+        mapped.close();
+      }
+    }
+  }
+
+  private void requireChecksum(TensorInfo tensor, MappedColumn column, IndexNotes notes) {
+    int sum = Crc32c.of(column.bytes());
+    Integer stored = notes.checksums().get(tensor.name());
+    if (stored == null || stored != sum) {
+      throw new MalformedFileException(
+          index,
+          tensor.extent().offset(),
+          "checksum-mismatch",
+          "tensor '" + tensor.name() + "' has CRC32C " + IndexNotes.digits(sum));
+    }
+  }
+}

@@ -1,0 +1,165 @@
+package dev.gantry.formats.tfrecord.index;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Loaded;
+import dev.gantry.core.MisuseException;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Objects;
+
+/// The index of a TFRecord file: where each record's data lies, and of features of
+/// `tf.train.Example`s where in the file each record's value lies, or for a few integers what they
+/// are.
+///
+/// All checksums of the file are checked when the index is built, and not again when values are
+/// read by it: bytes that rot later go unnoticed, as in any file that is read by offset.
+///
+/// An index is mapped, not loaded: of one for ten million records, some hundred bytes are on the
+/// heap. Its own checksums, and whether all that it says is in the file, are checked when it is
+/// opened. Thread-safe, but [#close] only when nobody asks any more.
+public final class TfRecordIndex implements AutoCloseable {
+  /// What the name of an index has behind that of its file.
+  public static final String SUFFIX = ".gantry-index";
+
+  private final Path file;
+  private final long fileBytes;
+  private final IndexSummary summary;
+  private final Loaded mapped;
+  private final Map<String, MappedColumn> columns;
+
+  /// @param columns by the tensors' names, all checked
+  TfRecordIndex(Path file, IndexNotes notes, Loaded mapped, Map<String, MappedColumn> columns) {
+    this.file = file;
+    this.fileBytes = notes.stamp().size();
+    this.summary = notes.summary();
+    this.mapped = mapped;
+    this.columns = Map.copyOf(columns);
+  }
+
+  /// Where the index of a file is: beside it.
+  public static Path indexFile(Path file) {
+    return file.resolveSibling(file.getFileName() + SUFFIX);
+  }
+
+  /// Reads and checks all of a file, and writes its index; an older one is replaced. Nothing is
+  /// written where anything fails. Memory outside of the heap is taken for the index, and twice as
+  /// much for a moment where it grows.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if the framing is broken, with the kinds of
+  ///     [dev.gantry.formats.tfrecord.TfRecordReader]; of kind `invalid-proto` if a record is no
+  ///     example; of kind `changed-meanwhile` if the file is written at the same time
+  /// @throws MisuseException if the file is compressed: there is no random access then. Also if
+  ///     there are more features, or longer names, than [IndexOptions] takes
+  /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller
+  ///     cancels
+  public static IndexSummary build(Path file, IndexOptions options, Gantry session) {
+    return new IndexBuilder(file, options, session).build();
+  }
+
+  /// Opens the index of a file, if there is one of the file as it is now.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if the index is damaged, or says what cannot be
+  ///     so; it names the index, which is to be built again
+  /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
+  ///     read
+  public static FoundIndex open(Path file, Gantry session) {
+    return new IndexOpener(file, session).open();
+  }
+
+  /// The file that is indexed.
+  public Path file() {
+    return file;
+  }
+
+  /// The size of the file, in bytes.
+  public long fileBytes() {
+    return fileBytes;
+  }
+
+  public IndexSummary summary() {
+    return summary;
+  }
+
+  /// Where a record's data begins, in bytes from the start of the file.
+  ///
+  /// @param record from 0
+  public long recordOffset(long record) {
+    Objects.checkIndex(record, summary.records());
+    return column(IndexFormat.RECORD_OFFSET).signedLong(record);
+  }
+
+  /// The length of a record's data, in bytes.
+  public long recordLength(long record) {
+    long next =
+        record + 1 == summary.records()
+            ? fileBytes + IndexFormat.HEADER_BYTES
+            : recordOffset(record + 1);
+    return next - IndexFormat.FRAMING_BYTES - recordOffset(record);
+  }
+
+  /// Whether each record's value of a feature lies in one place of the file, if not as long in all
+  /// of them: then [#valueOffset] and [#valueLength] can be asked.
+  public boolean isPlaced(String feature) {
+    return columns.containsKey(offsetName(feature));
+  }
+
+  /// Where a record's value begins, in bytes from the start of the file.
+  ///
+  /// @throws MisuseException if the feature is not [#isPlaced]
+  public long valueOffset(String feature, long record) {
+    return recordOffset(record) + column(offsetName(feature)).unsignedInt(record);
+  }
+
+  /// How long a record's value is, in bytes.
+  ///
+  /// @throws MisuseException if the feature is not [#isPlaced]
+  public long valueLength(String feature, long record) {
+    Objects.checkIndex(record, summary.records());
+    IndexedFeature found = summary.feature(feature).orElseThrow(() -> notThere(feature));
+    return found.isDirect()
+        ? found.valueBytes()
+        : column(IndexFormat.tensor(feature, IndexFormat.LENGTH)).unsignedInt(record);
+  }
+
+  /// The integers of a record.
+  ///
+  /// @throws MisuseException if the index has none of this feature
+  public long[] values(String feature, long record) {
+    Objects.checkIndex(record, summary.records());
+    MappedColumn column = column(IndexFormat.tensor(feature, IndexFormat.VALUES));
+    int count =
+        (int)
+            summary.feature(feature).orElseThrow(() -> notThere(feature)).elements().orElseThrow();
+    long[] values = new long[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = column.signedLong(record * count + i);
+    }
+    return values;
+  }
+
+  /// The numbers of a tensor.
+  MappedColumn column(String tensor) {
+    MappedColumn column = columns.get(tensor);
+    if (column == null) {
+      throw notThere(tensor);
+    }
+    return column;
+  }
+
+  MappedColumn offsets(String feature) {
+    return column(offsetName(feature));
+  }
+
+  private static String offsetName(String feature) {
+    return IndexFormat.tensor(feature, IndexFormat.OFFSET);
+  }
+
+  private MisuseException notThere(String what) {
+    return new MisuseException("the index of " + file + " has no '" + what + "'");
+  }
+
+  @Override
+  public void close() {
+    mapped.close();
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.tfrecord.index;
+
+import org.jspecify.annotations.NullMarked;
