@@ -25,6 +25,13 @@ public interface SampleStore extends AutoCloseable {
   /// @param field an index into [#fields], as everywhere here
   FieldSource source(int field);
 
+  /// The most bytes that a sample's values, of all fields that are [FieldSource.Filed], are spread
+  /// over, from the first one's start to the last one's end. It bounds the memory of a batch where
+  /// the values of a sample lie together. [Long#MAX_VALUE] where they do not.
+  default long sampleSpan() {
+    return Long.MAX_VALUE;
+  }
+
   /// Where the values of consecutive samples lie, for a field that is [FieldSource.Filed].
   ///
   /// @param sink gets them in order, in as few pieces as there can be
