@@ -42,8 +42,8 @@ public final class NewShards {
   /// @param values of each field by its name: those of all samples end to end, little endian, in C
   ///     order. They must not change before this returns
   /// @param options of which the writers do not count: all files are one [Gantry#write]
-  /// @throws MisuseException if a field is missing or unknown or its values are of another size, and
-  ///     as [ShardWriter#create] has it
+  /// @throws MisuseException if a field is missing or unknown, or its values are of another size;
+  ///     and as [ShardWriter#create] has it
   /// @throws TransferException if a file or device fails, or the caller cancels
   public static ShardSet write(
       Gantry session,

@@ -17,8 +17,8 @@ import java.util.SequencedMap;
 /// @param blockBytes what one checksum is taken of, a multiple of 4096 up to 2³⁰
 /// @param writers shards of a [ShardWriter] that are written at once, up to [#MOST_WRITERS]
 /// @param metadata notes, in their order
-/// @param write how files are written, always with checksums. A [ShardWriter] writes each by itself:
-///     progress is told for each anew, on a thread of its own, and 0 threads are 1
+/// @param write how files are written, always with checksums. A [ShardWriter] writes each by
+///     itself: progress is told for each anew, on a thread of its own, and 0 threads are 1
 public record ShardOptions(
     long samplesPerShard,
     long shardBytes,
