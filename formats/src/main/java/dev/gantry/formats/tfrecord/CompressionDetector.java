@@ -8,8 +8,8 @@ import java.nio.ByteOrder;
 
 /// Tells how a file is compressed from its first bytes.
 ///
-/// The length of a first record may look like the beginning of a gzip or zlib stream; it is one only
-/// where it is no header with a right checksum.
+/// The length of a first record may look like the beginning of a gzip or zlib stream; it is one
+/// only where it is no header with a right checksum.
 final class CompressionDetector {
   private CompressionDetector() {}
 

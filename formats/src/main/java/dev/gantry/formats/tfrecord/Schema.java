@@ -28,10 +28,10 @@ public final class Schema {
     return infer(session, file, TfRecordOptions.defaults(), USUAL_RECORDS);
   }
 
-  /// The features, in the order of their names. A feature that all records have, of the same length,
-  /// is fixed; a single number is a scalar. Others vary up to the longest that was seen, padded with
-  /// 0 to the batch's longest. Strings of bytes are of dtype U8; features that have several in a
-  /// record are left out, and so are those without any value.
+  /// The features, in the order of their names. A feature that all records have, of the same
+  /// length, is fixed; a single number is a scalar. Others vary up to the longest that was seen,
+  /// padded with 0 to the batch's longest. Strings of bytes are of dtype U8; features that have
+  /// several in a record are left out, and so are those without any value.
   ///
   /// @param records how many to look at, at most
   public static List<FeatureSpec> infer(

@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 /// One epoch's batches of one rank, from some batch on.
 ///
 /// Every rank reads all records, in rounds of a batch for each rank, and keeps those of its own
-/// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the last
-/// one, which may fall short, is made up alike on all of them.
+/// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the
+/// last one, which may fall short, is made up alike on all of them.
 final class StreamSource implements FillingSource<BatchView> {
   private final StreamedBatches dataset;
   private final OrderOptions order;

@@ -36,9 +36,9 @@ import java.util.concurrent.atomic.LongAdder;
 /// [dev.gantry.formats.dataset.LastBatch] takes from earlier in the epoch. Faults that a
 /// [CorruptionPolicy] passes over count over all files of an epoch.
 ///
-/// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, and the records of each batch
-/// that a ring is filling. It is given back by [#close], after the rings that use it are closed.
-/// Thread-safe.
+/// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, and the records of each
+/// batch that a ring is filling. It is given back by [#close], after the rings that use it are
+/// closed. Thread-safe.
 public final class StreamedBatches implements Batches {
   /// The most bytes that the records of one batch may have, unless said otherwise.
   public static final long USUAL_RECORD_BYTES = 1L << 30;
@@ -77,8 +77,8 @@ public final class StreamedBatches implements Batches {
   }
 
   /// @param session stays open for as long as this is used
-  /// @throws MisuseException if blocks of samples are to be shuffled: only an index tells where they
-  ///     are
+  /// @throws MisuseException if blocks of samples are to be shuffled: only an index tells where
+  ///     they are
   /// @throws dev.gantry.core.TransferException if a file is not there
   public static StreamedBatches open(
       Gantry session,

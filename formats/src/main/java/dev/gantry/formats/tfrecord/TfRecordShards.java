@@ -12,9 +12,9 @@ import java.util.Objects;
 /// Writes several TFRecord files that belong together, named as TensorFlow's are:
 /// `train-00000-of-00010` to `train-00009-of-00010`.
 ///
-/// They get their names by [#commit], when all of them are whole and on the disk. Takes a quarter of
-/// a MiB and a file descriptor a shard. Several threads may write, each to shards of its own; the
-/// rest is for one thread.
+/// They get their names by [#commit], when all of them are whole and on the disk. Takes a quarter
+/// of a MiB and a file descriptor a shard. Several threads may write, each to shards of its own;
+/// the rest is for one thread.
 public final class TfRecordShards implements AutoCloseable {
   /// The most shards that are written at once.
   public static final int MOST_SHARDS = 1024;
@@ -70,8 +70,8 @@ public final class TfRecordShards implements AutoCloseable {
     return outputs.get(shard).records();
   }
 
-  /// Gives all files their names once all of them are on the disk, and closes the writer, also where
-  /// that fails.
+  /// Gives all files their names once all of them are on the disk, and closes the writer, also
+  /// where that fails.
   ///
   /// @throws dev.gantry.core.TransferException if one cannot be written; old files have stayed
   ///     unless the failure is of a `rename` or of a folder's synchronisation after it

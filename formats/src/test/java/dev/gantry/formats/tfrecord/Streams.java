@@ -53,8 +53,8 @@ final class Streams {
     return new OrderOptions(batchSize, last, new Shuffle.None(), 1, 1, rank, world);
   }
 
-  /// All batches from a state on. Up to three of them are under way at once, as in a ring, and their
-  /// makers run last to first.
+  /// All batches from a state on. Up to three of them are under way at once, as in a ring, and
+  /// their makers run last to first.
   static List<Batch> run(Batches batches, DatasetState from) {
     List<Batch> all = new ArrayList<>();
     Deque<Filling<BatchView>> ahead = new ArrayDeque<>();
