@@ -7,8 +7,8 @@ import dev.gantry.core.ring.FillingSource;
 import java.util.Optional;
 import java.util.OptionalLong;
 
-/// The batches of samples that are reached by number. Every place of every epoch is reached at once,
-/// and a state of one rank serves all of them.
+/// The batches of samples that are reached by number. Every place of every epoch is reached at
+/// once, and a state of one rank serves all of them.
 ///
 /// It owns the store, and closes it.
 public final class EpochBatches implements Batches {

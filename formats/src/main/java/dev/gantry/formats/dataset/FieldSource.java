@@ -8,8 +8,8 @@ public sealed interface FieldSource {
   /// They are in files, byte for byte: [SampleStore#pieces].
   ///
   /// @param spacing the most bytes from the start of one sample's value to the start of the next
-  ///     one's, over all shards: a value's size where they lie end to end. It bounds the memory of a
-  ///     batch, so a spacing that is too small fails, and one that is too large wastes
+  ///     one's, over all shards: a value's size where they lie end to end. It bounds the memory of
+  ///     a batch, so a spacing that is too small fails, and one that is too large wastes
   /// @param aligned whether every value begins at a multiple of its dtype's size in the file
   record Filed(long spacing, boolean aligned) implements FieldSource {
     public Filed {

@@ -13,8 +13,8 @@ import java.util.TreeMap;
 /// its place, from the next round on.
 ///
 /// A shard is open for as many rounds as it has blocks, so all rounds are known beforehand: between
-/// the rounds in which shards begin or end, each gives the same number of samples. Memory is that of
-/// a few numbers a shard.
+/// the rounds in which shards begin or end, each gives the same number of samples. Memory is a few
+/// numbers a shard.
 final class InterleavedSequence implements SampleSequence {
   private final ShardSequence shards;
   private final int block;

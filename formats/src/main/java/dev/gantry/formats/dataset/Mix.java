@@ -1,7 +1,7 @@
 package dev.gantry.formats.dataset;
 
-/// Numbers that look random, each computed from a key and a counter. Spelled out here since an order
-/// must be the same on every JVM.
+/// Numbers that look random, each computed from a key and a counter. Spelled out here since an
+/// order must be the same on every JVM.
 final class Mix {
   /// 2^64 divided by the golden ratio: the step of SplittableRandom.
   private static final long STEP = 0x9E3779B97F4A7C15L;

@@ -50,9 +50,9 @@ public final class MixedOrder {
 
   /// @param weights one a dataset, of any unit, each positive
   /// @param lengths how many batches each dataset has in the epoch, or [#UNKNOWN]
-  /// @throws MisuseException if there is no dataset, or a weight is not a positive number, or one is
-  ///     more than [#MOST_RATIO] times another, or a dataset of small weight has very many batches:
-  ///     2^41, divided by the number of datasets and by what the largest weight is of its own
+  /// @throws MisuseException if there is no dataset, a weight is not a positive number, one is more
+  ///     than [#MOST_RATIO] times another, or a dataset of small weight has very many batches: 2^42
+  ///     divided by the number of datasets and by how many times its weight the largest one is
   public static MixedOrder of(
       List<Double> weights, List<Long> lengths, End end, long seed, long epoch) {
     if (weights.isEmpty() || weights.size() != lengths.size()) {

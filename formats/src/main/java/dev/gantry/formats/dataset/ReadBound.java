@@ -5,9 +5,9 @@ import java.util.List;
 
 /// The most bytes that are read for any batch, rounded to blocks and with the gaps between.
 ///
-/// Whatever is read is in a block with bytes that are wanted, or in a gap to others. So wanted bytes
-/// that lie together take what they are, what completes their first and their last block, and one
-/// gap. That holds for each value by itself, and for all values of a run, with what is between
+/// Whatever is read is in a block with bytes that are wanted, or in a gap to others. So wanted
+/// bytes that lie together take what they are, what completes their first and their last block, and
+/// one gap. That holds for each value by itself, and for all values of a run, with what is between
 /// them: the bound is the lesser of both. Bounds past any memory are [Long#MAX_VALUE].
 final class ReadBound {
   /// What completes two blocks.

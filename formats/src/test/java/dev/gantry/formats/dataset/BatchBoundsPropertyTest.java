@@ -70,6 +70,20 @@ class BatchBoundsPropertyTest {
     assertThat(bounds(64, LastBatch.KEEP, blocks, 1, many).runs()).isEqualTo(4 * 2);
   }
 
+  /// 5 samples may be 2 of a block up to where the files end, 1 from there on, the short block and
+  /// the first sample of the epoch.
+  @Example
+  void theShortBlockMayBeAmidABatch() {
+    List<Long> shards = List.of(9L);
+    OrderOptions options = new OrderOptions(5, LastBatch.PAD, new Shuffle.Blocks(1, 4), 1, 1, 0, 1);
+    int most =
+        IntStream.range(0, 200)
+            .map(epoch -> EpochOrder.of(shards, options, epoch).batch(1).size())
+            .max()
+            .orElseThrow();
+    assertThat(most).isEqualTo(4).isLessThanOrEqualTo(BatchBounds.of(shards, options).runs());
+  }
+
   @Example
   void fewSamplesMakeSmallBatches() {
     assertThat(bounds(64, LastBatch.KEEP, new Shuffle.None(), 1, 10L))
