@@ -1,0 +1,335 @@
+package dev.gantry.formats.tfrecord.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.io.Cancellation;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.FeatureKind;
+import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
+import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
+import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Building, opening, refusing.
+@ExtendWith(NoLeaks.class)
+class TfRecordIndexTest {
+  private static final int RECORDS = 20;
+
+  @TempDir Path folder;
+  private final Gantry session = Gantry.open();
+  private Path file;
+
+  @BeforeEach
+  void write() {
+    file = TestExamples.write(session, folder.resolve("data.tfrecord"), 1, RECORDS);
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private IndexSummary build() {
+    return TfRecordIndex.build(file, IndexOptions.defaults(), session);
+  }
+
+  private TfRecordIndex open() {
+    return ((Usable) TfRecordIndex.open(file, session)).index();
+  }
+
+  private String refusal() {
+    return ((Unusable) TfRecordIndex.open(file, session)).reason();
+  }
+
+  private MalformedFileException damage() {
+    return catchThrowableOfType(
+        MalformedFileException.class, () -> TfRecordIndex.open(file, session));
+  }
+
+  @Test
+  void theSummaryHasAllFeatures() {
+    IndexSummary summary = build();
+    assertThat(summary.records()).isEqualTo(RECORDS);
+    assertThat(summary.features())
+        .containsExactlyInAnyOrder(
+            new IndexedFeature(
+                "image",
+                Optional.of(FeatureKind.BYTES),
+                0,
+                OptionalLong.of(TestExamples.IMAGE_BYTES),
+                Optional.empty()),
+            new IndexedFeature(
+                "floats",
+                Optional.of(FeatureKind.FLOAT),
+                0,
+                OptionalLong.of(TestExamples.FLOATS),
+                Optional.empty()),
+            new IndexedFeature(
+                "label", Optional.of(FeatureKind.INT64), 0, OptionalLong.of(2), Optional.empty()));
+    try (TfRecordIndex index = open()) {
+      assertThat(index.summary()).isEqualTo(summary);
+      assertThat(index.file()).isEqualTo(file);
+      assertThat(index.values("label", 7)).isEqualTo(TestExamples.label(1, 7));
+      assertThat(index.recordOffset(0)).isEqualTo(12);
+      assertThat(index.recordLength(RECORDS - 1L))
+          .isEqualTo(TestExamples.record(1, RECORDS - 1L).length);
+      assertThatThrownBy(() -> index.values("image", 0)).isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> index.valueOffset("label", 0)).isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> index.valueLength("none", 0)).isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> index.recordOffset(RECORDS))
+          .isInstanceOf(IndexOutOfBoundsException.class);
+    }
+  }
+
+  @Test
+  void onlyWhatWasChosenIsIndexedAlsoWhereNoRecordHasIt() {
+    IndexSummary summary =
+        TfRecordIndex.build(
+            file, IndexOptions.defaults().withFeatures(List.of("absent", "label")), session);
+    assertThat(summary.features())
+        .containsExactly(
+            new IndexedFeature(
+                "absent",
+                Optional.empty(),
+                RECORDS,
+                OptionalLong.empty(),
+                Optional.of(new Obstacle(0, "it is missing"))),
+            new IndexedFeature(
+                "label", Optional.of(FeatureKind.INT64), 0, OptionalLong.of(2), Optional.empty()));
+    try (TfRecordIndex index = open()) {
+      assertThat(index.summary()).isEqualTo(summary);
+      assertThat(index.isPlaced("image")).isFalse();
+    }
+  }
+
+  @Test
+  void whatDiffersHasTheFirstReasonAndIsCountedOn() {
+    List<byte[]> records = new ArrayList<>();
+    records.add(new ExampleBuilder().bytes("a", new byte[4]).int64s("n", 1).toBytes());
+    records.add(new ExampleBuilder().bytes("a", new byte[5]).int64s("n", 1).toBytes());
+    records.add(new ExampleBuilder().bytes("a", new byte[4]).int64s("n", 1, 2).toBytes());
+    records.add(new ExampleBuilder().floats("late", 1).toBytes());
+    records.add(new ExampleBuilder().floats("a", 1).int64s("late", 1).toBytes());
+    file = TestExamples.write(session, folder.resolve("other"), records);
+    IndexSummary summary = build();
+    assertThat(summary.feature("a"))
+        .contains(
+            new IndexedFeature(
+                "a",
+                Optional.of(FeatureKind.BYTES),
+                1,
+                OptionalLong.empty(),
+                Optional.of(new Obstacle(1, "it has 5 bytes, not 4"))));
+    assertThat(summary.feature("n"))
+        .contains(
+            new IndexedFeature(
+                "n",
+                Optional.of(FeatureKind.INT64),
+                2,
+                OptionalLong.empty(),
+                Optional.of(new Obstacle(2, "it has 2 integers, not 1"))));
+    assertThat(summary.feature("late"))
+        .contains(
+            new IndexedFeature(
+                "late",
+                Optional.of(FeatureKind.FLOAT),
+                3,
+                OptionalLong.empty(),
+                Optional.of(new Obstacle(0, "it is missing"))));
+    try (TfRecordIndex index = open()) {
+      assertThat(index.summary()).isEqualTo(summary);
+      // The last record has it as another kind.
+      assertThat(index.isPlaced("a")).isFalse();
+    }
+  }
+
+  @Test
+  void anotherKindIsAReason() {
+    List<byte[]> records =
+        List.of(
+            new ExampleBuilder().floats("a", 1).toBytes(),
+            new ExampleBuilder().int64s("a", 1).toBytes());
+    file = TestExamples.write(session, folder.resolve("other"), records);
+    assertThat(build().feature("a").orElseThrow().obstacle())
+        .contains(new Obstacle(1, "it is of kind int64, not float"));
+  }
+
+  @Test
+  void manyRecordsOutgrowTheFirstColumns() {
+    // 64 KiB of offsets are 8192 records.
+    int many = 40_000;
+    file = TestExamples.write(session, folder.resolve("other"), 3, many);
+    build();
+    try (TfRecordIndex index = open()) {
+      assertThat(index.summary().records()).isEqualTo(many);
+      for (long record = 0; record < many; record += 997) {
+        assertThat(index.values("label", record)).isEqualTo(TestExamples.label(3, record));
+      }
+    }
+  }
+
+  @Test
+  void thereIsNoneBeforeItIsBuilt() {
+    assertThat(refusal()).endsWith("data.tfrecord.gantry-index is not there");
+  }
+
+  @Test
+  void aFileThatIsNotThereIsAnErrorNotAStaleIndex() throws IOException {
+    build();
+    Files.delete(file);
+    assertThatThrownBy(() -> TfRecordIndex.open(file, session))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("ENOENT");
+  }
+
+  @Test
+  void anIndexOfTheFileAsItWasIsStale() throws IOException {
+    build();
+    byte[] bytes = Files.readAllBytes(file);
+    FileTime modified = Files.getLastModifiedTime(file);
+    Files.write(file, Arrays.copyOf(bytes, bytes.length - 1));
+    Files.setLastModifiedTime(file, modified);
+    assertThat(refusal())
+        .contains("stale: the file has " + (bytes.length - 1) + " bytes, and had " + bytes.length);
+
+    Files.write(file, bytes);
+    long nanoseconds = modified.to(TimeUnit.NANOSECONDS);
+    Files.setLastModifiedTime(file, FileTime.from(nanoseconds + 1, TimeUnit.NANOSECONDS));
+    assertThat(refusal()).contains("stale: the file was modified after it was indexed");
+
+    Files.setLastModifiedTime(file, modified);
+    open().close();
+    Files.setLastModifiedTime(file, FileTime.from(1, TimeUnit.DAYS));
+    build();
+    open().close();
+  }
+
+  @Test
+  void everyBitThatFlipsIsRefusedOrHarmless() throws IOException {
+    file = TestExamples.write(session, folder.resolve("small"), 5, 3);
+    IndexSummary summary = build();
+    Path index = TfRecordIndex.indexFile(file);
+    byte[] good = Files.readAllBytes(index);
+    int refused = 0;
+    for (int at = 0; at < good.length; at++) {
+      byte[] bad = good.clone();
+      bad[at] ^= (byte) (1 << at % 8);
+      Files.write(index, bad);
+      refused += refused(summary, at);
+    }
+    // Blanks that become other white space are the same to any reader of JSON.
+    assertThat(refused).isGreaterThan(good.length * 9 / 10);
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  /// @return 1 if the index is refused; else it is all that it was
+  private int refused(IndexSummary summary, int at) {
+    try {
+      return switch (TfRecordIndex.open(file, session)) {
+        case Unusable(String reason) -> {
+          assertThat(reason).contains(".gantry-index");
+          yield 1;
+        }
+        case Usable(TfRecordIndex index) -> {
+          try (index) {
+            assertThat(index.summary()).as("byte %s", at).isEqualTo(summary);
+            for (long record = 0; record < summary.records(); record++) {
+              assertThat(index.values("label", record)).isEqualTo(TestExamples.label(5, record));
+            }
+          }
+          yield 0;
+        }
+      };
+    } catch (MalformedFileException damaged) {
+      assertThat(damaged.file()).isEqualTo(TfRecordIndex.indexFile(file));
+      return 1;
+    }
+  }
+
+  @Test
+  void whereverItIsCutOffItIsRefused() throws IOException {
+    build();
+    Path index = TfRecordIndex.indexFile(file);
+    byte[] good = Files.readAllBytes(index);
+    for (int length = 0; length < good.length; length++) {
+      Files.write(index, Arrays.copyOf(good, length));
+      assertThat(damage()).as("%s bytes", length).isNotNull();
+    }
+    Files.write(index, Arrays.copyOf(good, good.length + 1));
+    assertThat(damage().kind()).isEqualTo("trailing-bytes");
+  }
+
+  @Test
+  void aCancelledBuildWritesNothing() {
+    Cancellation cancellation = new Cancellation();
+    cancellation.cancel();
+    assertThatThrownBy(() ->
+            TfRecordIndex.build(
+                file, IndexOptions.defaults().withCancellation(cancellation), session))
+        .isInstanceOfSatisfying(
+            TransferException.class,
+            e -> assertThat(e.failure()).isInstanceOf(Failure.Cancelled.class));
+    assertThat(folder.toFile().list()).containsExactly("data.tfrecord");
+  }
+
+  @Test
+  void progressEndsWithAllOfTheFile() throws IOException {
+    List<Long> done = new ArrayList<>();
+    long size = Files.size(file);
+    TfRecordIndex.build(
+        file,
+        IndexOptions.defaults()
+            .withProgress((bytes, total) -> {
+              assertThat(total).isEqualTo(size);
+              done.add(bytes);
+            }),
+        session);
+    assertThat(done).endsWith(size);
+  }
+
+  @Test
+  void aFileThatIsWrittenMeanwhileHasNoIndex() {
+    assertThatThrownBy(() ->
+            TfRecordIndex.build(
+                file,
+                IndexOptions.defaults()
+                    .withProgress(
+                        (_, _) -> TestExamples.write(session, file, List.of(new byte[0]))),
+                session))
+        .isInstanceOfSatisfying(
+            MalformedFileException.class, e -> assertThat(e.kind()).isEqualTo("changed-meanwhile"));
+    assertThat(folder.toFile().list()).containsExactly("data.tfrecord");
+  }
+
+  @Test
+  void aClosedIndexIsRefusedNotRead() {
+    build();
+    TfRecordIndex index = open();
+    index.close();
+    assertThatThrownBy(() -> index.recordOffset(0)).isInstanceOf(MisuseException.class);
+    index.close();
+  }
+}
