@@ -23,10 +23,12 @@ import java.util.Set;
 public final class TfRecordStore implements SampleStore {
   private final List<TfRecordIndex> shards;
   private final List<StoredField> fields;
+  private final long sampleSpan;
 
   private TfRecordStore(List<TfRecordIndex> shards, List<StoredField> fields) {
     this.shards = List.copyOf(shards);
     this.fields = List.copyOf(fields);
+    this.sampleSpan = SampleSpan.most(shards, fields);
   }
 
   /// Opens the indexes of files; nothing else stays open.
@@ -113,6 +115,11 @@ public final class TfRecordStore implements SampleStore {
   @Override
   public FieldSource source(int field) {
     return fields.get(field).source();
+  }
+
+  @Override
+  public long sampleSpan() {
+    return sampleSpan;
   }
 
   @Override

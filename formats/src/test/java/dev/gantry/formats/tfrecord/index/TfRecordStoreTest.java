@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
+import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.SampleRun;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import java.io.IOException;
@@ -113,6 +116,53 @@ class TfRecordStoreTest extends IndexedFiles {
         assertThat(source).isEqualTo(new FieldSource.Filed(widest, aligned));
       }
     }
+  }
+
+  @Test
+  void theSpanIsThatOfTheWidestSample() throws IOException {
+    // Between the two lies the label, in none to five bytes.
+    files.clear();
+    List<byte[]> records = new ArrayList<>();
+    for (long label : new long[] {1, 1L << 40, 1L << 20}) {
+      records.add(
+          ExampleBuilder.inOrderOfInsertion()
+              .bytes("image", new byte[30])
+              .int64s("label", label)
+              .floats("floats", 1, 2, 3)
+              .int64s("more", label)
+              .toBytes());
+    }
+    files.add(index(TestExamples.write(session, folder.resolve("c"), records)));
+    try (TfRecordStore store = open(TfRecordField.of("floats"), TfRecordField.of("image"))) {
+      List<Long> starts = new ArrayList<>();
+      for (int field = 1; field >= 0; field--) {
+        store.pieces(field, new SampleRun(0, 1, 1), (_, offset, _) -> starts.add(offset));
+      }
+      assertThat(store.sampleSpan()).isEqualTo(starts.get(1) + 12 - starts.get(0));
+    }
+    try (TfRecordStore store = open(TfRecordField.of("image"), TfRecordField.of("label"))) {
+      assertThat(store.sampleSpan()).isEqualTo(30);
+    }
+    try (TfRecordStore store = open(TfRecordField.of("label"))) {
+      assertThat(store.sampleSpan()).isZero();
+    }
+  }
+
+  @Test
+  void fieldsOfARecordShareTheMemoryThatItIsReadInto() {
+    int batch = 1000;
+    file("many", 3, 2 * batch);
+    try (TfRecordStore image = open(TfRecordField.of("image"));
+        TfRecordStore both = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
+      // Packed they take memory of their own, here each of the two.
+      int packed = batch * Float.BYTES * TestExamples.FLOATS;
+      assertThat(slotBytes(both, batch) - slotBytes(image, batch))
+          .isBetween((long) packed, packed + 2L * PlanLimits.BLOCK_BYTES);
+    }
+  }
+
+  private static long slotBytes(TfRecordStore store, int batchSize) {
+    return EpochBatches.of(store, OrderOptions.of(batchSize)).slotBytes();
   }
 
   @ParameterizedTest
