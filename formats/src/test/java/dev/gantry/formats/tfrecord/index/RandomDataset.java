@@ -126,6 +126,10 @@ final class RandomDataset {
     }
   }
 
+  List<Path> files() {
+    return List.copyOf(files);
+  }
+
   TfRecordStore open(Gantry session) {
     List<TfRecordField> fields =
         features.stream()

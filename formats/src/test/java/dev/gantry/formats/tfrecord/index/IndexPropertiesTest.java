@@ -1,9 +1,11 @@
 package dev.gantry.formats.tfrecord.index;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.plan.PlanLimits;
@@ -11,9 +13,12 @@ import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
+import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Set;
 import java.util.stream.Stream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
@@ -22,17 +27,22 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 import net.jqwik.api.constraints.IntRange;
+import net.jqwik.api.constraints.Size;
 import net.jqwik.api.lifecycle.AfterTry;
 import net.jqwik.api.lifecycle.BeforeTry;
 
-/// The values of indexed files, in the slots of a ring, are those that the sequential reader
-/// decodes.
-class IndexedBatchesPropertiesTest {
+/// What holds for the indexes of any files: they lead to what the sequential reader decodes, or
+/// are refused.
+class IndexPropertiesTest {
   private Path folder = Path.of("");
 
   @BeforeTry
   void makeFolder() throws IOException {
-    folder = Files.createTempDirectory("gantry-");
+    Path memory = Path.of("/dev/shm");
+    folder =
+        Files.isWritable(memory)
+            ? Files.createTempDirectory(memory, "gantry-")
+            : Files.createTempDirectory("gantry-");
   }
 
   @AfterTry
@@ -81,6 +91,40 @@ class IndexedBatchesPropertiesTest {
       TransferOptions transfer = TransferOptions.defaults().withThreads(2);
       RingReplay replay = new RingReplay(session, Device.HOST, slots, transfer, () -> {});
       replay.check(dataset, order, limits);
+    }
+  }
+
+  /// One bit or two, which no sum of these lengths misses.
+  @Property(tries = 100)
+  void anIndexWithChangedBitsIsRefused(
+      @ForAll long seed,
+      @ForAll boolean even,
+      @ForAll @Size(min = 1, max = 2) Set<@IntRange(max = 1 << 24) Integer> places)
+      throws IOException {
+    try (Gantry session = Gantry.open()) {
+      Path file = new RandomDataset(session, folder, seed, even).files().getFirst();
+      Path index = TfRecordIndex.indexFile(file);
+      byte[] bytes = Files.readAllBytes(index);
+      places.stream()
+          .map(place -> place % (bytes.length * Byte.SIZE))
+          .distinct()
+          .forEach(bit -> bytes[bit / Byte.SIZE] ^= (byte) (1 << bit % Byte.SIZE));
+      Files.write(index, bytes);
+      switch (catchThrowable(() -> requireUnusable(file, session))) {
+        case null -> {}
+        case MalformedFileException damaged -> assertThat(damaged.file()).isEqualTo(index);
+        case Throwable other -> throw new AssertionError("bits " + places, other);
+      }
+    }
+  }
+
+  private static void requireUnusable(Path file, Gantry session) {
+    switch (TfRecordIndex.open(file, session)) {
+      case Unusable(String reason) -> assertThat(reason).contains("is of version");
+      case Usable(TfRecordIndex opened) -> {
+        opened.close();
+        throw new AssertionError("the index is taken");
+      }
     }
   }
 }
