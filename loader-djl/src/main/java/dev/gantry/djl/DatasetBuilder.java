@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param <T> the builder itself
 public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
-    permits ShardDataset.Builder {
+    permits ShardDataset.Builder, TfRecordDataset.Builder {
   private static final int DEFAULT_SLOTS = 2;
 
   /// Large enough that a disk reads a block at once, small enough that a batch has several.

@@ -24,7 +24,8 @@ import org.jspecify.annotations.Nullable;
 /// time: beginning the next ends the one before. An iteration that is left early should be followed
 /// by another, or by [#close]; the manager's end ends it, too. For one thread, but for [#state],
 /// [#statistics] and [#close].
-public abstract sealed class GantryDataset implements ResumableDataset permits ShardDataset {
+public abstract sealed class GantryDataset implements ResumableDataset
+    permits ShardDataset, TfRecordDataset {
   private final Batches batches;
   private final DatasetSettings settings;
 

@@ -21,7 +21,8 @@ public interface Batches extends AutoCloseable {
   DatasetState start();
 
   /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless
-  /// the implementation says so.
+  /// the implementation says so. What its fillings are made of belongs to these batches: a source
+  /// that came to its end may be closed before its last ones are made.
   ///
   /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
   ///     order of its samples

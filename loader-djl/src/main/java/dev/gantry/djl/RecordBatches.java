@@ -1,0 +1,100 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.StreamedBatches;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.index.FoundIndex;
+import dev.gantry.formats.tfrecord.index.IndexOptions;
+import dev.gantry.formats.tfrecord.index.IndexSummary;
+import dev.gantry.formats.tfrecord.index.TfRecordField;
+import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.formats.tfrecord.index.TfRecordStore;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The two ways to batches of TFRecord files, and the choice between them.
+///
+/// @param features in the order of the fields
+/// @param limits of the reads by an index
+/// @param options of streams
+record RecordBatches(
+    Gantry session,
+    List<Path> files,
+    List<FeatureSpec> features,
+    OrderOptions order,
+    PlanLimits limits,
+    TfRecordOptions options) {
+  private static final Logger LOG = LoggerFactory.getLogger(RecordBatches.class);
+
+  /// @param indexed whether they are read by indexes
+  record Opened(Batches batches, boolean indexed) {}
+
+  Opened open(IndexUse use) {
+    return switch (use) {
+      case NONE -> streamed();
+      case REQUIRE -> indexed();
+      case BUILD -> {
+        files.forEach(this::buildIfMissing);
+        yield indexed();
+      }
+      case WHERE_THERE -> {
+        try {
+          yield indexed();
+        } catch (MisuseException e) {
+          LOG.info("TFRecord files are read as streams: {}", e.getMessage());
+          yield streamed();
+        }
+      }
+    };
+  }
+
+  private void buildIfMissing(Path file) {
+    switch (TfRecordIndex.open(file, session)) {
+      case FoundIndex.Usable(TfRecordIndex index) -> index.close();
+      case FoundIndex.Unusable(String reason) -> {
+        LOG.info("{}: it is built now", reason);
+        IndexSummary _ = TfRecordIndex.build(file, IndexOptions.defaults(), session);
+      }
+    }
+  }
+
+  private Opened streamed() {
+    return new Opened(StreamedBatches.open(session, files, features, order, options), false);
+  }
+
+  private Opened indexed() {
+    SampleStore store = TfRecordStore.open(files, fields(), session);
+    boolean complete = false;
+    try {
+      Opened opened = new Opened(EpochBatches.of(store, order, limits), true);
+      complete = true;
+      return opened;
+    } finally {
+      if (!complete) {
+        store.close();
+      }
+    }
+  }
+
+  private List<TfRecordField> fields() {
+    List<TfRecordField> fields = new ArrayList<>();
+    for (FeatureSpec feature : features) {
+      if (!(feature instanceof FeatureSpec.FixedLength fixed) || fixed.absent().isPresent()) {
+        throw new MisuseException(
+            "the feature '" + feature.name() + "' is not in every record, or not of one length");
+      }
+      fields.add(TfRecordField.of(fixed.name(), fixed.dtype(), fixed.shape()));
+    }
+    return fields;
+  }
+}

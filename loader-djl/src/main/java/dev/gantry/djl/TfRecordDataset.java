@@ -1,0 +1,106 @@
+package dev.gantry.djl;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.Schema;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/// TFRecord files of `tf.train.Example` or `SequenceExample` as batches.
+///
+/// With an index beside each file ([IndexUse]), bytes and floats of a fixed length go from the file
+/// to the device as they are, in any order: their arrays step over what lies between the values,
+/// where that is possible, or are packed on the device. Without, records are read in the order of
+/// the files, checked and decoded by the CPU. The two have orders of their own: a state of the one
+/// is none of the other.
+///
+/// A feature becomes an array of its dtype with the batch's axis before its shape.
+public final class TfRecordDataset extends GantryDataset {
+  private final boolean indexed;
+
+  private TfRecordDataset(Batches batches, DatasetSettings settings, boolean indexed) {
+    super(batches, settings);
+    this.indexed = indexed;
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Whether the files are read by their indexes.
+  public boolean isIndexed() {
+    return indexed;
+  }
+
+  /// Makes [TfRecordDataset]s. For one thread.
+  public static final class Builder extends DatasetBuilder<Builder> {
+    private List<Path> files = List.of();
+    private final List<FeatureSpec> features = new ArrayList<>();
+    private IndexUse indexUse = IndexUse.WHERE_THERE;
+    private TfRecordOptions options = TfRecordOptions.defaults();
+
+    private Builder() {}
+
+    @Override
+    Builder self() {
+      return this;
+    }
+
+    /// The files, in their order.
+    public Builder setFiles(List<Path> chosen) {
+      files = List.copyOf(chosen);
+      return this;
+    }
+
+    /// One more feature that is a field; without any, all that the first file's first records have.
+    public Builder addFeature(FeatureSpec feature) {
+      features.add(feature);
+      return this;
+    }
+
+    /// Whether indexes are used; by default, where they are there.
+    public Builder optIndex(IndexUse chosen) {
+      indexUse = chosen;
+      return this;
+    }
+
+    /// How streams are read: compression, and what becomes of broken records. Indexes are built of
+    /// files without a fault only.
+    public Builder optRecords(TfRecordOptions chosen) {
+      options = chosen;
+      return this;
+    }
+
+    /// @throws MisuseException if files or batch size are missing, a field is unknown, a number
+    ///     makes no sense, or the files cannot be read in this order or by indexes as was asked for
+    /// @throws dev.gantry.core.MalformedFileException if an index is damaged, or a file that is to
+    ///     be indexed is
+    /// @throws dev.gantry.core.TransferException if a file cannot be read, or an index not written
+    public TfRecordDataset build() {
+      if (files.isEmpty()) {
+        throw new MisuseException("say which files: setFiles");
+      }
+      Map<String, FeatureSpec> byName = new HashMap<>();
+      List<String> names = new ArrayList<>();
+      List<FeatureSpec> known =
+          features.isEmpty() ? Schema.infer(session(), files.getFirst()) : features;
+      for (FeatureSpec feature : known) {
+        byName.put(feature.name(), feature);
+        names.add(feature.name());
+      }
+      FieldRoles roles = roles(names);
+      DatasetSettings settings = settings(roles);
+      List<FeatureSpec> read =
+          roles.all().stream().map(name -> Objects.requireNonNull(byName.get(name))).toList();
+      RecordBatches source = new RecordBatches(session(), files, read, order(), limits(), options);
+      RecordBatches.Opened opened = source.open(indexUse);
+      return new TfRecordDataset(opened.batches(), settings, opened.indexed());
+    }
+  }
+}

@@ -1,0 +1,192 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.training.dataset.Batch;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.CorruptionPolicy;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+@ExtendWith(NoLeaks.class)
+class TfRecordDatasetTest {
+  private static final int SAMPLES = 300;
+
+  @TempDir Path folder;
+
+  private static TfRecordDataset.Builder dataset(List<Path> files) {
+    return TfRecordDataset.builder()
+        .setFiles(files)
+        .addFeature(FeatureSpec.bytes("image", 3, 5))
+        .addFeature(FeatureSpec.floats("x", 2))
+        .addFeature(FeatureSpec.int64s("label"))
+        .setSampling(16)
+        .optPoison(true);
+  }
+
+  /// The labels in their order, each of which all fields agree with.
+  private static List<Long> checkedLabels(TfRecordDataset dataset, NDManager manager) {
+    List<Long> all = new ArrayList<>();
+    for (Batch batch : dataset.getData(manager)) {
+      try (batch) {
+        int size = batch.getSize();
+        assertThat(batch.getData().get("image").getShape()).isEqualTo(new Shape(size, 3, 5));
+        assertThat(batch.getData().get("x").getShape()).isEqualTo(new Shape(size, 2));
+        byte[] images = batch.getData().get("image").toByteArray();
+        float[] x = batch.getData().get("x").toFloatArray();
+        long[] labels = batch.getLabels().singletonOrThrow().toLongArray();
+        assertThat(labels).hasSize(size);
+        for (int i = 0; i < size; i++) {
+          for (int at = 0; at < ImageShards.IMAGE_BYTES; at++) {
+            assertThat(images[i * ImageShards.IMAGE_BYTES + at])
+                .isEqualTo(ImageShards.pixel(labels[i], at));
+          }
+          assertThat(x[2 * i]).isEqualTo((float) labels[i]);
+          assertThat(x[2 * i + 1]).isEqualTo((float) -labels[i]);
+          all.add(labels[i]);
+        }
+      }
+    }
+    return all;
+  }
+
+  private static List<Long> numbers() {
+    return LongStream.range(0, SAMPLES).boxed().toList();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void streamsFilesOfEachCompression(Compression compression) {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 3, compression);
+    try (TfRecordDataset dataset = dataset(files).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(dataset.isIndexed()).isFalse();
+      assertThat(dataset.batchesPerEpoch()).isEmpty();
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+    }
+  }
+
+  @Test
+  void readsByIndexesOnceTheyAreBuilt() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
+    try (TfRecordDataset dataset = dataset(files).optIndex(IndexUse.BUILD).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(dataset.isIndexed()).isTrue();
+      assertThat(dataset.batchesPerEpoch()).hasValue(19);
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+    }
+    try (TfRecordDataset dataset = dataset(files).optShuffle(new Shuffle.Blocks(3, 1)).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(dataset.isIndexed()).isTrue();
+      List<Long> first = checkedLabels(dataset, manager);
+      List<Long> second = checkedLabels(dataset, manager);
+      assertThat(first)
+          .containsExactlyInAnyOrderElementsOf(numbers())
+          .isNotEqualTo(second)
+          .isNotEqualTo(numbers());
+    }
+  }
+
+  @Test
+  void indexedAndStreamedFilesInterleaveAlike() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 4, Compression.NONE);
+    try (TfRecordDataset streamed =
+            dataset(files).optIndex(IndexUse.NONE).optInterleave(3, 5).build();
+        TfRecordDataset indexed =
+            dataset(files).optIndex(IndexUse.BUILD).optInterleave(3, 5).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      List<Long> labels = checkedLabels(streamed, manager);
+      assertThat(labels).containsExactlyInAnyOrderElementsOf(numbers());
+      assertThat(checkedLabels(indexed, manager)).isEqualTo(labels);
+    }
+  }
+
+  @Test
+  void streamsGoOnWhereTheyStood() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.GZIP);
+    try (NDManager manager = NDManager.newBaseManager()) {
+      String state;
+      try (TfRecordDataset killed = dataset(files).optPrefetch(4).build()) {
+        var batches = killed.getData(manager).iterator();
+        for (int i = 0; i < 7; i++) {
+          batches.next().close();
+        }
+        state = killed.state();
+      }
+      try (TfRecordDataset resumed = dataset(files).build()) {
+        resumed.restore(state);
+        assertThat(checkedLabels(resumed, manager)).isEqualTo(numbers().subList(7 * 16, SAMPLES));
+        assertThat(checkedLabels(resumed, manager)).isEqualTo(numbers());
+      }
+    }
+  }
+
+  @Test
+  void guessesTheFeaturesWhereNobodyNamesThem() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.NONE);
+    try (TfRecordDataset dataset =
+            TfRecordDataset.builder().setFiles(files).setSampling(10).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      try (Batch batch = dataset.getData(manager).iterator().next()) {
+        assertThat(batch.getData().get("image").getShape()).isEqualTo(new Shape(10, 15));
+        assertThat(batch.getLabels().get("label").getShape()).isEqualTo(new Shape(10));
+      }
+    }
+  }
+
+  @Test
+  void brokenRecordsFailTheirBatchOrAreLeftOut() throws IOException {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.NONE);
+    try (RandomAccessFile file = new RandomAccessFile(files.getFirst().toFile(), "rw")) {
+      // In the data of the second record.
+      file.seek(file.length() / SAMPLES + 40);
+      int before = file.read();
+      file.seek(file.getFilePointer() - 1);
+      file.write(before ^ 1);
+    }
+    try (NDManager manager = NDManager.newBaseManager()) {
+      try (TfRecordDataset dataset = dataset(files).build()) {
+        assertThatThrownBy(() -> checkedLabels(dataset, manager))
+            .isInstanceOf(MalformedFileException.class)
+            .hasMessageContaining("record 1");
+      }
+      TfRecordOptions skipping =
+          TfRecordOptions.defaults().withCorruption(CorruptionPolicy.Skip.upTo(1));
+      try (TfRecordDataset dataset = dataset(files).optRecords(skipping).build()) {
+        assertThat(checkedLabels(dataset, manager)).hasSize(SAMPLES - 1).doesNotContain(1L);
+      }
+      assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.BUILD).build())
+          .isInstanceOf(MalformedFileException.class);
+    }
+  }
+
+  @Test
+  void refusesWhatCannotBeRead() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.ZLIB);
+    assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.REQUIRE).build())
+        .isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> dataset(files).optShuffle(3).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("index");
+    assertThatThrownBy(() -> TfRecordDataset.builder().setSampling(1).build())
+        .isInstanceOf(MisuseException.class);
+  }
+}
