@@ -10,9 +10,8 @@ import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.plan.PlanLimits;
 import dev.gantry.formats.dataset.EpochBatches;
-import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
-import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.dataset.Orders;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import java.io.IOException;
@@ -20,9 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
 import java.util.stream.Stream;
-import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
-import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -58,24 +55,7 @@ class IndexPropertiesTest {
 
   @Provide
   Arbitrary<OrderOptions> orders() {
-    Arbitrary<Integer> batches = Arbitraries.integers().between(1, 24);
-    Arbitrary<Integer> few = Arbitraries.integers().between(1, 3);
-    Arbitrary<Shuffle> shuffles =
-        Arbitraries.oneOf(
-            Arbitraries.just(new Shuffle.None()),
-            Arbitraries.longs().map(Shuffle.Shards::new),
-            Combinators.combine(Arbitraries.longs(), few).as(Shuffle.Blocks::new));
-    return Combinators.combine(batches, Arbitraries.of(LastBatch.class), shuffles, few, few)
-        .as((batchSize, last, shuffle, interleave, block) ->
-            new OrderOptions(
-                batchSize,
-                last,
-                shuffle,
-                shuffle instanceof Shuffle.Blocks ? 1 : interleave,
-                block,
-                0,
-                1))
-        .withoutEdgeCases();
+    return Orders.options();
   }
 
   @Property(tries = 150)
