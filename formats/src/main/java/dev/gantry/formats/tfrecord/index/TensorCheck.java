@@ -9,8 +9,8 @@ import dev.gantry.formats.tfrecord.FeatureKind;
 import java.util.HashSet;
 import java.util.Set;
 
-/// The rule of an index's tensors: those that the notes need, of the right dtypes and shapes, and no
-/// others.
+/// The rule of an index's tensors: those that the notes need, of the right dtypes and shapes, and
+/// no others.
 final class TensorCheck {
   private final SafetensorsHeader header;
   private final IndexNotes notes;
