@@ -27,6 +27,9 @@ import picocli.CommandLine.Spec;
         "Makes a checkpoint in a temporary folder, loads it, kills a training and resumes it,"
             + " checks and compares.")
 final class DemoCommand implements Callable<Integer> {
+  /// Well above chance, and well below what the network reaches.
+  private static final float LEAST_ACCURACY = 0.7f;
+
   @Spec private CommandSpec spec;
 
   @Option(
@@ -79,7 +82,8 @@ final class DemoCommand implements Callable<Integer> {
     SampleCheckpoint sample = make(folder);
     LoadTrial whole = load(sample, device);
     answer(folder);
-    kill(folder);
+    kill(new PointTraining(), folder.resolve("points"));
+    learn(folder);
     compare(sample, whole, device, folder);
     say(keep ? "%s stays there." : "%s goes now.", folder);
   }
@@ -138,8 +142,9 @@ final class DemoCommand implements Callable<Integer> {
         expected.logits(), difference, expected.tolerance());
   }
 
-  private void kill(Path folder) throws IOException, TranslateException {
-    KillTrial trial = KillTrial.run(folder);
+  private KillTrial kill(SampleTraining training, Path folder)
+      throws IOException, TranslateException {
+    KillTrial trial = KillTrial.run(training, Files.createDirectory(folder));
     say(
         "killed  a training in another JVM, by SIGKILL in its step %d: the latest checkpoint was of"
             + " step %d",
@@ -152,6 +157,36 @@ final class DemoCommand implements Callable<Integer> {
         "equal   to a training that nobody killed, bit for bit: the %d losses, and the %d"
             + " parameters at the end",
         trial.stepsResumed(), trial.uninterrupted().parameters().size());
+    return trial;
+  }
+
+  private void learn(Path folder) throws IOException, TranslateException {
+    ImageTraining training = ImageTraining.prepare(folder.resolve("images"));
+    say(
+        "made    %d images of %d classes as raw shards, and %d others to test with",
+        ImageTraining.TRAINING_IMAGES, SampleImages.CLASSES, ImageTraining.TEST_IMAGES);
+    KillTrial trial = kill(training, folder.resolve("learning"));
+    say(
+        "        step %d was the %d. of the %d in its epoch: the dataset, too, went on from there,"
+            + " in its random order",
+        trial.restored(), trial.restored() % training.stepsPerEpoch(), training.stepsPerEpoch());
+    float accuracy = trial.uninterrupted().metrics().getOrDefault(ImageTraining.ACCURACY, 0f);
+    if (accuracy < LEAST_ACCURACY) {
+      throw new CheckFailedException(
+          "the network tells only "
+              + percent(accuracy)
+              + " of the test images right, less than "
+              + percent(LEAST_ACCURACY));
+    }
+    say(
+        "learned %s of the test images are told right after %d steps; chance gives %s",
+        percent(accuracy),
+        trial.uninterrupted().lossBits().size(),
+        percent(1f / SampleImages.CLASSES));
+  }
+
+  private static String percent(float share) {
+    return Math.round(100 * share) + "%";
   }
 
   private void compare(SampleCheckpoint sample, LoadTrial whole, Device device, Path folder)
