@@ -9,11 +9,15 @@ import ai.djl.training.dataset.Dataset;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.CheckpointListener;
 import dev.gantry.djl.CheckpointSaver;
+import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.RestoredTraining;
 import dev.gantry.djl.ResumableDataset;
 import dev.gantry.djl.ShardDataset;
+import dev.gantry.djl.TfRecordDataset;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 
 /// What an application does that trains from files and goes on in the middle of an epoch: the README
@@ -21,10 +25,23 @@ import java.util.Optional;
 final class DatasetExample {
   private DatasetExample() {}
 
-  /// Images and labels in raw shards, as batches.
+  /// Images and labels in raw shards, as batches in random order.
   static ShardDataset shards(Path folder) {
     return ShardDataset.builder()
         .setPath(folder)
+        .setSampling(32)
+        .optShuffle(42)
+        .optNormalize("image", 1 / 255f, 0)
+        .build();
+  }
+
+  /// The same in TFRecord files, which are indexed when they are opened for the first time.
+  static TfRecordDataset records(List<Path> files) {
+    return TfRecordDataset.builder()
+        .setFiles(files)
+        .addFeature(FeatureSpec.bytes("image", 1, 16, 16))
+        .addFeature(FeatureSpec.int64s("label"))
+        .optIndex(IndexUse.BUILD)
         .setSampling(32)
         .optShuffle(42)
         .optNormalize("image", 1 / 255f, 0)

@@ -19,12 +19,13 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer
-/// from loaded weights, kills a training and goes on from its last checkpoint, and loads and saves
-/// a file by DJL's own code for comparison.
+/// from loaded weights, kills a training and goes on from its last checkpoint, with samples in
+/// memory, in raw shards and in TFRecord files, and loads and saves a file by DJL's own code for
+/// comparison.
 @Command(
     name = "demo",
     description =
-        "Makes a checkpoint in a temporary folder, loads it, kills a training and resumes it,"
+        "Makes a checkpoint in a temporary folder, loads it, kills trainings and resumes them,"
             + " checks and compares.")
 final class DemoCommand implements Callable<Integer> {
   /// Well above chance, and well below what the network reaches.
@@ -161,16 +162,30 @@ final class DemoCommand implements Callable<Integer> {
   }
 
   private void learn(Path folder) throws IOException, TranslateException {
-    ImageTraining training = ImageTraining.prepare(folder.resolve("images"));
+    TrainingRun fromShards = learn(ImageFiles.SHARDS, folder.resolve("from-shards"));
+    TrainingRun fromRecords = learn(ImageFiles.TFRECORD, folder.resolve("from-tfrecord"));
     say(
-        "made    %d images of %d classes as raw shards, and %d others to test with",
-        ImageTraining.TRAINING_IMAGES, SampleImages.CLASSES, ImageTraining.TEST_IMAGES);
-    KillTrial trial = kill(training, folder.resolve("learning"));
+        "equal   to what came from raw shards, bit for bit: the first %d losses; the order of"
+            + " the images depends on the seed, and not on the kind of file",
+        KillTrial.compareBeginnings(fromShards, fromRecords));
+  }
+
+  private TrainingRun learn(ImageFiles files, Path folder) throws IOException, TranslateException {
+    Files.createDirectory(folder);
+    ImageTraining training = ImageTraining.prepare(files, folder.resolve("images"));
     say(
-        "        step %d was the %d. of the %d in its epoch: the dataset, too, went on from there,"
-            + " in its random order",
+        "made    %d images of %d classes as %s, and %d others to test with",
+        ImageFiles.TRAINING_FILES * ImageFiles.IMAGES_PER_FILE,
+        SampleImages.CLASSES,
+        files,
+        ImageFiles.TEST_FILES * ImageFiles.IMAGES_PER_FILE);
+    KillTrial trial = kill(training, folder.resolve("checkpoints"));
+    say(
+        "        step %d was number %d of the %d in its epoch: the dataset, too, went on from"
+            + " there, in its random order",
         trial.restored(), trial.restored() % training.stepsPerEpoch(), training.stepsPerEpoch());
-    float accuracy = trial.uninterrupted().metrics().getOrDefault(ImageTraining.ACCURACY, 0f);
+    TrainingRun run = trial.uninterrupted();
+    float accuracy = run.metrics().getOrDefault(ImageTraining.ACCURACY, 0f);
     if (accuracy < LEAST_ACCURACY) {
       throw new CheckFailedException(
           "the network tells only "
@@ -180,9 +195,8 @@ final class DemoCommand implements Callable<Integer> {
     }
     say(
         "learned %s of the test images are told right after %d steps; chance gives %s",
-        percent(accuracy),
-        trial.uninterrupted().lossBits().size(),
-        percent(1f / SampleImages.CLASSES));
+        percent(accuracy), run.lossBits().size(), percent(1f / SampleImages.CLASSES));
+    return run;
   }
 
   private static String percent(float share) {

@@ -13,40 +13,28 @@ import ai.djl.training.listener.EpochTrainingListener;
 import ai.djl.training.listener.EvaluatorTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.translate.TranslateException;
-import dev.gantry.djl.ShardDataset;
+import dev.gantry.djl.GantryDataset;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
 /// The [DatasetExample]'s training: a small convolutional network learns [SampleImages], which it
 /// reads from files in an order of chance.
 ///
-/// @param images a folder with raw shards in `train` and `test`
-record ImageTraining(Path images) implements SampleTraining {
-  static final int TRAINING_IMAGES = 2016;
-  static final int TEST_IMAGES = 512;
-
+/// @param files how the images lie in `folder`
+record ImageTraining(ImageFiles files, Path folder) implements SampleTraining {
   /// DJL's name for the share of the test images that are told right.
   static final String ACCURACY = "validate_Accuracy";
 
-  private static final String TRAIN = "train";
-  private static final String TEST = "test";
-  private static final int IMAGES_PER_STEP = 32;
-  private static final int IMAGES_PER_SHARD = 504;
-  private static final long DATA_SEED = 20_261_123;
-
   /// Writes the images into a new folder.
-  static ImageTraining prepare(Path folder) throws IOException {
-    Files.createDirectory(folder);
-    SampleImages.write(folder.resolve(TRAIN), DATA_SEED, TRAINING_IMAGES, IMAGES_PER_SHARD);
-    SampleImages.write(folder.resolve(TEST), DATA_SEED + 1, TEST_IMAGES, TEST_IMAGES);
-    return new ImageTraining(folder);
+  static ImageTraining prepare(ImageFiles files, Path folder) throws IOException {
+    files.write(folder);
+    return new ImageTraining(files, folder);
   }
 
   @Override
   public int stepsPerEpoch() {
-    return TRAINING_IMAGES / IMAGES_PER_STEP;
+    return ImageFiles.TRAINING_FILES * ImageFiles.IMAGES_PER_FILE / ImageFiles.IMAGES_PER_BATCH;
   }
 
   @Override
@@ -57,8 +45,8 @@ record ImageTraining(Path images) implements SampleTraining {
   @Override
   public TrainingRun run(Path checkpoints, int epochs, int seed, TrainingListener... listeners)
       throws IOException, TranslateException {
-    try (ShardDataset train = DatasetExample.shards(images.resolve(TRAIN));
-        ShardDataset test = test()) {
+    try (GantryDataset train = files.train(folder);
+        GantryDataset test = files.test(folder)) {
       return TrainingRun.of(
           block(),
           seed,
@@ -72,18 +60,9 @@ record ImageTraining(Path images) implements SampleTraining {
     }
   }
 
-  /// In the order of the files, so that sums over it are the same each time.
-  private ShardDataset test() {
-    return ShardDataset.builder()
-        .setPath(images.resolve(TEST))
-        .setSampling(IMAGES_PER_STEP)
-        .optNormalize("image", 1 / 255f, 0)
-        .build();
-  }
-
   @Override
   public List<String> toArguments() {
-    return List.of(images.toString());
+    return List.of(files.name(), folder.toString());
   }
 
   private static Block block() {

@@ -104,4 +104,17 @@ record KillTrial(
           "the resumed training's parameters are not those of the uninterrupted one");
     }
   }
+
+  /// Compares trainings of which one may be longer.
+  ///
+  /// @return of how many steps the losses were compared
+  /// @throws CheckFailedException if a bit differs
+  static int compareBeginnings(TrainingRun one, TrainingRun other) {
+    int steps = Math.min(one.lossBits().size(), other.lossBits().size());
+    if (!one.lossBits().subList(0, steps).equals(other.lossBits().subList(0, steps))) {
+      throw new CheckFailedException(
+          "the losses of the first " + steps + " steps are not the same from both kinds of files");
+    }
+    return steps;
+  }
 }

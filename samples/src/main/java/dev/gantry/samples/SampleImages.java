@@ -1,15 +1,5 @@
 package dev.gantry.samples;
 
-import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Shape;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.shards.ShardOptions;
-import dev.gantry.formats.shards.ShardWriter;
-import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
-import java.util.List;
-import java.util.Map;
 import java.util.SplittableRandom;
 
 /// Grey images of waves in noise. The class is the waves' direction and length; where they begin is
@@ -27,35 +17,22 @@ final class SampleImages {
 
   private final SplittableRandom random;
 
-  private SampleImages(long seed) {
+  /// The same seed makes the same ones.
+  SampleImages(long seed) {
     random = new SplittableRandom(seed);
   }
 
-  /// Writes raw shards of U8 images `[1, 16, 16]` and their I64 labels. The same seed makes the
-  /// same ones.
-  ///
-  /// @param folder that is not there yet
-  /// @param samples a multiple of `samplesPerShard`, or the last shard has fewer
-  static void write(Path folder, long seed, int samples, int samplesPerShard) {
-    List<Field> fields =
-        List.of(
-            new Field("image", DType.U8, Shape.of(1, SIDE, SIDE)),
-            new Field("label", DType.I64, Shape.of()));
-    SampleImages images = new SampleImages(seed);
-    ShardOptions options = ShardOptions.defaults().withSamplesPerShard(samplesPerShard);
-    try (ShardWriter writer = ShardWriter.create(Gantry.shared(), folder, fields, options)) {
-      for (int i = 0; i < samples; i++) {
-        int label = images.random.nextInt(CLASSES);
-        writer.append(
-            Map.of(
-                "image", MemorySegment.ofArray(images.next(label)),
-                "label", MemorySegment.ofArray(new long[] {label})));
-      }
-      var _ = writer.finish();
-    }
+  /// Of one channel.
+  static long[] shape() {
+    return new long[] {1, SIDE, SIDE};
   }
 
-  private byte[] next(int label) {
+  int nextLabel() {
+    return random.nextInt(CLASSES);
+  }
+
+  /// A byte a pixel.
+  byte[] next(int label) {
     double angle = Math.PI * (label % DIRECTIONS) / DIRECTIONS;
     double perPixel = 2 * Math.PI / (label < DIRECTIONS ? SHORT_WAVE : LONG_WAVE);
     double begin = random.nextDouble(2 * Math.PI);

@@ -28,6 +28,6 @@ sealed interface SampleTraining permits PointTraining, ImageTraining {
   static SampleTraining parse(List<String> arguments) {
     return arguments.isEmpty()
         ? new PointTraining()
-        : new ImageTraining(Path.of(arguments.getFirst()));
+        : new ImageTraining(ImageFiles.valueOf(arguments.get(0)), Path.of(arguments.get(1)));
   }
 }

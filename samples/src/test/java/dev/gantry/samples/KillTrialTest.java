@@ -74,4 +74,17 @@ class KillTrialTest {
         .isInstanceOf(CheckFailedException.class)
         .hasMessageContaining("parameters");
   }
+
+  @Test
+  void oneBitOfALossBothHaveFailsTheComparisonOfBeginnings() {
+    TrainingRun longer = new TrainingRun(List.of(1, 2, 3), Map.of("weight", "ab"), Map.of());
+    TrainingRun shorter = new TrainingRun(List.of(1, 2), Map.of("weight", "ac"), Map.of());
+    assertThat(KillTrial.compareBeginnings(longer, shorter)).isEqualTo(2);
+    assertThat(KillTrial.compareBeginnings(shorter, longer)).isEqualTo(2);
+
+    TrainingRun other = new TrainingRun(List.of(1, 4), Map.of("weight", "ab"), Map.of());
+    assertThatThrownBy(() -> KillTrial.compareBeginnings(longer, other))
+        .isInstanceOf(CheckFailedException.class)
+        .hasMessageContaining("first 2 steps");
+  }
 }
