@@ -6,6 +6,7 @@ import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.nn.Block;
+import ai.djl.pytorch.jni.JniUtils;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListener;
@@ -44,6 +45,10 @@ record TrainingRun(
   static TrainingRun of(Block block, int seed, Body body, TrainingListener... listeners)
       throws IOException, TranslateException {
     Engine.getInstance().setRandomSeed(seed);
+    // Operators this small gain nothing from more threads, and where others use the cores, too,
+    // threads that wait for one another take several times as long.
+    int threads = JniUtils.getNumThreads();
+    JniUtils.setNumThreads(1);
     try (Model model = Model.newInstance("sample", Device.cpu())) {
       model.setBlock(block);
       Recorder recorder = new Recorder();
@@ -62,6 +67,8 @@ record TrainingRun(
           .forEach(
               pair -> parameters.put(pair.getKey(), ArrayDigest.of(pair.getValue().getArray())));
       return new TrainingRun(recorder.lossBits, parameters, recorder.metrics);
+    } finally {
+      JniUtils.setNumThreads(threads);
     }
   }
 
