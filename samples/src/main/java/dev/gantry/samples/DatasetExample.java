@@ -20,8 +20,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/// What an application does that trains from files and goes on in the middle of an epoch: the README
-/// shows it.
+/// What an application does that trains from files and goes on in the middle of an epoch: the
+/// README shows it.
 final class DatasetExample {
   private DatasetExample() {}
 

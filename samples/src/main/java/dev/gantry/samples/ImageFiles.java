@@ -21,8 +21,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
-/// How [SampleImages] lie in a folder, some to train with and others to test with. They are the same
-/// ones each time, in the same order, and in files of as many.
+/// How [SampleImages] lie in a folder, some to train with and others to test with. They are the
+/// same ones each time, in the same order, and in files of as many.
 enum ImageFiles {
   SHARDS("raw shards"),
   TFRECORD("TFRecord files");
