@@ -19,14 +19,18 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer
-/// from loaded weights, kills a training and goes on from its last checkpoint, and loads and saves
-/// a file by DJL's own code for comparison.
+/// from loaded weights, kills a training and goes on from its last checkpoint, with samples in
+/// memory, in raw shards and in TFRecord files, and loads and saves a file by DJL's own code for
+/// comparison.
 @Command(
     name = "demo",
     description =
-        "Makes a checkpoint in a temporary folder, loads it, kills a training and resumes it,"
+        "Makes a checkpoint in a temporary folder, loads it, kills trainings and resumes them,"
             + " checks and compares.")
 final class DemoCommand implements Callable<Integer> {
+  /// Well above chance, and well below what the network reaches.
+  private static final float LEAST_ACCURACY = 0.7f;
+
   @Spec private CommandSpec spec;
 
   @Option(
@@ -79,7 +83,8 @@ final class DemoCommand implements Callable<Integer> {
     SampleCheckpoint sample = make(folder);
     LoadTrial whole = load(sample, device);
     answer(folder);
-    kill(folder);
+    kill(new PointTraining(), folder.resolve("points"));
+    learn(folder);
     compare(sample, whole, device, folder);
     say(keep ? "%s stays there." : "%s goes now.", folder);
   }
@@ -138,8 +143,9 @@ final class DemoCommand implements Callable<Integer> {
         expected.logits(), difference, expected.tolerance());
   }
 
-  private void kill(Path folder) throws IOException, TranslateException {
-    KillTrial trial = KillTrial.run(folder);
+  private KillTrial kill(SampleTraining training, Path folder)
+      throws IOException, TranslateException {
+    KillTrial trial = KillTrial.run(training, Files.createDirectory(folder));
     say(
         "killed  a training in another JVM, by SIGKILL in its step %d: the latest checkpoint was of"
             + " step %d",
@@ -152,6 +158,49 @@ final class DemoCommand implements Callable<Integer> {
         "equal   to a training that nobody killed, bit for bit: the %d losses, and the %d"
             + " parameters at the end",
         trial.stepsResumed(), trial.uninterrupted().parameters().size());
+    return trial;
+  }
+
+  private void learn(Path folder) throws IOException, TranslateException {
+    TrainingRun fromShards = learn(ImageFiles.SHARDS, folder.resolve("from-shards"));
+    TrainingRun fromRecords = learn(ImageFiles.TFRECORD, folder.resolve("from-tfrecord"));
+    say(
+        "equal   to what came from raw shards, bit for bit: the first %d losses; the order of"
+            + " the images depends on the seed, and not on the kind of file",
+        KillTrial.compareBeginnings(fromShards, fromRecords));
+  }
+
+  private TrainingRun learn(ImageFiles files, Path folder) throws IOException, TranslateException {
+    Files.createDirectory(folder);
+    ImageTraining training = ImageTraining.prepare(files, folder.resolve("images"));
+    say(
+        "made    %d images of %d classes as %s, and %d others to test with",
+        ImageFiles.TRAINING_FILES * ImageFiles.IMAGES_PER_FILE,
+        SampleImages.CLASSES,
+        files,
+        ImageFiles.TEST_FILES * ImageFiles.IMAGES_PER_FILE);
+    KillTrial trial = kill(training, folder.resolve("checkpoints"));
+    say(
+        "        step %d was number %d of the %d in its epoch: the dataset, too, went on from"
+            + " there, in its random order",
+        trial.restored(), trial.restored() % training.stepsPerEpoch(), training.stepsPerEpoch());
+    TrainingRun run = trial.uninterrupted();
+    float accuracy = run.metrics().getOrDefault(ImageTraining.ACCURACY, 0f);
+    if (accuracy < LEAST_ACCURACY) {
+      throw new CheckFailedException(
+          "the network tells only "
+              + percent(accuracy)
+              + " of the test images right, less than "
+              + percent(LEAST_ACCURACY));
+    }
+    say(
+        "learned %s of the test images are told right after %d steps; chance gives %s",
+        percent(accuracy), run.lossBits().size(), percent(1f / SampleImages.CLASSES));
+    return run;
+  }
+
+  private static String percent(float share) {
+    return Math.round(100 * share) + "%";
   }
 
   private void compare(SampleCheckpoint sample, LoadTrial whole, Device device, Path folder)

@@ -16,33 +16,36 @@ import java.util.stream.Stream;
 /// @param leftovers files of a save that never ended, which are gone now
 /// @param uninterrupted the same training from beginning to end
 record KillTrial(
-    TrainingChild.Report killed, long restored, int leftovers, SampleTraining uninterrupted) {
+    TrainingChild.Report killed, long restored, int leftovers, TrainingRun uninterrupted) {
   /// That many checkpoints are saved before the kill: more than are kept.
-  private static final int EPOCHS_BEFORE = 5;
+  private static final int SAVES_BEFORE = 5;
 
   /// How long to wait for a moment in which another save is under way.
-  private static final int EPOCHS_OF_PATIENCE = 20;
+  private static final int SAVES_OF_PATIENCE = 10;
 
-  private static final int EPOCHS_AFTER = 10;
+  /// At least so many come after the step of the kill.
+  private static final int STEPS_AFTER = 80;
 
   /// Another than the child's: what comes after must come from the checkpoint.
   private static final int OTHER_SEED = 2;
 
   /// @param folder where to make two folders of checkpoints
   /// @throws CheckFailedException if the two trainings differ
-  static KillTrial run(Path folder) throws IOException, TranslateException {
+  static KillTrial run(SampleTraining training, Path folder)
+      throws IOException, TranslateException {
     Path checkpoints = folder.resolve("killed");
-    TrainingChild.Report killed = trainAndKill(checkpoints);
+    TrainingChild.Report killed = trainAndKill(training, checkpoints);
     long restored = CheckpointStore.list(checkpoints).latest().orElseThrow().step();
     int leftovers = leftovers(checkpoints).size();
 
-    int epochs = Math.toIntExact(killed.step() / SampleTraining.STEPS_PER_EPOCH) + EPOCHS_AFTER;
-    SampleTraining resumed = SampleTraining.run(checkpoints, epochs, OTHER_SEED);
+    int epochs =
+        Math.toIntExact(Math.ceilDiv(killed.step() + STEPS_AFTER, training.stepsPerEpoch()));
+    TrainingRun resumed = training.run(checkpoints, epochs, OTHER_SEED);
     if (!leftovers(checkpoints).isEmpty()) {
       throw new CheckFailedException("left by the killed save: " + leftovers(checkpoints));
     }
-    SampleTraining uninterrupted =
-        SampleTraining.run(folder.resolve("uninterrupted"), epochs, TrainingChild.SEED);
+    TrainingRun uninterrupted =
+        training.run(folder.resolve("uninterrupted"), epochs, TrainingChild.SEED);
     compare(uninterrupted, resumed, restored);
     return new KillTrial(killed, restored, leftovers, uninterrupted);
   }
@@ -52,25 +55,27 @@ record KillTrial(
     return uninterrupted.lossBits().size() - Math.toIntExact(restored);
   }
 
-  private static TrainingChild.Report trainAndKill(Path checkpoints) throws IOException {
-    try (TrainingChild child = TrainingChild.start(checkpoints)) {
+  private static TrainingChild.Report trainAndKill(SampleTraining training, Path checkpoints)
+      throws IOException {
+    int interval = training.stepsPerSave();
+    try (TrainingChild child = TrainingChild.start(training, checkpoints)) {
       TrainingChild.Report report = child.report();
-      while (report.saved() < EPOCHS_BEFORE * SampleTraining.STEPS_PER_EPOCH) {
+      while (report.saved() < (long) SAVES_BEFORE * interval) {
         report = child.report();
       }
       // On a fast disk a save may end before the next step is told of.
-      long patience = report.step() + EPOCHS_OF_PATIENCE * SampleTraining.STEPS_PER_EPOCH;
-      while (!isSaveUnderWay(report) && report.step() < patience) {
+      long patience = report.step() + (long) SAVES_OF_PATIENCE * interval;
+      while (!isSaveUnderWay(report, interval) && report.step() < patience) {
         report = child.report();
       }
       return child.kill(report);
     }
   }
 
-  /// Whether the checkpoint of the last epoch's end is not there yet.
-  private static boolean isSaveUnderWay(TrainingChild.Report report) {
-    long epochs = (report.step() - 1) / SampleTraining.STEPS_PER_EPOCH;
-    return report.saved() < epochs * SampleTraining.STEPS_PER_EPOCH;
+  /// Whether the checkpoint that was due last is not there yet.
+  private static boolean isSaveUnderWay(TrainingChild.Report report, int interval) {
+    long due = (report.step() - 1) / interval;
+    return report.saved() < due * interval;
   }
 
   /// What lies in the folders of checkpoints that have no manifest, and so do not exist.
@@ -85,7 +90,7 @@ record KillTrial(
   }
 
   /// @throws CheckFailedException if a bit differs
-  static void compare(SampleTraining uninterrupted, SampleTraining resumed, long restored) {
+  static void compare(TrainingRun uninterrupted, TrainingRun resumed, long restored) {
     List<Integer> losses = uninterrupted.lossBits();
     List<Integer> expected = losses.subList(Math.toIntExact(restored), losses.size());
     if (!resumed.lossBits().equals(expected)) {
@@ -98,5 +103,18 @@ record KillTrial(
       throw new CheckFailedException(
           "the resumed training's parameters are not those of the uninterrupted one");
     }
+  }
+
+  /// Compares trainings of which one may be longer.
+  ///
+  /// @return of how many steps the losses were compared
+  /// @throws CheckFailedException if a bit differs
+  static int compareBeginnings(TrainingRun one, TrainingRun other) {
+    int steps = Math.min(one.lossBits().size(), other.lossBits().size());
+    if (!one.lossBits().subList(0, steps).equals(other.lossBits().subList(0, steps))) {
+      throw new CheckFailedException(
+          "the losses of the first " + steps + " steps are not the same from both kinds of files");
+    }
+    return steps;
   }
 }

@@ -52,7 +52,7 @@ final class TrainingChild implements AutoCloseable {
 
   /// Starts a JVM with this one's class path and options. What it complains of goes into a file
   /// beside the checkpoints.
-  static TrainingChild start(Path checkpoints) throws IOException {
+  static TrainingChild start(SampleTraining training, Path checkpoints) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
@@ -61,6 +61,7 @@ final class TrainingChild implements AutoCloseable {
         .forEach(command::add);
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));
     command.addAll(List.of(TrainingChild.class.getName(), checkpoints.toString()));
+    command.addAll(training.toArguments());
     Path complaints = checkpoints.resolveSibling(checkpoints.getFileName() + ".err");
     return new TrainingChild(
         new ProcessBuilder(command).redirectError(complaints.toFile()).start(), complaints);
@@ -117,7 +118,8 @@ final class TrainingChild implements AutoCloseable {
   static void main(String[] arguments) throws IOException, TranslateException {
     endWithParent();
     Path checkpoints = Path.of(arguments[0]);
-    var _ = SampleTraining.run(checkpoints, MOST_EPOCHS, SEED, new Reporter(checkpoints));
+    SampleTraining training = SampleTraining.parse(List.of(arguments).subList(1, arguments.length));
+    var _ = training.run(checkpoints, MOST_EPOCHS, SEED, new Reporter(checkpoints));
   }
 
   /// Who started this holds the other end of standard input, as long as it lives.

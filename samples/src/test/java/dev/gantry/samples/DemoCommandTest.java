@@ -27,9 +27,7 @@ class DemoCommandTest {
 
   @AfterEach
   void nothingIsLeft() {
-    LiveResources.Snapshot held = LiveResources.snapshot();
-    assertThat(held.slabs()).isZero();
-    assertThat(held.openFiles()).isZero();
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Test
@@ -43,6 +41,12 @@ class DemoCommandTest {
         .containsPattern("by SIGKILL in its step \\d+: the latest checkpoint was of step \\d+")
         .containsPattern("resumed from there .*; made \\d+ more steps")
         .containsPattern("equal .* bit for bit: the \\d+ losses, and the 8 parameters")
+        .containsPattern("equal .* bit for bit: the \\d+ losses, and the 6 parameters")
+        .contains("2016 images of 10 classes as raw shards, and 504 others")
+        .contains("2016 images of 10 classes as TFRecord files, and 504 others")
+        .containsPattern("step \\d+ was number \\d+ of the 63 in its epoch")
+        .containsPattern("learned ([789]\\d|100)% of the test images .* chance gives 10%")
+        .containsPattern("equal .* from raw shards, bit for bit: the first \\d+ losses")
         .containsPattern("save +all shards, 16 MB +gantry +disk")
         .containsPattern("save +F32 shard, 4 MB +DJL's encode +disk");
     assertThat(filesOf(temporary)).isEmpty();

@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.translate.TranslateException;
+import dev.gantry.core.memory.LiveResources;
 import dev.gantry.djl.Checkpoint;
 import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
@@ -17,9 +18,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// The README's examples run, and are what the README shows.
 class ExamplesTest {
@@ -32,6 +36,11 @@ class ExamplesTest {
   @BeforeEach
   void extract() throws IOException {
     model = DigitModel.extract(temporary);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Test
@@ -78,18 +87,57 @@ class ExamplesTest {
   /// The second call is as in another process: it has another seed, and a model of its own.
   @Test
   void savedTrainingGoesOnAsIfItHadNotEnded() throws IOException, TranslateException {
+    SampleTraining training = new PointTraining();
     Path checkpoints = temporary.resolve("checkpoints");
-    SampleTraining begun = SampleTraining.run(checkpoints, 4, 1);
+    TrainingRun begun = training.run(checkpoints, 4, 1);
     assertThat(steps(checkpoints)).containsExactly(16L, 24L, 32L);
-    SampleTraining resumed = SampleTraining.run(checkpoints, 6, 2);
+    TrainingRun resumed = training.run(checkpoints, 6, 2);
     assertThat(steps(checkpoints)).containsExactly(32L, 40L, 48L);
 
-    SampleTraining uninterrupted = SampleTraining.run(temporary.resolve("uninterrupted"), 6, 1);
+    TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 6, 1);
     assertThat(uninterrupted.lossBits()).hasSize(48);
     assertThat(begun.lossBits()).isEqualTo(uninterrupted.lossBits().subList(0, 32));
     assertThat(resumed.lossBits()).isEqualTo(uninterrupted.lossBits().subList(32, 48));
     assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
     assertThat(begun.parameters()).isNotEqualTo(uninterrupted.parameters());
+  }
+
+  /// Checkpoints are saved where no epoch ends, and the dataset goes on from there.
+  @ParameterizedTest
+  @EnumSource
+  void trainingFromFilesGoesOnInTheMiddleOfAnEpoch(ImageFiles files)
+      throws IOException, TranslateException {
+    ImageTraining training = ImageTraining.prepare(files, temporary.resolve("images"));
+    Path checkpoints = temporary.resolve("checkpoints");
+    TrainingRun begun = training.run(checkpoints, 1, 1);
+    assertThat(begun.lossBits()).hasSize(63);
+    assertThat(steps(checkpoints)).containsExactly(20L, 40L, 60L);
+    TrainingRun resumed = training.run(checkpoints, 3, 2);
+    assertThat(steps(checkpoints)).containsExactly(140L, 160L, 180L);
+
+    TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
+    assertThat(uninterrupted.lossBits()).hasSize(189);
+    assertThat(begun.lossBits()).isEqualTo(uninterrupted.lossBits().subList(0, 63));
+    assertThat(resumed.lossBits()).isEqualTo(uninterrupted.lossBits().subList(60, 189));
+    assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
+    assertThat(resumed.metrics()).isEqualTo(uninterrupted.metrics());
+    assertThat(uninterrupted.metrics().get(ImageTraining.ACCURACY))
+        .isGreaterThan(begun.metrics().get(ImageTraining.ACCURACY))
+        .isGreaterThan(0.7f);
+  }
+
+  /// The order depends on the sizes of the files and the seed, and values come unchanged.
+  @Test
+  void trainingIsTheSameFromShardsAndFromTfRecord() throws IOException, TranslateException {
+    TrainingRun fromShards = epoch(ImageFiles.SHARDS);
+    assertThat(fromShards.lossBits()).hasSize(63);
+    assertThat(epoch(ImageFiles.TFRECORD)).isEqualTo(fromShards);
+  }
+
+  private TrainingRun epoch(ImageFiles files) throws IOException, TranslateException {
+    Path folder = Files.createDirectory(temporary.resolve(files.name()));
+    return ImageTraining.prepare(files, folder.resolve("images"))
+        .run(folder.resolve("checkpoints"), 1, 1);
   }
 
   private static List<Long> steps(Path checkpoints) {
@@ -105,6 +153,7 @@ class ExamplesTest {
             source("ServeExample.java")
                 + source("TrainExample.java")
                 + source("SaveExample.java")
+                + source("DatasetExample.java")
                 + source("DigitModel.java"));
     List<String> shown =
         JAVA.matcher(Files.readString(Path.of("..", "README.md")))

@@ -25,7 +25,7 @@ class KillTrialTest {
   @Test
   void childTellsOfItsStepsAndDiesWhenItIsKilled() throws IOException {
     Path checkpoints = temporary.resolve("checkpoints");
-    try (TrainingChild child = TrainingChild.start(checkpoints)) {
+    try (TrainingChild child = TrainingChild.start(new PointTraining(), checkpoints)) {
       assertThat(child.report()).isEqualTo(new TrainingChild.Report(1, 0));
       TrainingChild.Report report = child.report();
       while (report.saved() == 0) {
@@ -40,7 +40,8 @@ class KillTrialTest {
 
   @Test
   void childIsKilledByWhoeverClosesIt() throws IOException {
-    TrainingChild child = TrainingChild.start(temporary.resolve("checkpoints"));
+    TrainingChild child =
+        TrainingChild.start(new PointTraining(), temporary.resolve("checkpoints"));
     child.report();
     child.close();
   }
@@ -48,7 +49,7 @@ class KillTrialTest {
   @Test
   void aTrainingThatEndsByItselfFailsTheCheck() throws IOException {
     Path file = Files.createFile(temporary.resolve("no-folder"));
-    try (TrainingChild child = TrainingChild.start(file)) {
+    try (TrainingChild child = TrainingChild.start(new PointTraining(), file)) {
       assertThatThrownBy(child::report)
           .isInstanceOf(CheckFailedException.class)
           .hasMessageStartingWith("the training ended by itself, with code 1: ")
@@ -58,19 +59,32 @@ class KillTrialTest {
 
   @Test
   void oneBitOfALossOrAParameterFailsTheCheck() {
-    SampleTraining whole = new SampleTraining(List.of(1, 2, 3, 4), Map.of("weight", "ab"));
-    KillTrial.compare(whole, new SampleTraining(List.of(3, 4), Map.of("weight", "ab")), 2);
+    TrainingRun whole = new TrainingRun(List.of(1, 2, 3, 4), Map.of("weight", "ab"), Map.of());
+    KillTrial.compare(whole, new TrainingRun(List.of(3, 4), Map.of("weight", "ab"), Map.of()), 2);
 
-    SampleTraining otherLoss = new SampleTraining(List.of(3, 5), Map.of("weight", "ab"));
+    TrainingRun otherLoss = new TrainingRun(List.of(3, 5), Map.of("weight", "ab"), Map.of());
     assertThatThrownBy(() -> KillTrial.compare(whole, otherLoss, 2))
         .isInstanceOf(CheckFailedException.class)
         .hasMessageContaining("losses")
         .hasMessageContaining("step 2");
-    SampleTraining fewer = new SampleTraining(List.of(4), Map.of("weight", "ab"));
+    TrainingRun fewer = new TrainingRun(List.of(4), Map.of("weight", "ab"), Map.of());
     assertThatThrownBy(() -> KillTrial.compare(whole, fewer, 2)).hasMessageContaining("losses");
-    SampleTraining otherWeight = new SampleTraining(List.of(3, 4), Map.of("weight", "ac"));
+    TrainingRun otherWeight = new TrainingRun(List.of(3, 4), Map.of("weight", "ac"), Map.of());
     assertThatThrownBy(() -> KillTrial.compare(whole, otherWeight, 2))
         .isInstanceOf(CheckFailedException.class)
         .hasMessageContaining("parameters");
+  }
+
+  @Test
+  void oneBitOfALossBothHaveFailsTheComparisonOfBeginnings() {
+    TrainingRun longer = new TrainingRun(List.of(1, 2, 3), Map.of("weight", "ab"), Map.of());
+    TrainingRun shorter = new TrainingRun(List.of(1, 2), Map.of("weight", "ac"), Map.of());
+    assertThat(KillTrial.compareBeginnings(longer, shorter)).isEqualTo(2);
+    assertThat(KillTrial.compareBeginnings(shorter, longer)).isEqualTo(2);
+
+    TrainingRun other = new TrainingRun(List.of(1, 4), Map.of("weight", "ab"), Map.of());
+    assertThatThrownBy(() -> KillTrial.compareBeginnings(longer, other))
+        .isInstanceOf(CheckFailedException.class)
+        .hasMessageContaining("first 2 steps");
   }
 }

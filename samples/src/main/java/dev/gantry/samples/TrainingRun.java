@@ -1,0 +1,98 @@
+package dev.gantry.samples;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.nn.Block;
+import ai.djl.pytorch.jni.JniUtils;
+import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.Trainer;
+import ai.djl.training.listener.TrainingListener;
+import ai.djl.training.listener.TrainingListenerAdapter;
+import ai.djl.training.loss.Loss;
+import ai.djl.training.optimizer.Adam;
+import ai.djl.translate.TranslateException;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// What came of a training, or of the part of one that this process made.
+///
+/// @param lossBits of each step that was made, in order
+/// @param parameters SHA-256 by path, of those at the end
+/// @param metrics what DJL's evaluators said of the last epoch
+record TrainingRun(
+    List<Integer> lossBits, Map<String, String> parameters, Map<String, Float> metrics) {
+  TrainingRun {
+    lossBits = List.copyOf(lossBits);
+    parameters = Map.copyOf(parameters);
+    metrics = Map.copyOf(metrics);
+  }
+
+  /// The training itself.
+  @FunctionalInterface
+  interface Body {
+    void train(Model model, DefaultTrainingConfig config) throws IOException, TranslateException;
+  }
+
+  /// Trains `block` with Adam, on the CPU.
+  ///
+  /// @param seed of all random numbers that DJL draws
+  static TrainingRun of(Block block, int seed, Body body, TrainingListener... listeners)
+      throws IOException, TranslateException {
+    Engine.getInstance().setRandomSeed(seed);
+    // Operators this small gain nothing from more threads, and where others use the cores, too,
+    // threads that wait for one another take several times as long.
+    int threads = JniUtils.getNumThreads();
+    JniUtils.setNumThreads(1);
+    try (Model model = Model.newInstance("sample", Device.cpu())) {
+      model.setBlock(block);
+      Recorder recorder = new Recorder();
+      DefaultTrainingConfig config =
+          new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
+              .optOptimizer(Adam.builder().build())
+              .optDevices(new Device[] {Device.cpu()})
+              .addTrainingListeners(listeners)
+              .addTrainingListeners(recorder);
+      body.train(model, config);
+
+      Map<String, String> parameters = new LinkedHashMap<>();
+      model
+          .getBlock()
+          .getParameters()
+          .forEach(
+              pair -> parameters.put(pair.getKey(), ArrayDigest.of(pair.getValue().getArray())));
+      return new TrainingRun(recorder.lossBits, parameters, recorder.metrics);
+    } finally {
+      JniUtils.setNumThreads(threads);
+    }
+  }
+
+  private static final class Recorder extends TrainingListenerAdapter {
+    private final List<Integer> lossBits = new ArrayList<>();
+    private Map<String, Float> metrics = Map.of();
+
+    @Override
+    public void onTrainingBatch(Trainer trainer, BatchData batch) {
+      Map<Device, NDList> labels = batch.getLabels();
+      batch
+          .getPredictions()
+          .forEach((device, predictions) -> {
+            NDList wanted = labels.getOrDefault(device, new NDList());
+            try (NDArray loss = trainer.getLoss().evaluate(wanted, predictions)) {
+              lossBits.add(Float.floatToRawIntBits(loss.getFloat()));
+            }
+          });
+    }
+
+    @Override
+    public void onEpoch(Trainer trainer) {
+      Map<String, Float> evaluations = trainer.getTrainingResult().getEvaluations();
+      metrics = evaluations == null ? Map.of() : evaluations;
+    }
+  }
+}
