@@ -37,8 +37,8 @@ public final class TfRecordStore implements SampleStore {
   /// @param fields in order; empty for all features of the first file with records, as they are
   ///     stored
   /// @throws MisuseException if a file has no index of it as it is now, or a feature is not the
-  ///     same in all records, or not as it is wanted; the message says which, and what to do instead.
-  ///     Also if there are no records
+  ///     same in all records, or not as it is wanted; the message says which, and what to do
+  ///     instead. Also if there are no records
   /// @throws dev.gantry.core.MalformedFileException if an index is damaged
   /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
   public static TfRecordStore open(List<Path> files, List<TfRecordField> fields, Gantry session) {
