@@ -7,7 +7,7 @@ import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
 
 /// Shards and orders of any kind, small enough to be listed.
-final class Orders {
+public final class Orders {
   private Orders() {}
 
   /// A sample by its shard and its number there.
@@ -27,7 +27,7 @@ final class Orders {
   }
 
   /// The first rank's, of 1 to 5.
-  static Arbitrary<OrderOptions> options() {
+  public static Arbitrary<OrderOptions> options() {
     Arbitrary<Integer> few = Arbitraries.integers().between(1, 5);
     return Combinators.combine(
             Arbitraries.integers().between(1, 20),

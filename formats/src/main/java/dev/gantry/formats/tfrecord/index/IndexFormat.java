@@ -29,8 +29,8 @@ final class IndexFormat {
 
   private IndexFormat() {}
 
-  /// The tensor, or the note, with a part of what there is on a feature. Parts have no slash, so the
-  /// names of no two features make the same.
+  /// The tensor, or the note, with a part of what there is on a feature. Parts have no slash, so
+  /// the names of no two features make the same.
   static String tensor(String feature, String part) {
     return FEATURE + feature + "/" + part;
   }

@@ -17,7 +17,8 @@ public record IndexedFeature(
     long missing,
     OptionalLong elements,
     Optional<Obstacle> obstacle) {
-  /// @param record the first that is not as those before it, or that cannot be read directly; from 0
+  /// @param record the first that is not as those before it, or that cannot be read directly;
+  ///     from 0
   /// @param reason in words, about "it": the feature
   public record Obstacle(long record, String reason) {
     /// For a message.

@@ -9,8 +9,8 @@ import dev.gantry.formats.tfrecord.FeatureKind;
 import java.util.HashSet;
 import java.util.Set;
 
-/// The rule of an index's tensors: those that the notes need, of the right dtypes and shapes, and no
-/// others.
+/// The rule of an index's tensors: those that the notes need, of the right dtypes and shapes, and
+/// no others.
 final class TensorCheck {
   private final SafetensorsHeader header;
   private final IndexNotes notes;
@@ -34,7 +34,7 @@ final class TensorCheck {
             Shape.of(notes.records(), feature.elements().orElseThrow()));
       } else if (feature.isDirect()) {
         require(offset, DType.U32, records);
-      } else if (header.tensors().containsKey(offset)) {
+      } else if (header.tensors().containsKey(offset) && mayDiffer(feature)) {
         require(offset, DType.U32, records);
         require(IndexFormat.tensor(feature.name(), IndexFormat.LENGTH), DType.U32, records);
       }
@@ -44,6 +44,12 @@ final class TensorCheck {
         throw malformed(tensor, "unexpected-tensor", "nothing is known about it");
       }
     }
+  }
+
+  /// Whether each record may have a value in one place, of a length of its own.
+  private static boolean mayDiffer(IndexedFeature feature) {
+    return feature.missing() == 0
+        && feature.kind().filter(kind -> kind != FeatureKind.INT64).isPresent();
   }
 
   private void require(String name, DType dtype, Shape shape) {

@@ -8,8 +8,8 @@ import java.util.Optional;
 ///
 /// @param dtype what its bytes are; empty for U8, F32 or I64, by its kind. Only bytes can be
 ///     anything; floats are F32, and integers any dtype of integers that has room for them
-/// @param shape of one sample's value, which must fill the feature's bytes; empty for a scalar where
-///     there is one float or integer, else a vector
+/// @param shape of one sample's value, which must fill the feature's bytes; empty for a scalar
+///     where there is one float or integer, else a vector
 public record TfRecordField(String feature, Optional<DType> dtype, Optional<Shape> shape) {
   /// As it is stored.
   public static TfRecordField of(String feature) {

@@ -23,10 +23,12 @@ import java.util.Set;
 public final class TfRecordStore implements SampleStore {
   private final List<TfRecordIndex> shards;
   private final List<StoredField> fields;
+  private final long sampleSpan;
 
   private TfRecordStore(List<TfRecordIndex> shards, List<StoredField> fields) {
     this.shards = List.copyOf(shards);
     this.fields = List.copyOf(fields);
+    this.sampleSpan = SampleSpan.most(shards, fields);
   }
 
   /// Opens the indexes of files; nothing else stays open.
@@ -34,9 +36,9 @@ public final class TfRecordStore implements SampleStore {
   /// @param files the shards, in order
   /// @param fields in order; empty for all features of the first file with records, as they are
   ///     stored
-  /// @throws MisuseException if a file has no index of it as it is now, or a feature is not the same
-  ///     in all records, or not as it is wanted; the message says which, and what to do instead.
-  ///     Also if there are no records
+  /// @throws MisuseException if a file has no index of it as it is now, or a feature is not the
+  ///     same in all records, or not as it is wanted; the message says which, and what to do
+  ///     instead. Also if there are no records
   /// @throws dev.gantry.core.MalformedFileException if an index is damaged
   /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
   public static TfRecordStore open(List<Path> files, List<TfRecordField> fields, Gantry session) {
@@ -113,6 +115,11 @@ public final class TfRecordStore implements SampleStore {
   @Override
   public FieldSource source(int field) {
     return fields.get(field).source();
+  }
+
+  @Override
+  public long sampleSpan() {
+    return sampleSpan;
   }
 
   @Override

@@ -1,6 +1,6 @@
 /// The index of a TFRecord file: where in the file the values of its examples lie, so that they can
-/// be read in any order, by any path, without being parsed. The form of its file is described in
-/// `TFRECORD-INDEX.md`.
+/// be read in any order, by any path, without being parsed. `formats/TFRECORD-INDEX.md` in the
+/// source tree states its format.
 @NullMarked
 package dev.gantry.formats.tfrecord.index;
 

@@ -185,16 +185,26 @@ class HostileIndexTest {
     refused("offset-out-of-range");
   }
 
-  @Test
-  void lengthsOfTheirOwnToo() {
+  private void hindered(Optional<FeatureKind> kind, long missing) {
     features.clear();
     features.add(
         new IndexedFeature(
-            "image",
-            Optional.of(FeatureKind.BYTES),
-            0,
-            OptionalLong.empty(),
-            Optional.of(new Obstacle(1, "longer"))));
+            "image", kind, missing, OptionalLong.empty(), Optional.of(new Obstacle(1, "longer"))));
+  }
+
+  @Test
+  void onlyWhatEachRecordHasInOnePlaceHasOffsets() {
+    hindered(Optional.of(FeatureKind.BYTES), 1);
+    refused("unexpected-tensor");
+    hindered(Optional.of(FeatureKind.INT64), 0);
+    refused("unexpected-tensor");
+    hindered(Optional.empty(), 0);
+    refused("unexpected-tensor");
+  }
+
+  @Test
+  void lengthsOfTheirOwnToo() {
+    hindered(Optional.of(FeatureKind.BYTES), 0);
     recordTensor();
     offsetTensor();
     refused(notes(), "missing-tensor");

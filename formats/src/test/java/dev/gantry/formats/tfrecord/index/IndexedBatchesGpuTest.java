@@ -1,0 +1,69 @@
+package dev.gantry.formats.tfrecord.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.LastBatch;
+import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.tfrecord.index.RingReplay.Views;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.NullSource;
+
+/// Indexed files in slots that are on a device.
+@Tag("gpu")
+@ExtendWith(NoLeaks.class)
+class IndexedBatchesGpuTest {
+  private static final int SEEDS = 6;
+
+  @TempDir Path folder;
+  private final Gantry session = Gantry.open();
+  private final CudaContext context = CudaContext.of(new Device.Cuda(0));
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  /// @param path the one asked for, or null to have it chosen by evidence
+  private Views check(@Nullable PathKind path, long seed, boolean even, OrderOptions order)
+      throws IOException {
+    Path files = Files.createDirectory(folder.resolve(seed + " " + even));
+    return new RingReplay(
+            session,
+            context.device(),
+            3,
+            TransferOptions.defaults().withThreads(2).withPath(path),
+            context::synchronize)
+        .check(new RandomDataset(session, files, seed, even), order, EpochBatches.LIMITS);
+  }
+
+  @ParameterizedTest
+  @NullSource
+  @EnumSource(names = "STAGED")
+  void slotsHoldWhatTheSequentialReaderDecodes(@Nullable PathKind path) throws IOException {
+    Views even = new Views(0, 0);
+    for (long seed = 0; seed < SEEDS; seed++) {
+      even = even.plus(check(path, seed, true, OrderOptions.of(4)));
+      Shuffle blocks = new Shuffle.Blocks(seed, 2);
+      Views _ = check(path, seed, false, new OrderOptions(8, LastBatch.KEEP, blocks, 1, 1, 0, 1));
+    }
+    assertThat(even.strided()).as("fields that stay where they are read").isPositive();
+    assertThat(even.dense()).as("fields that are packed").isPositive();
+  }
+}

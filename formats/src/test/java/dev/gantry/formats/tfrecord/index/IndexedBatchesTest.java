@@ -1,0 +1,124 @@
+package dev.gantry.formats.tfrecord.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Shape;
+import dev.gantry.core.ring.Filling;
+import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.dataset.BatchView;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.FieldView;
+import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What batches of indexed files are read by: where values lie at one distance nothing is copied.
+@ExtendWith(NoLeaks.class)
+class IndexedBatchesTest {
+  private static final int RECORDS = 64;
+  private static final int BATCH = 32;
+  private static final int IMAGE_BYTES = 1000;
+
+  @TempDir Path folder;
+  private final Gantry session = Gantry.open();
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  /// The second batch of a file of such records.
+  private Filling<BatchView> second(List<byte[]> records, TfRecordField... fields) {
+    Path file = TestExamples.write(session, folder.resolve("data"), records);
+    TfRecordIndex.build(file, IndexOptions.defaults(), session);
+    TfRecordStore store = TfRecordStore.open(List.of(file), List.of(fields), session);
+    try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(BATCH));
+        FillingSource<BatchView> source = batches.from(batches.start())) {
+      Filling<BatchView> _ = source.next().orElseThrow();
+      return source.next().orElseThrow();
+    }
+  }
+
+  private static List<byte[]> records(int padding, boolean even) {
+    return IntStream.range(0, RECORDS)
+        .mapToObj(i ->
+            ExampleBuilder.inOrderOfInsertion()
+                .bytes("padding", new byte[padding])
+                .floats("floats", i, -i)
+                .bytes("image", new byte[IMAGE_BYTES])
+                .int64s("label", even ? i : 1L << i)
+                .toBytes())
+        .toList();
+  }
+
+  @Test
+  void recordsOfOneLengthAreOneReadAndStayWhereTheyAreRead() {
+    List<byte[]> records = records(0, true);
+    int recordBytes = records.getFirst().length + 16;
+    Filling<BatchView> filling =
+        second(records, TfRecordField.of("image", DType.U8, Shape.of(10, 100)));
+    assertThat(filling.reads()).hasSize(1);
+    assertThat(filling.reads().getFirst().length()).isLessThan(BATCH * recordBytes + 2 * 4096L);
+    assertThat(filling.copies()).isEmpty();
+    assertThat(filling.made().bytes()).isZero();
+    FieldView image = filling.label().fields().getFirst();
+    assertThat(image.strides()).containsExactly((long) recordBytes, 100L, 1L);
+    assertThat(image.shape()).isEqualTo(Shape.of(BATCH, 10, 100));
+  }
+
+  @Test
+  void recordsOfManyLengthsArePackedInTheSlot() {
+    Filling<BatchView> filling = second(records(0, false), TfRecordField.of("image"));
+    assertThat(filling.reads()).hasSize(1);
+    assertThat(filling.copies()).isNotEmpty();
+    assertThat(filling.copies().stream().mapToLong(copy -> copy.rows()).sum()).isEqualTo(BATCH);
+    assertThat(filling.label().fields().getFirst().strides()).containsExactly(1000L, 1L);
+  }
+
+  /// Of one length, and with floats that begin at a multiple of 4 in one of four cases.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void floatsStayOnlyWhereTheyAreAligned(boolean aligned) {
+    List<Long> strides = new ArrayList<>();
+    for (int padding = 0; padding < Float.BYTES; padding++) {
+      List<byte[]> records = records(padding, true);
+      int spare = Math.floorMod(-records.getFirst().length, Float.BYTES);
+      // The next record begins at the same place of its four bytes, or at another.
+      int longer = aligned ? spare : spare + 1;
+      List<byte[]> spaced = records.stream().map(record -> lengthened(record, longer)).toList();
+      Filling<BatchView> filling = second(spaced, TfRecordField.of("floats"));
+      strides.add(filling.label().fields().getFirst().strides().getFirst());
+      assertThat(filling.copies().isEmpty()).isEqualTo(strides.getLast() > 2);
+    }
+    assertThat(strides.stream().filter(stride -> stride > 2)).hasSize(aligned ? 1 : 0);
+  }
+
+  /// By an unknown field.
+  private static byte[] lengthened(byte[] record, int bytes) {
+    byte[] longer = Arrays.copyOf(record, record.length + 2 + bytes + 2);
+    longer[record.length] = 15 << 3 | 2;
+    longer[record.length + 1] = (byte) (bytes + 2);
+    return longer;
+  }
+
+  @Test
+  void labelsNeedNoRead() {
+    Filling<BatchView> filling = second(records(0, true), TfRecordField.of("label"));
+    assertThat(filling.reads()).isEmpty();
+    assertThat(filling.copies()).isEmpty();
+    assertThat(filling.made().bytes()).isEqualTo(BATCH * 8L);
+  }
+}
