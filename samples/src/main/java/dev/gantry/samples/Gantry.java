@@ -27,6 +27,7 @@ import picocli.CommandLine.ScopeType;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:well",
+      " 1:an index is not usable",
       "64:usage",
       "65:malformed input",
       "66:no such input",
@@ -39,6 +40,7 @@ import picocli.CommandLine.ScopeType;
       DigestCommand.class,
       LoadCommand.class,
       ConvertCommand.class,
+      IndexCommand.class,
       DemoCommand.class
     })
 public final class Gantry {
