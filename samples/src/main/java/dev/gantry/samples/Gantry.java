@@ -82,6 +82,7 @@ public final class Gantry {
   }
 
   private int run(CommandLine commands, String... arguments) {
+    commands.setCaseInsensitiveEnumValuesAllowed(true);
     commands.setParameterExceptionHandler((e, _) -> {
       e.getCommandLine().getErr().println("gantry: " + oneLine(e));
       return EXIT_USAGE;
