@@ -20,8 +20,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `convert`: the same tensors or samples in other files. Their bytes go from file to file through a
-/// few buffers, whatever their size.
+/// `convert`: the same tensors or samples in other files. Their bytes go from file to file through
+/// a few buffers, whatever their size.
 @Command(
     name = "convert",
     description = {

@@ -18,8 +18,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// SHA-256 of bytes in files, loaded through the engine to a device and read back from there. Memory
-/// is a part's of some 256 MiB, or the largest extent's.
+/// SHA-256 of bytes in files, loaded through the engine to a device and read back from there.
+/// Memory is a part's of some 256 MiB, or the largest extent's.
 final class Digests {
   private static final long PART_BYTES = 256L << 20;
   private static final int CHUNK_BYTES = 4 << 20;
@@ -51,8 +51,8 @@ final class Digests {
     this.progress = progress;
   }
 
-  /// Of each name the digest of its extents end to end, in lower-case hexadecimal; names and extents
-  /// in the order in which they are given.
+  /// Of each name the digest of its extents end to end, in lower-case hexadecimal; names and
+  /// extents in the order in which they are given.
   SequencedMap<String, String> of(SequencedMap<String, List<Wanted>> all) {
     total =
         all.values().stream()

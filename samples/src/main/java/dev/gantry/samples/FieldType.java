@@ -12,14 +12,16 @@ import picocli.CommandLine.TypeConversionException;
 
 /// What a user wants a feature to become.
 record FieldType(String name, DType dtype, Shape shape) {
+  /// Digits that a long has room for. A name may have spaces, and whatever else.
   private static final Pattern SPELLING =
-      Pattern.compile("(.+)=([A-Z0-9_]+)\\[((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)]");
+      Pattern.compile(
+          "(.+)=([A-Z0-9_]+) *\\[((?: *[0-9]{1,18} *(?:, *[0-9]{1,18} *)*)?)]", Pattern.DOTALL);
 
   /// Reads `NAME=DTYPE[SHAPE]`.
   static final class Converter implements ITypeConverter<FieldType> {
     @Override
     public FieldType convert(String text) {
-      Matcher spelled = SPELLING.matcher(text.replace(" ", ""));
+      Matcher spelled = SPELLING.matcher(text);
       if (!spelled.matches()) {
         throw new TypeConversionException("'" + text + "' is not as in image=U8[28,28]");
       }
@@ -34,7 +36,7 @@ record FieldType(String name, DType dtype, Shape shape) {
     private static long[] dimensions(String text) {
       return text.isEmpty()
           ? LongStream.empty().toArray()
-          : Stream.of(text.split(",")).mapToLong(Long::parseLong).toArray();
+          : Stream.of(text.split(",")).map(String::strip).mapToLong(Long::parseLong).toArray();
     }
   }
 }

@@ -20,8 +20,8 @@ final class Json {
 
   private Json() {}
 
-  /// Prints one document. It is complete or not there at all: malformed input leaves standard output
-  /// empty.
+  /// Prints one document. It is complete or not there at all: malformed input leaves standard
+  /// output empty.
   static void print(PrintWriter out, Body body) {
     StringWriter text = new StringWriter();
     try (JsonGenerator json = new JsonFactory().createGenerator(text)) {

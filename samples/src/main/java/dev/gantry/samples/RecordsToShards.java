@@ -21,8 +21,8 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes TFRecord as raw tensor shards: each record a sample, each feature a field. Records that do
-/// not have just these features, each of the same kind and length, are an error, and nothing is
+/// Writes TFRecord as raw tensor shards: each record a sample, each feature a field. Records that
+/// do not have just these features, each of the same kind and length, are an error, and nothing is
 /// written.
 record RecordsToShards(List<Path> files, RecordFields fields, Path output) {
   /// @param shardBytes null for what is usual

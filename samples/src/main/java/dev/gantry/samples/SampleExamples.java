@@ -10,8 +10,9 @@ import java.nio.ByteOrder;
 import java.util.List;
 
 /// Samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats; BOOL and integers
-/// become a list of int64, but for U8 and for U64, which has values that no int64 has; these and all
-/// others become one string of bytes, as they lie in memory, little endian. The shape is not kept.
+/// become a list of int64, but for U8 and for U64, which has values that no int64 has; these and
+/// all others become one string of bytes, as they lie in memory, little endian. The shape is not
+/// kept.
 final class SampleExamples {
   /// The longest that an int64 can be in a record.
   private static final int MOST_VARINT_BYTES = 10;
