@@ -15,7 +15,7 @@ java=$here/runtime/bin/java
 if [[ -d /usr/local/cuda/lib64 ]]; then
   export LD_LIBRARY_PATH=/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 fi
-options=(--enable-native-access=ALL-UNNAMED -Xmx1g -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
+options=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx1g -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
 
 main() {
   "$java" "${options[@]}" -cp "$here/lib/*" "$@"

@@ -1,151 +1,153 @@
 package dev.gantry.samples;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.commit.WriteReport;
-import dev.gantry.formats.safetensors.NewCheckpoint;
-import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.core.MisuseException;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.Sharding;
+import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.tfrecord.Compression;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `convert`: the same tensors in other files. Their bytes go from file to file through a few
-/// buffers, whatever the checkpoint's size.
+/// `convert`: the same tensors or samples in other files. Their bytes go from file to file through
+/// a few buffers, whatever their size.
 @Command(
     name = "convert",
-    description =
-        "Writes a checkpoint again, aligned: to one file, or to a folder of shards with an index.")
+    description = {
+      "Writes a checkpoint again, aligned: to one file, or to a folder of shards with an index.",
+      "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord."
+    })
 final class ConvertCommand implements Callable<Integer> {
-  private static final String ONE_FILE = ".safetensors";
+  private static final String SHARD_BYTES = "--shard-bytes";
+  private static final String SAMPLES = "--samples-per-shard";
+  private static final String FIELD = "--field";
+  private static final String PAD = "--pad";
+  private static final String SHARDS = "--shards";
+  private static final String COMPRESSION = "--compression";
+
+  /// What is for some inputs only.
+  private static final Set<String> SPECIAL =
+      Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
 
   @Spec private CommandSpec spec;
 
-  @Parameters(
-      index = "0",
-      paramLabel = "IN",
-      description = "A safetensors file, a folder of them, or an index.json.")
+  @Parameters(index = "0", paramLabel = "IN", description = Input.DESCRIPTION)
   private Path input;
 
   @Parameters(
       index = "1",
       paramLabel = "OUT",
       description =
-          "One file where the name ends in .safetensors, else a folder without safetensors files.")
+          "Of a checkpoint one file where the name ends in .safetensors, else a folder without"
+              + " safetensors files; of TFRecord a folder without shards; of raw tensor shards a"
+              + " TFRecord file.")
   private Path output;
 
   @Option(
-      names = "--shard-bytes",
+      names = SHARD_BYTES,
       paramLabel = "N",
-      description = "The most bytes of tensors in one file of a folder; 5 GB by default.")
+      description =
+          "The most bytes of tensors or samples in one file of a folder; by default 5 GB of"
+              + " tensors, 256 MiB of samples.")
   private @Nullable Long shardBytes;
+
+  @Option(
+      names = SAMPLES,
+      paramLabel = "N",
+      description = "TFRecord IN: so many samples in each raw tensor shard but the last.")
+  private @Nullable Long samplesPerShard;
+
+  @Option(
+      names = FIELD,
+      paramLabel = "NAME=DTYPE[SHAPE]",
+      converter = FieldType.Converter.class,
+      description =
+          "TFRecord IN: what a feature becomes, as in image=U8[28,28]. By default bytes become U8,"
+              + " floats F32 and integers I64, all of them along one axis, and a single number a"
+              + " scalar.")
+  private List<FieldType> fieldTypes = new ArrayList<>();
+
+  @Option(
+      names = PAD,
+      description =
+          "TFRecord IN: fill shorter and missing features with 0 up to the longest; reads IN twice."
+              + " Without it features of different lengths are refused.")
+  private boolean pad;
+
+  @Option(
+      names = SHARDS,
+      paramLabel = "N",
+      description = "Raw tensor shards IN: write N files, OUT-00000-of-0000N and so on.")
+  private @Nullable Integer shards;
+
+  @Option(
+      names = COMPRESSION,
+      paramLabel = "KIND",
+      description = "Raw tensor shards IN: none, gzip or zlib; none by default.")
+  private @Nullable Compression compression;
 
   @Option(names = "--json", description = "Print JSON.")
   private boolean json;
 
   @Override
   public Integer call() throws IOException {
-    SafetensorsCheckpoint old = SafetensorsCheckpoint.open(input);
-    checkOutput(old);
-    NewCheckpoint made = layOut(old);
-    try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open();
-        Progress bar = new Progress("convert", made.totalBytes())) {
-      print(made.write(session, WriteOptions.defaults().withChecksums(false).withProgress(bar)));
+    try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open()) {
+      Input opened = Input.open(session, input);
+      requireFolder();
+      convert(session, opened).show(spec.commandLine().getOut(), json);
     }
     return 0;
   }
 
-  private NewCheckpoint layOut(SafetensorsCheckpoint old) {
-    List<NewTensor> tensors =
-        old.tensors().values().stream()
-            .map(tensor ->
-                new NewTensor(
-                    tensor.name(),
-                    tensor.dtype(),
-                    tensor.shape(),
-                    new Source.FilePart(tensor.extent())))
-            .toList();
-    if (isOneFile()) {
-      return NewCheckpoint.file(output, tensors, old.metadata());
-    }
-    Sharding sharding = Sharding.defaults();
-    return NewCheckpoint.folder(
-        output,
-        tensors,
-        old.metadata(),
-        shardBytes == null ? sharding : sharding.withShardBytes(shardBytes));
+  private Written convert(dev.gantry.core.Gantry session, Input opened) throws IOException {
+    return switch (opened) {
+      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) -> {
+        allow("a safetensors checkpoint", Set.of(SHARD_BYTES));
+        yield new CheckpointConversion(checkpoint, input, output, shardBytes).run(session);
+      }
+      case Input.Records(List<Path> files) -> {
+        allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
+        RecordFields fields = new RecordFields(files, fieldTypes, pad);
+        yield new RecordsToShards(files, fields, output)
+            .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
+      }
+      case Input.Shards(ShardSet set) -> {
+        allow("raw tensor shards", Set.of(SHARDS, COMPRESSION));
+        Compression chosen = compression == null ? Compression.NONE : compression;
+        yield new ShardsToRecords(set, output, shards, chosen).run(session);
+      }
+    };
   }
 
-  private boolean isOneFile() {
-    return output.toString().endsWith(ONE_FILE);
+  /// @throws MisuseException if an option is given that is not for this input
+  private void allow(String kind, Set<String> allowed) {
+    Set<String> given = new TreeSet<>();
+    for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {
+      given.add(option.longestName());
+    }
+    given.retainAll(SPECIAL);
+    given.removeAll(allowed);
+    if (!given.isEmpty()) {
+      throw new MisuseException(
+          String.join(", ", given) + ": not for " + kind + ", which IN is: " + input);
+    }
   }
 
-  private void checkOutput(SafetensorsCheckpoint old) throws IOException {
-    if (isOneFile() && shardBytes != null) {
-      throw usage("--shard-bytes is for a folder, but OUT is one file: " + output);
-    }
+  private void requireFolder() throws IOException {
     Path parent = output.toAbsolutePath().getParent();
     if (parent != null && !Files.isDirectory(parent)) {
       throw new IOException(output + ": there is no folder " + parent);
     }
-    if (isOneFile() && parent != null && Files.isSameFile(parent, input)) {
-      throw usage("OUT would be read as a part of IN: " + output);
-    }
-    for (Path file : old.files()) {
-      if (Files.exists(output) && Files.isSameFile(file, output)) {
-        throw usage("OUT is a file of IN: " + output);
-      }
-    }
-  }
-
-  private ParameterException usage(String message) {
-    return new ParameterException(spec.commandLine(), message);
-  }
-
-  private void print(WriteReport report) {
-    PrintWriter out = spec.commandLine().getOut();
-    double seconds = report.elapsed().toNanos() / 1e9;
-    if (json) {
-      Json.print(out, generator -> write(report, seconds, generator));
-    } else {
-      out.printf(
-          Locale.ROOT,
-          "%s: %,d file(s), %,d bytes, durable in %.3f s, %.2f GB/s%n",
-          Table.line(output.toString()),
-          report.files().size(),
-          report.bytes(),
-          seconds,
-          report.gigabytesPerSecond());
-      out.flush();
-    }
-  }
-
-  private static void write(WriteReport report, double seconds, JsonGenerator json)
-      throws IOException {
-    json.writeStartObject();
-    json.writeArrayFieldStart("files");
-    for (WriteReport.FileReport file : report.files()) {
-      json.writeStartObject();
-      json.writeStringField("file", file.file().toString());
-      json.writeNumberField("bytes", file.size());
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeNumberField("bytes", report.bytes());
-    json.writeNumberField("seconds", seconds);
-    json.writeEndObject();
   }
 }

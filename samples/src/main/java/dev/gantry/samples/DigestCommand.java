@@ -1,14 +1,10 @@
 package dev.gantry.samples;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.Device;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
-import java.io.IOException;
-import java.io.PrintWriter;
+import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
-import java.util.Map;
+import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -19,13 +15,14 @@ import picocli.CommandLine.Spec;
 /// `digest`: proof that the bytes arrive.
 @Command(
     name = "digest",
-    description = "Loads through the engine and prints the SHA-256 of every tensor.")
+    description =
+        "Loads through the engine and prints the SHA-256 of every tensor, of every field of shards,"
+            + " or of every TFRecord record; records are read and checked by the CPU on every"
+            + " device.")
 final class DigestCommand implements Runnable {
   @Spec private CommandSpec spec;
 
-  @Parameters(
-      paramLabel = "FILE",
-      description = "A safetensors file, a folder of them, or an index.json.")
+  @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Path file;
 
   @Option(names = "--json", description = "Print JSON.")
@@ -35,41 +32,18 @@ final class DigestCommand implements Runnable {
 
   @Override
   public void run() {
-    SafetensorsCheckpoint checkpoint = SafetensorsCheckpoint.open(file);
-    try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open()) {
-      Digests digests = new Digests(session, device.device());
-      Map<String, String> byName = digests.of(checkpoint.tensors().values());
-      PrintWriter out = spec.commandLine().getOut();
-      if (json) {
-        Json.print(out, generator -> write(checkpoint, byName, digests.report(), generator));
-      } else {
-        byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
-        out.flush();
-      }
+    try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open();
+        Report digests = digests(session, device.device())) {
+      digests.show(spec.commandLine().getOut(), json);
     }
   }
 
-  private static void write(
-      SafetensorsCheckpoint checkpoint,
-      Map<String, String> byName,
-      TransferReport report,
-      JsonGenerator json)
-      throws IOException {
-    json.writeStartObject();
-    json.writeObjectFieldStart("tensors");
-    for (TensorInfo tensor : checkpoint.tensors().values()) {
-      json.writeObjectFieldStart(tensor.name());
-      InspectCommand.writeType(tensor, json);
-      json.writeStringField("sha256", byName.get(tensor.name()));
-      json.writeEndObject();
-    }
-    json.writeEndObject();
-    json.writeNumberField("bytes", checkpoint.totalBytes());
-    json.writeObjectFieldStart("path");
-    for (PathKind path : PathKind.values()) {
-      json.writeNumberField(path.toString(), report.bytes(path));
-    }
-    json.writeEndObject();
-    json.writeEndObject();
+  private Report digests(dev.gantry.core.Gantry session, Device target) {
+    return switch (Input.open(session, file)) {
+      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) ->
+          CheckpointDigests.of(session, checkpoint, target);
+      case Input.Shards(ShardSet set) -> ShardDigests.of(session, set, target);
+      case Input.Records(List<Path> files) -> RecordDigests.of(session, files);
+    };
   }
 }

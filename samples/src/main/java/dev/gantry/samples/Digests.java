@@ -4,52 +4,81 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.Loaded;
 import dev.gantry.core.Region;
+import dev.gantry.core.io.ProgressListener;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.io.TransferReport;
 import dev.gantry.core.plan.Wanted;
-import dev.gantry.formats.safetensors.TensorInfo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// SHA-256 of tensors, loaded through the engine to a device and read back from there. Memory is a
-/// part's of some 256 MiB, or the largest tensor's.
+/// SHA-256 of bytes in files, loaded through the engine to a device and read back from there.
+/// Memory is a part's of some 256 MiB, or the largest extent's.
 final class Digests {
   private static final long PART_BYTES = 256L << 20;
   private static final int CHUNK_BYTES = 4 << 20;
 
-  private final Gantry session;
-  private final Device device;
-  private final SequencedMap<String, String> digests = new LinkedHashMap<>();
-  private TransferReport report = TransferReport.NOTHING;
-
-  Digests(Gantry session, Device device) {
-    this.session = session;
-    this.device = device;
+  /// Bytes that a digest is taken of.
+  ///
+  /// @param last whether no more come under this name
+  private record Piece(String name, Wanted wanted, boolean last) {
+    long length() {
+      return wanted.extent().length();
+    }
   }
 
-  /// Lower-case hexadecimal by tensor name, in the order of `tensors`.
-  SequencedMap<String, String> of(Collection<TensorInfo> tensors) {
-    List<TensorInfo> part = new ArrayList<>();
-    long bytes = 0;
-    for (TensorInfo tensor : tensors) {
-      if (bytes > 0 && bytes + tensor.extent().length() > PART_BYTES) {
-        digestPart(part);
-        part.clear();
-        bytes = 0;
+  private final Gantry session;
+  private final Device device;
+  private final ProgressListener progress;
+  private final SequencedMap<String, String> digests = new LinkedHashMap<>();
+  private final List<Piece> part = new ArrayList<>();
+  private final MessageDigest sha256 = sha256();
+  private long partBytes;
+  private long done;
+  private long total;
+  private TransferReport report = TransferReport.NOTHING;
+
+  /// @param progress hears how many bytes are done
+  Digests(Gantry session, Device device, ProgressListener progress) {
+    this.session = session;
+    this.device = device;
+    this.progress = progress;
+  }
+
+  /// Of each name the digest of its extents end to end, in lower-case hexadecimal; names and
+  /// extents in the order in which they are given.
+  SequencedMap<String, String> of(SequencedMap<String, List<Wanted>> all) {
+    total =
+        all.values().stream()
+            .flatMap(List::stream)
+            .mapToLong(wanted -> wanted.extent().length())
+            .sum();
+    all.forEach((name, extents) -> {
+      if (extents.isEmpty()) {
+        // Those before it come first.
+        digestPart();
+        digests.put(name, HexFormat.of().formatHex(sha256.digest()));
       }
-      part.add(tensor);
-      bytes += tensor.extent().length();
-    }
-    digestPart(part);
+      for (int i = 0; i < extents.size(); i++) {
+        add(new Piece(name, extents.get(i), i == extents.size() - 1));
+      }
+    });
+    digestPart();
     return digests;
+  }
+
+  private void add(Piece piece) {
+    if (partBytes > 0 && partBytes + piece.length() > PART_BYTES) {
+      digestPart();
+    }
+    part.add(piece);
+    partBytes += piece.length();
   }
 
   /// By which paths the bytes came.
@@ -57,26 +86,31 @@ final class Digests {
     return report;
   }
 
-  private void digestPart(List<TensorInfo> part) {
-    List<Wanted> wanted = part.stream().map(TensorInfo::wanted).toList();
+  private void digestPart() {
+    List<Wanted> wanted = part.stream().map(Piece::wanted).toList();
     try (Loaded loaded = session.load(wanted, device, TransferOptions.defaults());
         Arena arena = Arena.ofConfined()) {
       MemorySegment chunk = arena.allocate(CHUNK_BYTES);
       for (int i = 0; i < part.size(); i++) {
-        digests.put(part.get(i).name(), digest(loaded.regions().get(i), chunk));
+        update(loaded.regions().get(i), chunk);
+        if (part.get(i).last()) {
+          digests.put(part.get(i).name(), HexFormat.of().formatHex(sha256.digest()));
+        }
       }
       report = report.plus(loaded.report());
     }
+    part.clear();
+    partBytes = 0;
   }
 
-  private static String digest(Region region, MemorySegment chunk) {
-    MessageDigest sha256 = sha256();
+  private void update(Region region, MemorySegment chunk) {
     for (long at = 0; at < region.length(); at += chunk.byteSize()) {
       long length = Math.min(chunk.byteSize(), region.length() - at);
       region.slice(at, length).copyTo(chunk);
       sha256.update(chunk.asSlice(0, length).asByteBuffer());
     }
-    return HexFormat.of().formatHex(sha256.digest());
+    done += region.length();
+    progress.onProgress(done, total);
   }
 
   static MessageDigest sha256() {

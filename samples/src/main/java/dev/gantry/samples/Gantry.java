@@ -27,6 +27,7 @@ import picocli.CommandLine.ScopeType;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:well",
+      " 1:an index is not usable",
       "64:usage",
       "65:malformed input",
       "66:no such input",
@@ -39,6 +40,7 @@ import picocli.CommandLine.ScopeType;
       DigestCommand.class,
       LoadCommand.class,
       ConvertCommand.class,
+      IndexCommand.class,
       DemoCommand.class
     })
 public final class Gantry {
@@ -80,6 +82,7 @@ public final class Gantry {
   }
 
   private int run(CommandLine commands, String... arguments) {
+    commands.setCaseInsensitiveEnumValuesAllowed(true);
     commands.setParameterExceptionHandler((e, _) -> {
       e.getCommandLine().getErr().println("gantry: " + oneLine(e));
       return EXIT_USAGE;

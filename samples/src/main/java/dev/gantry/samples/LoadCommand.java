@@ -71,12 +71,12 @@ final class LoadCommand implements Runnable {
   @Override
   public void run() {
     TransferOptions options = options();
-    SafetensorsCheckpoint checkpoint = SafetensorsCheckpoint.open(file);
-    List<Wanted> wanted = checkpoint.tensors().values().stream().map(TensorInfo::wanted).toList();
     Device target = device.device();
     PrintWriter out = spec.commandLine().getOut();
     Table table = new Table("run", "device", "path", "past the cache", "seconds", "GB/s", "slabs");
     try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open()) {
+      SafetensorsCheckpoint checkpoint = Input.checkpoint(session, file);
+      List<Wanted> wanted = checkpoint.tensors().values().stream().map(TensorInfo::wanted).toList();
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();
         try (Progress bar = new Progress("load", checkpoint.totalBytes());

@@ -3,6 +3,7 @@ package dev.gantry.samples;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 /// Rows of text under headings, as wide as they must be. A cell is one line, whatever is in it.
 final class Table {
@@ -32,6 +33,11 @@ final class Table {
           }
         });
     return line.toString();
+  }
+
+  /// Notes, a line each, before a table.
+  static void printNotes(Map<String, String> notes, PrintWriter out) {
+    notes.forEach((key, value) -> out.printf("  %s = %s%n", line(key), line(value)));
   }
 
   void print(PrintWriter out) {

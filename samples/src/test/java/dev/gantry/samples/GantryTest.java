@@ -46,6 +46,9 @@ class GantryTest {
         "inspect --jsn FILE",
         "convert FILE",
         "convert --shard-bytes 0 FILE /tmp/out",
+        "index",
+        "index --check FILE",
+        "index FILE",
         "demo --bytes 5",
         "demo --dir /no/such/folder"
       })
@@ -59,10 +62,11 @@ class GantryTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"digest", "inspect", "load", "doctor"})
+  @ValueSource(strings = {"digest", "inspect", "load", "doctor", "index", "index --check"})
   void aMissingFileIsExitCode66(String command) {
     Path missing = temporary.resolve("missing.safetensors");
-    CommandLineRun run = CommandLineRun.of(command, missing);
+    CommandLineRun run =
+        CommandLineRun.of(Stream.of((command + " " + missing).split(" ")).toArray());
     assertOneLine(run, 66);
     assertThat(run.err()).contains(missing.toString());
   }
@@ -81,7 +85,7 @@ class GantryTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"digest", "inspect", "load", "doctor"})
+  @ValueSource(strings = {"digest", "inspect", "load", "doctor", "index"})
   void aFileThatCannotBeOpenedIsExitCode74(String command) {
     // ENAMETOOLONG.
     Path file = temporary.resolve("x".repeat(300));
@@ -175,7 +179,7 @@ class GantryTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"doctor", "inspect", "digest", "load", "convert", "demo"})
+  @ValueSource(strings = {"doctor", "inspect", "digest", "load", "convert", "index", "demo"})
   void everyCommandHasHelp(String command) {
     CommandLineRun run = CommandLineRun.of(command, "--help");
     assertThat(run.exitCode()).isZero();

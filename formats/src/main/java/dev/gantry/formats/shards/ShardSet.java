@@ -25,6 +25,9 @@ public final class ShardSet {
   /// The name of the file that says what the others hold.
   public static final String FILE_NAME = "shards.json";
 
+  /// What a `shards.json` says that it is, as its `format`.
+  public static final String FORMAT = "gantry-shards";
+
   /// The longest `shards.json`, in bytes; a safetensors header is bounded likewise.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
@@ -46,7 +49,6 @@ public final class ShardSet {
   /// The largest block that has one checksum.
   public static final long MAX_BLOCK_BYTES = 1L << 30;
 
-  static final String FORMAT = "gantry-shards";
   static final long VERSION = 1;
 
   private final Path file;

@@ -3,9 +3,12 @@ package dev.gantry.formats.tfrecord;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
+import dev.gantry.formats.tfrecord.proto.Feature;
+import dev.gantry.formats.tfrecord.proto.SequenceExample;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /// Makes batches of `tf.train.Example` records; of `SequenceExample` records where a feature is one
@@ -70,6 +73,34 @@ public final class ExampleParser {
       decoder.decode(record.data(), record.address(), target, layout, rows, i);
     }
     return layout.views(records.size(), rows);
+  }
+
+  /// Looks for features that are not among those wanted, which [#parse] passes over.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException of kind `unknown-feature` if the record has
+  ///     one, or of kind `invalid-proto`
+  public void requireNoOthers(RawRecord record) {
+    RecordAddress where = record.address();
+    SequenceExample example = Schema.parse(record.data(), where);
+    for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
+      if (entry.getValue().getKindCase() != Feature.KindCase.KIND_NOT_SET) {
+        requireWanted(entry.getKey(), false, where);
+      }
+    }
+    for (String name : example.getFeatureLists().getFeatureListMap().keySet()) {
+      requireWanted(name, true, where);
+    }
+  }
+
+  private void requireWanted(String name, boolean steps, RecordAddress where) {
+    for (FeatureLayout feature : features) {
+      if (feature.name().equals(name) && feature.steps() == steps) {
+        return;
+      }
+    }
+    throw where.fault(
+        "unknown-feature",
+        "feature '" + name + "' is none of " + features.stream().map(FeatureLayout::name).toList());
   }
 
   /// Whether a batch must have been looked at before its shape is known.

@@ -8,6 +8,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.formats.tfrecord.proto.Feature;
 import dev.gantry.formats.tfrecord.proto.FeatureList;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -36,25 +37,37 @@ public final class Schema {
   /// @param records how many to look at, at most
   public static List<FeatureSpec> infer(
       Gantry session, Path file, TfRecordOptions options, int records) {
+    return infer(session, List.of(file), options, records);
+  }
+
+  /// As [#infer(Gantry, Path, TfRecordOptions, int)], of the records of several files, one file
+  /// after the other.
+  ///
+  /// @param files one or more
+  public static List<FeatureSpec> infer(
+      Gantry session, List<Path> files, TfRecordOptions options, long records) {
     Map<String, Seen> values = new TreeMap<>();
     Map<String, Seen> lists = new TreeMap<>();
-    int looked = 0;
-    try (TfRecordReader reader = TfRecordReader.open(session, file, options)) {
-      while (looked < records && reader.next()) {
-        RecordAddress where = new RecordAddress(file, reader.number(), reader.offset());
-        SequenceExample example = parse(reader, where);
-        for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
-          values.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
+    long looked = 0;
+    for (Path file : files) {
+      try (TfRecordReader reader = TfRecordReader.open(session, file, options)) {
+        while (looked < records && reader.next()) {
+          RecordAddress where = new RecordAddress(file, reader.number(), reader.offset());
+          SequenceExample example = parse(reader.record(), where);
+          for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
+            values.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
+          }
+          for (Map.Entry<String, FeatureList> entry :
+              example.getFeatureLists().getFeatureListMap().entrySet()) {
+            lists.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
+          }
+          looked++;
         }
-        for (Map.Entry<String, FeatureList> entry :
-            example.getFeatureLists().getFeatureListMap().entrySet()) {
-          lists.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
-        }
-        looked++;
       }
     }
     if (looked == 0) {
-      throw new MalformedFileException(file, 0, "no-records", "nothing to tell features from");
+      throw new MalformedFileException(
+          files.getFirst(), 0, "no-records", "nothing to tell features from");
     }
     List<FeatureSpec> specs = new ArrayList<>();
     for (Seen seen : values.values()) {
@@ -67,9 +80,9 @@ public final class Schema {
   }
 
   /// An example is a sequence example that has no lists.
-  private static SequenceExample parse(TfRecordReader reader, RecordAddress where) {
+  static SequenceExample parse(MemorySegment record, RecordAddress where) {
     try {
-      return SequenceExample.parseFrom(reader.record().asByteBuffer());
+      return SequenceExample.parseFrom(record.asByteBuffer());
     } catch (InvalidProtocolBufferException e) {
       throw where.fault(ExampleDecoder.INVALID_PROTO, String.valueOf(e.getMessage()));
     }
@@ -87,7 +100,7 @@ public final class Schema {
 
     private long steps = -1;
     private boolean stepsVary;
-    private int records;
+    private long records;
 
     Seen(String name) {
       this.name = name;
@@ -128,7 +141,7 @@ public final class Schema {
     void add(FeatureList list, RecordAddress where) {
       stepsVary |= steps >= 0 && steps != list.getFeatureCount();
       steps = Math.max(steps, list.getFeatureCount());
-      int before = records;
+      long before = records;
       list.getFeatureList().forEach(feature -> add(feature, where));
       records = before + 1;
     }
@@ -145,7 +158,7 @@ public final class Schema {
       return of != FeatureKind.BYTES && length == 1 ? Shape.of() : Shape.of(length);
     }
 
-    Optional<FeatureSpec> feature(int looked) {
+    Optional<FeatureSpec> feature(long looked) {
       return kind.filter(_ -> !plural)
           .map(of ->
               varies || records < looked
@@ -153,7 +166,7 @@ public final class Schema {
                   : new FeatureSpec.FixedLength(name, of, dtype(of), shape(of), Optional.empty()));
     }
 
-    Optional<FeatureSpec> steps(int looked) {
+    Optional<FeatureSpec> steps(long looked) {
       return kind.filter(_ -> !plural && !varies)
           .map(of ->
               stepsVary || records < looked

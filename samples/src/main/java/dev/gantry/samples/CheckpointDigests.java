@@ -1,0 +1,66 @@
+package dev.gantry.samples;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.io.PathKind;
+import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.plan.Wanted;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// The SHA-256 of each tensor of a checkpoint.
+///
+/// @param byName lower-case hexadecimal
+/// @param transfer by which paths the bytes came
+record CheckpointDigests(
+    SafetensorsCheckpoint checkpoint, Map<String, String> byName, TransferReport transfer)
+    implements Report {
+  static CheckpointDigests of(Gantry session, SafetensorsCheckpoint checkpoint, Device device) {
+    SequencedMap<String, List<Wanted>> tensors = new LinkedHashMap<>();
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      tensors.put(tensor.name(), List.of(tensor.wanted()));
+    }
+    try (Progress bar = new Progress("digest", checkpoint.totalBytes())) {
+      Digests digests = new Digests(session, device, bar);
+      return new CheckpointDigests(checkpoint, digests.of(tensors), digests.report());
+    }
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeObjectFieldStart("tensors");
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      json.writeObjectFieldStart(tensor.name());
+      json.writeStringField("dtype", tensor.dtype().name());
+      Json.writeShape(tensor.shape(), json);
+      json.writeStringField("sha256", byName.get(tensor.name()));
+      json.writeEndObject();
+    }
+    json.writeEndObject();
+    json.writeNumberField("bytes", checkpoint.totalBytes());
+    writePaths(transfer, json);
+    json.writeEndObject();
+  }
+
+  /// How many bytes came by which path.
+  static void writePaths(TransferReport transfer, JsonGenerator json) throws IOException {
+    json.writeObjectFieldStart("path");
+    for (PathKind path : PathKind.values()) {
+      json.writeNumberField(path.toString(), transfer.bytes(path));
+    }
+    json.writeEndObject();
+  }
+}

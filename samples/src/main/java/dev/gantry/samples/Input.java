@@ -1,0 +1,60 @@
+package dev.gantry.samples;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.shards.ShardSet;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/// What a path that a user names turns out to be: the one place where commands tell formats.
+sealed interface Input {
+  /// For `@Parameters`.
+  String DESCRIPTION =
+      "A safetensors file or index.json, a shards.json, a TFRecord file (plain, GZIP or ZLIB), or a"
+          + " folder of one of these.";
+
+  /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
+  ///     rules
+  /// @throws dev.gantry.core.TransferException if it cannot be opened or read
+  static Input open(Gantry session, Path path) {
+    return switch (Format.of(session, path)) {
+      case SAFETENSORS -> new Checkpoint(SafetensorsCheckpoint.open(path));
+      case SHARDS -> new Shards(ShardSet.open(path));
+      case TFRECORD -> new Records(Format.recordFiles(session, path));
+    };
+  }
+
+  /// The checkpoint that a path stands for.
+  ///
+  /// @throws MisuseException if it is of another format
+  static SafetensorsCheckpoint checkpoint(Gantry session, Path path) {
+    return switch (open(session, path)) {
+      case Checkpoint(SafetensorsCheckpoint checkpoint) -> checkpoint;
+      case Shards _, Records _ -> throw new MisuseException(path + " is no safetensors checkpoint");
+    };
+  }
+
+  /// The TFRecord files that some paths stand for.
+  ///
+  /// @throws MisuseException if one is of another format
+  static List<Path> recordFiles(Gantry session, List<Path> paths) {
+    List<Path> all = new ArrayList<>();
+    for (Path path : paths) {
+      switch (open(session, path)) {
+        case Records(List<Path> files) -> all.addAll(files);
+        case Checkpoint _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
+      }
+    }
+    return all;
+  }
+
+  record Checkpoint(SafetensorsCheckpoint checkpoint) implements Input {}
+
+  record Shards(ShardSet set) implements Input {}
+
+  /// @param files one or more, in the order of their names; looked at no further than their names
+  ///     or first bytes
+  record Records(List<Path> files) implements Input {}
+}
