@@ -89,6 +89,8 @@ public final class DatasetBench {
       hot("raw shards" + label, slots, () -> shards(FILE_ORDER, limits));
       hot("TFRecord by index" + label, slots, () -> indexed(FILE_ORDER, limits));
     }
+    check("raw shards", () -> shards(FILE_ORDER, limits));
+    check("TFRecord by index", () -> indexed(FILE_ORDER, limits));
     for (Shuffle.Blocks order : List.of(new Shuffle.Blocks(1, 32), new Shuffle.Blocks(1, 1))) {
       String label = "\thot\tblocks of %d, 3 slots".formatted(order.samples());
       hot("raw shards" + label, 3, () -> shards(order, limits));
@@ -144,7 +146,7 @@ public final class DatasetBench {
     LoadBench.pause();
     long start = System.nanoTime();
     try (Batches batches = opener.get()) {
-      long perEpoch = batches.batchesPerEpoch().orElse(0);
+      long perEpoch = epochs == 1 ? 0 : batches.batchesPerEpoch().orElse(0);
       try (PrefetchRing<BatchView> ring =
           session.ring(
               options(device, batches, slots, transfer, false),
@@ -163,11 +165,11 @@ public final class DatasetBench {
         RingStatistics statistics = ring.statistics();
         System.out.printf(
             Locale.ROOT,
-            "gantry %s\t%.2f GB/s\tfirst epoch %.2f GB/s; %d batches of %.1f MB, %d reads; first"
-                + " batch after %.1f ms; waited for %d batches, %.0f %% of the time%n",
+            "gantry %s\t%.2f GB/s\t%s%d batches of %.1f MB, %d reads; first batch after %.1f ms;"
+                + " waited for %d batches, %.0f %% of the time%n",
             label,
             bytes / 1e9 / seconds,
-            epoch,
+            epoch == 0 ? "" : String.format(Locale.ROOT, "first epoch %.2f GB/s; ", epoch),
             statistics.batches(),
             bytes / 1e6 / statistics.batches(),
             statistics.transfer().reads(),

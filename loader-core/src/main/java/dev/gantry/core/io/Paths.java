@@ -31,6 +31,10 @@ public final class Paths implements AutoCloseable {
   /// Readers that stage at once, over all of a session's loads.
   private static final int MOST_STAGING_PAIRS = 32;
 
+  /// Room behind the largest read in a reader's buffer: a batch's small fields go with its large
+  /// ones, and do not take a buffer of their own while the other is still being copied from.
+  private static final long SMALL_READS_BYTES = 64 << 10;
+
   private final FileCalls calls;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile = new CuFileSession();
@@ -138,7 +142,8 @@ public final class Paths implements AutoCloseable {
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
         StagingPool pool = new StagingPool(context, threads);
-        yield new StagedPath(context, pool, options.limits().requestBytes(), true);
+        long bufferBytes = options.limits().requestBytes() + SMALL_READS_BYTES;
+        yield new StagedPath(context, pool, bufferBytes, true);
       }
     };
   }

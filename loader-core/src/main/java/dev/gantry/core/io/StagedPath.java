@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param context whose device the slabs are on
 /// @param pool where the buffers come from
-/// @param bufferBytes the largest read
+/// @param bufferBytes at least the largest read
 /// @param sleepers whether readers sleep while they wait for a buffer: where copies are held until
 ///     a slab is free
 public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes, boolean sleepers)
