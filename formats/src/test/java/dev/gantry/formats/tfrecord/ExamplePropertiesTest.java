@@ -184,7 +184,7 @@ class ExamplePropertiesTest {
   /// What a decoder makes of a record: rows and bytes, or the fault.
   private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
     RecordAddress where = new RecordAddress(Path.of("file"), 3, 33);
-    BatchLayout layout = parser.layout(2);
+    DecodedLayout layout = parser.layout(2);
     long[] rows = layout.rows();
     try (Arena arena = Arena.ofConfined()) {
       // Native and at an odd address, as in a file.
