@@ -5,6 +5,8 @@
 #   run.sh bench FILE         ceilings, peers and ours on one file, which is made (8.6 GB) if it is not there
 #   run.sh save FILE          only the saves of it
 #   run.sh sweep FILE         hot loads by number of readers and request size
+#   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
+#   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh gantry ARGUMENTS   the command line
 #
 # As root, cold runs drop the page cache. libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -51,7 +53,7 @@ make_file() {
   [[ -f $1 ]] || main dev.gantry.benchmarks.MakeCheckpoint "$1" 8600000000 256
 }
 
-# limits FILE FOLDER [writes]
+# limits FILE FOLDER [reads|writes]
 limits() {
   local program=$2/limits
   [[ -x $program ]] || PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/limits.cu" -o "$program" || return
@@ -96,11 +98,34 @@ bench() {
   save "$file" "$folder/1gb-20000.safetensors"
 }
 
+# datasets FOLDER rows|sweep|overlap
+datasets() {
+  local code=$1/busy.ptx
+  mkdir -p "$1"
+  PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native -ptx "$here/busy.cu" -o "$code" || return
+  main dev.gantry.benchmarks.DatasetBench cuda:0 "$2" "$1" 8600000000 "$code"
+}
+
+all_datasets() {
+  local folder=$1
+  mkdir -p "$folder"
+  make_file "$folder/8gb.safetensors"
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
+  echo "== ceilings"
+  limits "$folder/8gb.safetensors" "$folder" reads
+  rm "$folder/8gb.safetensors"
+  echo "== ours"
+  datasets "$folder" rows
+  datasets "$folder" overlap
+}
+
 case ${1:-} in
   tests) tests ;;
   bench) bench "${2:?run.sh bench FILE}" ;;
   save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
   sweep) main dev.gantry.benchmarks.LoadBench cuda:0 sweep "${2:?run.sh sweep FILE}" ;;
+  datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
+  sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   gantry) shift; main dev.gantry.samples.Gantry "$@" ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

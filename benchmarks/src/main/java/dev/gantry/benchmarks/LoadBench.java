@@ -17,7 +17,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
@@ -28,7 +27,6 @@ import java.util.Locale;
 /// Prints a line a run: `gantry PATH, cold|hot, GB/s, what`. All bytes are read back from the
 /// device and compared with the file once for each row.
 public final class LoadBench {
-  private static final Path DROP_CACHES = Path.of("/proc/sys/vm/drop_caches");
   private static final int CHUNK_BYTES = 16 << 20;
 
   private final Device device;
@@ -67,12 +65,12 @@ public final class LoadBench {
     for (PathKind path : paths) {
       TransferOptions options = TransferOptions.defaults().withPath(path);
       try {
-        if (dropCaches()) {
+        if (PageCache.drop()) {
           run(file, options, path + "\tcold");
-          dropCaches();
+          PageCache.drop();
           run(file, options, path + "\tcold");
         }
-        warm(file);
+        PageCache.warm(file);
         for (int i = 0; i < 3; i++) {
           run(file, options, path + "\thot");
         }
@@ -81,14 +79,14 @@ public final class LoadBench {
         System.out.printf("gantry %s\t-\t%s%n", path, e.getMessage());
       }
     }
-    warm(file);
+    PageCache.warm(file);
     run(file, TransferOptions.defaults(), "by evidence\thot");
     check(file, TransferOptions.defaults(), "by evidence");
   }
 
   /// Loads by readers and request size, to choose the defaults by.
   private void sweep(Path file) {
-    warm(file);
+    PageCache.warm(file);
     for (int threads : new int[] {4, 8, 12}) {
       for (int mib : new int[] {4, 8, 16}) {
         for (int i = 0; i < 3; i++) {
@@ -98,7 +96,7 @@ public final class LoadBench {
     }
     for (int threads : new int[] {2, 4, 8}) {
       for (int mib : new int[] {8}) {
-        for (int i = 0; i < 2 && dropCaches(); i++) {
+        for (int i = 0; i < 2 && PageCache.drop(); i++) {
           run(file, options(threads, mib), threads + " threads x " + mib + " MiB\tcold");
         }
       }
@@ -133,7 +131,7 @@ public final class LoadBench {
 
   /// Between runs, so that the driver is done with the memory that the last one freed: it clears it
   /// behind the program's back, and what comes right after is a tenth slower.
-  private static void pause() {
+  static void pause() {
     try {
       Thread.sleep(Long.getLong("gantry.bench.pause", 500));
     } catch (InterruptedException e) {
@@ -177,33 +175,5 @@ public final class LoadBench {
       throw new UncheckedIOException(e);
     }
     System.out.printf("gantry %s\tchecked\t%,d bytes on %s%n", label, compared, device);
-  }
-
-  private static void warm(Path file) {
-    try (FileChannel channel = FileChannel.open(file)) {
-      ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK_BYTES);
-      while (channel.read(chunk) >= 0) {
-        chunk.clear();
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
-
-  /// Only root may; without it there are no cold runs.
-  private static boolean dropCaches() {
-    if (!Files.isWritable(DROP_CACHES)) {
-      return false;
-    }
-    try {
-      new ProcessBuilder("sync").start().waitFor();
-      Files.writeString(DROP_CACHES, "3");
-      return true;
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException("interrupted", e);
-    }
   }
 }

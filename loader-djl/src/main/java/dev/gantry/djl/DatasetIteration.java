@@ -10,6 +10,7 @@ import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.DatasetState;
+import dev.gantry.formats.dataset.EpochChain;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;

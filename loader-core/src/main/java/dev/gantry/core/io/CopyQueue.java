@@ -4,14 +4,18 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.memory.CudaContext;
 import java.util.Collection;
 import java.util.Iterator;
+import org.jspecify.annotations.Nullable;
 
-/// A stream for copies between a device and two pinned buffers, and for each buffer an event that
-/// says when the copies from or into it are done. For one thread.
+/// Queues copies between a device and two pinned buffers, on a stream of its own unless it is told
+/// otherwise; and for each buffer, an event says when the copies from or into it are done. For one
+/// thread.
 public final class CopyQueue implements AutoCloseable {
   private static final int BUFFERS = 2;
 
   private final CudaContext context;
-  private final CudaDriver.Stream stream;
+  private final boolean sleepers;
+  private final CudaDriver.Stream own;
+  private CudaDriver.Stream stream;
   private final CudaDriver.Event[] copied = new CudaDriver.Event[BUFFERS];
 
   /// Whoever waits for it keeps a processor busy, since that is over soon.
@@ -23,9 +27,11 @@ public final class CopyQueue implements AutoCloseable {
   ///     long
   CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
+    this.sleepers = sleepers;
     CudaDriver driver = context.driver();
     try (var _ = context.enter()) {
-      stream = driver.createStream();
+      own = driver.createStream();
+      stream = own;
       int events = 0;
       try {
         for (; events < BUFFERS; events++) {
@@ -36,17 +42,26 @@ public final class CopyQueue implements AutoCloseable {
           for (int i = 0; i < events; i++) {
             driver.destroy(copied[i]);
           }
-          driver.destroy(stream);
+          driver.destroy(own);
         }
       }
     }
   }
 
+  /// Queues on `chosen` from now on, or on this queue's own stream where that is null.
+  void turnTo(CudaDriver.@Nullable Stream chosen) {
+    stream = chosen == null ? own : chosen;
+  }
+
   /// Waits until the copies that [#record] marked for a buffer are done; not at all where there
   /// were none.
   public void await(int buffer) {
-    try (var _ = context.enter()) {
-      context.driver().synchronize(copied[buffer]);
+    if (sleepers) {
+      context.await(copied[buffer]);
+    } else {
+      try (var _ = context.enter()) {
+        context.driver().synchronize(copied[buffer]);
+      }
     }
   }
 
@@ -73,44 +88,32 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Marks all copies so far as those of `buffer`.
   public void record(int buffer) {
-    record(copied[buffer]);
-  }
-
-  /// Has `event` come to pass when all copies so far are done.
-  void record(CudaDriver.Event event) {
     try (var _ = context.enter()) {
-      context.driver().record(event, stream);
+      context.driver().record(copied[buffer], stream);
     }
   }
 
-  /// Holds the copies that are queued from now on until `event` has come to pass.
-  void holdUntil(CudaDriver.Event event) {
-    try (var _ = context.enter()) {
-      context.driver().await(stream, event);
-    }
-  }
-
-  /// Waits for all copies.
+  /// Waits for all copies on its own stream.
   public void drain() {
     try (var _ = context.enter()) {
-      context.driver().synchronize(stream);
+      context.driver().synchronize(own);
     }
   }
 
-  /// Waits for all copies, and frees what it holds.
+  /// Waits for all copies on its own stream, and frees what it holds.
   @Override
   public void close() {
     CudaDriver driver = context.driver();
     try (var _ = context.enter()) {
       try {
-        driver.synchronize(stream);
+        driver.synchronize(own);
       } finally {
         try {
           for (CudaDriver.Event event : copied) {
             driver.destroy(event);
           }
         } finally {
-          driver.destroy(stream);
+          driver.destroy(own);
         }
       }
     }

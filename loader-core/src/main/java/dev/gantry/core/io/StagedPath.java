@@ -1,9 +1,12 @@
 package dev.gantry.core.io;
 
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.PinnedSlab;
+import dev.gantry.core.memory.Slab;
 import dev.gantry.core.memory.StagingPool;
 import dev.gantry.core.plan.ReadPlan.Read;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// `staged`: each reader fills one pinned buffer while the device copies from its other one.
@@ -20,7 +23,8 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
     return new StagedLane(this);
   }
 
-  /// Two buffers, and the queue of copies from them. Reads that are smaller than a buffer share it.
+  /// Two buffers, and the queue of copies from them. Reads that are smaller than a buffer share it,
+  /// as long as their copies are queued on one stream.
   static final class StagedLane implements Lane {
     private final StagingPool pool;
     private final StagingPool.Pair pair;
@@ -28,7 +32,7 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
     private final long bufferBytes;
     private int turn;
     private long used;
-    private @Nullable Target last;
+    private CudaDriver.@Nullable Stream stream;
 
     StagedLane(StagedPath path) {
       this.pool = path.pool;
@@ -47,8 +51,8 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
 
     @Override
     public boolean read(SourceFile file, Read read, Target target, boolean direct) {
-      if (used + read.length() > bufferBytes) {
-        turnToTheOther();
+      if (used + read.length() > bufferBytes || target.stream() != stream) {
+        turnToTheOther(target);
       }
       PinnedSlab buffer = turn == 0 ? pair.first() : pair.second();
       boolean went =
@@ -57,31 +61,24 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
               read.fileOffset(),
               read.required(),
               direct);
-      order(target);
       copies.copyToDevice(
           target.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
       used += read.length();
-      if (target.arrived() != null) {
-        copies.record(target.arrived());
-      }
       return went;
     }
 
-    private void turnToTheOther() {
+    private void turnToTheOther(Target target) {
+      finishBuffer();
+      copies.turnTo(target.stream());
+      stream = target.stream();
+    }
+
+    /// What was read into one buffer is marked as such; then the other one is awaited.
+    private void finishBuffer() {
       copies.record(turn);
       turn ^= 1;
       used = 0;
       copies.await(turn);
-    }
-
-    /// Once for each filling of a slab: what is queued later waits as well.
-    private void order(Target target) {
-      if (target != last) {
-        last = target;
-        if (target.free() != null) {
-          copies.holdUntil(target.free());
-        }
-      }
     }
 
     @Override
@@ -91,11 +88,9 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
 
     @Override
     public void close() {
-      try {
-        copies.close();
-      } finally {
-        pool.giveBack(pair);
-      }
+      Slab.runAll(
+          List.of(
+              this::finishBuffer, this::finishBuffer, copies::close, () -> pool.giveBack(pair)));
     }
   }
 }

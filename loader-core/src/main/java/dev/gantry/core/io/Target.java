@@ -4,17 +4,16 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.memory.Slab;
 import org.jspecify.annotations.Nullable;
 
-/// The slab that reads fill, and how that is ordered with what else its device does with it. Where
-/// there is any such order: for one reader, and a new one each time that the slab is filled.
+/// The slab that reads fill, and how that is ordered with what else its device does with it.
 public final class Target {
   private final Slab slab;
+  private final CudaDriver.@Nullable Stream stream;
   private final CudaDriver.@Nullable Event free;
-  private final CudaDriver.@Nullable Event arrived;
 
-  private Target(Slab slab, CudaDriver.@Nullable Event free, CudaDriver.@Nullable Event arrived) {
+  private Target(Slab slab, CudaDriver.@Nullable Stream stream, CudaDriver.@Nullable Event free) {
     this.slab = slab;
+    this.stream = stream;
     this.free = free;
-    this.arrived = arrived;
   }
 
   /// Memory that is free; what is read arrives when the reader says so.
@@ -24,21 +23,22 @@ public final class Target {
 
   /// Memory that others may still be using.
   ///
-  /// @param free what comes to pass before the slab is written
-  /// @param arrived is recorded to come to pass when what the reader has read has arrived
-  public static Target ordered(Slab slab, CudaDriver.Event free, CudaDriver.Event arrived) {
-    return new Target(slab, free, arrived);
+  /// @param stream that copies are queued on: it gets to them when the memory is free, and what was
+  ///     read has arrived when it has passed them
+  /// @param free comes to pass when the memory is free, for those who are ordered with no stream
+  public static Target ordered(Slab slab, CudaDriver.Stream stream, CudaDriver.Event free) {
+    return new Target(slab, stream, free);
   }
 
   Slab slab() {
     return slab;
   }
 
-  CudaDriver.@Nullable Event free() {
-    return free;
+  CudaDriver.@Nullable Stream stream() {
+    return stream;
   }
 
-  CudaDriver.@Nullable Event arrived() {
-    return arrived;
+  CudaDriver.@Nullable Event free() {
+    return free;
   }
 }

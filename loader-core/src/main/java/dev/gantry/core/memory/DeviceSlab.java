@@ -1,6 +1,7 @@
 package dev.gantry.core.memory;
 
 import dev.gantry.core.Device;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
@@ -8,6 +9,7 @@ import java.util.Objects;
 /// PCIe devices, and so the alignment that registration with cuFile wants.
 public final class DeviceSlab extends Slab {
   private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
+  private static final long HEAP_STEP_BYTES = 1 << 20;
 
   private final CudaContext context;
   private final long allocated;
@@ -53,8 +55,24 @@ public final class DeviceSlab extends Slab {
   public void copyToHost(long offset, MemorySegment target, long bytes) {
     Objects.checkFromIndexSize(offset, bytes, size());
     Objects.checkFromIndexSize(0, bytes, target.byteSize());
-    try (var _ = context.enter()) {
-      context.driver().copyToHost(target.address(), address() + offset, bytes);
+    if (target.isNative()) {
+      try (var _ = context.enter()) {
+        context.driver().copyToHost(target.address(), address() + offset, bytes);
+      }
+    } else {
+      copyToHeap(offset, target, bytes);
+    }
+  }
+
+  /// By way of memory that stays where it is.
+  private void copyToHeap(long offset, MemorySegment target, long bytes) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment step = arena.allocate(Math.max(1, Math.min(bytes, HEAP_STEP_BYTES)));
+      for (long at = 0; at < bytes; at += HEAP_STEP_BYTES) {
+        long length = Math.min(HEAP_STEP_BYTES, bytes - at);
+        copyToHost(offset + at, step, length);
+        MemorySegment.copy(step, 0, target, at, length);
+      }
     }
   }
 

@@ -13,11 +13,15 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// A slot in memory of a CUDA device. One filling after the other is ordered on the device:
+/// A slot in memory of a CUDA device. One filling after the other is ordered by the slot's stream:
 ///
-/// 1. [#settle]: the consumer's stream → `consumed` → this slot's stream (→ poison) → `free`;
-/// 2. [#target]: `free` → each reader's own stream, its copies → that reader's `arrived`;
-/// 3. [#finish]: all of `arrived` → this slot's stream, what was made and the copies → `ready`.
+/// 1. [#settle]: the consumer's stream → `consumed` → the slot's stream (→ poison) → `free`;
+/// 2. [#target]: the copies of all readers;
+/// 3. [#finish]: what was made, and the copies → `ready`.
+///
+/// A stream for each slot, and none for each reader: copies that are held until a slot is free hold
+/// up nothing else then. A device has 8 queues for all streams, and a copy that waits in one of
+/// them has waiting what comes behind it, of whatever stream.
 ///
 /// The host waits only for `ready`, and before it hands the slot over; so nobody touches the pinned
 /// memory while it is copied from.
@@ -27,15 +31,13 @@ final class DeviceSlot extends Slot {
   private final long bytes;
   private final @Nullable PinnedSlab made;
   private final List<CudaDriver.Event> events = new ArrayList<>();
-  private final List<CudaDriver.Event> arrived = new ArrayList<>();
   private final CudaDriver.Stream stream;
   private final CudaDriver.Event consumed;
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
 
   /// @param madeBytes of pinned memory for what the CPU makes
-  /// @param readers that may fill the slot
-  DeviceSlot(CudaContext context, long bytes, long madeBytes, int readers) {
+  DeviceSlot(CudaContext context, long bytes, long madeBytes) {
     this.context = context;
     this.driver = context.driver();
     this.bytes = bytes;
@@ -47,9 +49,6 @@ final class DeviceSlot extends Slot {
       consumed = event();
       free = event();
       ready = event();
-      for (int i = 0; i < readers; i++) {
-        arrived.add(event());
-      }
       complete = true;
     } finally {
       if (!complete) {
@@ -76,15 +75,13 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  Target target(int reader) {
-    return Target.ordered(slab(), free, arrived.get(reader));
+  Target target() {
+    return Target.ordered(slab(), stream, free);
   }
 
   @Override
   List<Item> finish(Filling<?> filling) {
     try (var _ = context.enter()) {
-      // Those of readers that did nothing here came to pass with an earlier filling.
-      arrived.forEach(event -> driver.await(stream, event));
       Made what = filling.made();
       if (what.bytes() > 0 && !what.makers().isEmpty()) {
         long target = slab().address() + what.slotOffset();

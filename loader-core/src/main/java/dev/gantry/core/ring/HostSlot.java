@@ -35,7 +35,7 @@ final class HostSlot extends Slot {
   }
 
   @Override
-  Target target(int reader) {
+  Target target() {
     return Target.of(slab());
   }
 

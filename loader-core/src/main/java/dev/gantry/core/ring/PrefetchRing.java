@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -51,17 +50,11 @@ public final class PrefetchRing<T> implements AutoCloseable {
     this.order = new RingOrder<>(slots, tally);
     this.forgetCancellation =
         options.transfer().cancellation().whenCancelled(() -> order.end(RingOrder.cancelled()));
-    AtomicInteger numbers = new AtomicInteger();
     boolean complete = false;
     try {
       this.readers =
           Crew.start(
-              transfer.threads(),
-              "gantry-ring-",
-              () -> {
-                int number = numbers.getAndIncrement();
-                new RingReader<>(number, order, source, check, transfer).run();
-              });
+              transfer.threads(), "gantry-ring-", new RingReader<>(order, source, check, transfer));
       complete = true;
     } finally {
       if (!complete) {

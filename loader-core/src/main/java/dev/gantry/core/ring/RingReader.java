@@ -1,29 +1,18 @@
 package dev.gantry.core.ring;
 
 import dev.gantry.core.io.StandingTransfer;
-import dev.gantry.core.io.Target;
 import java.util.List;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
-/// One thread that fills slots: asks for batches, reads, has things made, copies.
+/// What each thread does that fills slots: asks for batches, reads, has things made, copies.
 final class RingReader<T> implements Runnable {
-  private final int number;
   private final RingOrder<T> order;
   private final FillingSource<T> source;
   private final FillingCheck check;
   private final StandingTransfer transfer;
-  private @Nullable BatchWork<T> last;
-  private @Nullable Target target;
 
-  /// @param number among the ring's readers, from 0
   RingReader(
-      int number,
-      RingOrder<T> order,
-      FillingSource<T> source,
-      FillingCheck check,
-      StandingTransfer transfer) {
-    this.number = number;
+      RingOrder<T> order, FillingSource<T> source, FillingCheck check, StandingTransfer transfer) {
     this.order = order;
     this.source = source;
     this.check = check;
@@ -70,7 +59,7 @@ final class RingReader<T> implements Runnable {
   private void carryOut(BatchWork<T> work, Item item, StandingTransfer.Reader reader) {
     try {
       switch (item) {
-        case Item.Read(var read) -> reader.read(read, target(work));
+        case Item.Read(var read) -> reader.read(read, work.slot().target());
         case Item.Make(Made.Maker maker) -> maker.make(work.slot().made(work.filling().made()));
         case Item.Copy(Runnable copy) -> copy.run();
       }
@@ -81,17 +70,6 @@ final class RingReader<T> implements Runnable {
     if (order.isLastDone(work)) {
       finish(work);
     }
-  }
-
-  /// One for all of this reader's reads for a batch.
-  private Target target(BatchWork<T> work) {
-    Target current = target;
-    if (current == null || work != last) {
-      current = work.slot().target(number);
-      target = current;
-      last = work;
-    }
-    return current;
   }
 
   /// All that there was to do for the batch is done; maybe there is more.

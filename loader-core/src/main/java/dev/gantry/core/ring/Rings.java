@@ -57,7 +57,7 @@ public final class Rings implements AutoCloseable {
     HostMemory.require(hostBytes(options, transfer));
     List<Slot> slots = new ArrayList<>();
     for (int i = 0; i < options.slots(); i++) {
-      Slot slot = slot(options, transfer.threads());
+      Slot slot = slot(options);
       slots.add(slot);
       undo.add(slot::dismantle);
       undo.add(slot::release);
@@ -76,11 +76,11 @@ public final class Rings implements AutoCloseable {
     return Math.addExact(Math.multiplyExact(options.slots(), each), transfer.stagingBytes());
   }
 
-  private static Slot slot(RingOptions options, int readers) {
+  private static Slot slot(RingOptions options) {
     return switch (options.device()) {
       case Device.Host _ -> new HostSlot(options.slotBytes());
       case Device.Cuda cuda ->
-          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.madeBytes(), readers);
+          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.madeBytes());
     };
   }
 

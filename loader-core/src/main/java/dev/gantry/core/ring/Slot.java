@@ -35,8 +35,8 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Where the CPU makes what it makes; the same for all makers of a filling.
   abstract MemorySegment made(Made made);
 
-  /// The slot as one reader's target for one filling.
-  abstract Target target(int reader);
+  /// Where readers bring what they read.
+  abstract Target target();
 
   /// When all is read and made: brings what was made into its place, and makes the copies.
   ///

@@ -25,6 +25,7 @@ import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.PageCache;
 import dev.gantry.core.testing.TestFiles;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -605,6 +606,19 @@ abstract class RingContract {
 
   /// Waits for what the device still has to do.
   void settle() {}
+
+  @Test
+  void regionsAreCopiedToArraysAsToNativeMemory() {
+    RingOptions large = new RingOptions(device(), 2, 3 << 20, Recipes.MADE_BYTES, transfer(), true);
+    try (PrefetchRing<Expected> ring = gantry.ring(large, recipes.batches(1, 1));
+        RingBatch<Expected> batch = take(ring)) {
+      Region all = batch.region(1, (3 << 20) - 1);
+      byte[] array = new byte[(3 << 20) + 1];
+      all.copyTo(MemorySegment.ofArray(array).asSlice(2));
+      assertThat(Arrays.copyOfRange(array, 2, array.length)).isEqualTo(TestFiles.bytes(all));
+      assertThat(array).startsWith(0, 0);
+    }
+  }
 
   @Test
   void aBatchSaysWhatIsAskedOfItInVain() {

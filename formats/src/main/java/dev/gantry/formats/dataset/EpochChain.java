@@ -1,14 +1,11 @@
-package dev.gantry.djl;
+package dev.gantry.formats.dataset;
 
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
-import dev.gantry.formats.dataset.BatchView;
-import dev.gantry.formats.dataset.Batches;
-import dev.gantry.formats.dataset.DatasetState;
 import java.util.Optional;
 
 /// Several epochs, one after the other, without a pause for the ring between them.
-final class EpochChain implements FillingSource<BatchView> {
+public final class EpochChain implements FillingSource<BatchView> {
   private final Batches batches;
   private final long lastEpoch;
   private long epoch;
@@ -20,7 +17,7 @@ final class EpochChain implements FillingSource<BatchView> {
 
   /// @param from where to begin
   /// @param lastEpoch the number of the last one to make
-  EpochChain(Batches batches, DatasetState from, long lastEpoch) {
+  public EpochChain(Batches batches, DatasetState from, long lastEpoch) {
     this.batches = batches;
     this.lastEpoch = lastEpoch;
     this.epoch = from.epoch();

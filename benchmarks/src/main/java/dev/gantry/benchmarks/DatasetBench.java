@@ -1,0 +1,220 @@
+package dev.gantry.benchmarks;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.io.TransferOptions;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.ring.PrefetchRing;
+import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.ring.RingOptions;
+import dev.gantry.core.ring.RingStatistics;
+import dev.gantry.formats.dataset.BatchView;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.EpochChain;
+import dev.gantry.formats.dataset.FieldView;
+import dev.gantry.formats.dataset.Shuffle;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Supplier;
+
+/// How fast batches come into a device's memory:
+/// `DatasetBench DEVICE rows|sweep|overlap FOLDER BYTES [PTX]`.
+///
+/// Makes samples of random bytes in `FOLDER` where they are not there. A run counts from the call
+/// that opens the dataset to the last batch's arrival, of three epochs in one ring where the page
+/// cache is hot, else of one; nothing is done with the batches. With the kernel of `busy.cu`,
+/// `overlap` shows how far reading and computing go on at once.
+public final class DatasetBench {
+  private static final int RUNS = 3;
+  private static final int BATCH_SIZE = 256;
+
+  /// Of a run in a hot page cache.
+  static final int EPOCHS = 3;
+
+  private static final Shuffle FILE_ORDER = new Shuffle.None();
+
+  private final Gantry session;
+  private final Device device;
+  private final ImageSamples samples;
+
+  private DatasetBench(Gantry session, Device device, ImageSamples samples) {
+    this.session = session;
+    this.device = device;
+    this.samples = samples;
+  }
+
+  public static void main(String[] arguments) throws IOException {
+    if (arguments.length < 4) {
+      System.err.println("usage: DatasetBench DEVICE rows|sweep|overlap FOLDER BYTES [PTX]");
+      System.exit(64);
+    }
+    Device device = Device.parse(arguments[0]);
+    Path folder = Path.of(arguments[2]);
+    try (Gantry session = Gantry.open()) {
+      ImageSamples samples = ImageSamples.in(folder, Long.parseLong(arguments[3]), session);
+      DatasetBench bench = new DatasetBench(session, device, samples);
+      switch (arguments[1]) {
+        case "rows" -> bench.rows();
+        case "sweep" -> bench.sweep();
+        case "overlap" -> bench.overlap(folder, Path.of(arguments[4]));
+        default -> throw new IllegalArgumentException(arguments[1]);
+      }
+    }
+  }
+
+  private Batches shards(Shuffle shuffle, PlanLimits limits) {
+    return samples.batches(ImageSamples.order(BATCH_SIZE, shuffle), limits);
+  }
+
+  private Batches indexed(Shuffle shuffle, PlanLimits limits) {
+    return samples.indexed(ImageSamples.order(BATCH_SIZE, shuffle), limits);
+  }
+
+  private Batches streamed() {
+    return samples.streamed(ImageSamples.order(BATCH_SIZE, FILE_ORDER));
+  }
+
+  private void rows() {
+    PlanLimits limits = EpochBatches.LIMITS;
+    cold("raw shards", () -> shards(FILE_ORDER, limits));
+    cold("TFRecord by index", () -> indexed(FILE_ORDER, limits));
+    cold("TFRecord as stream", this::streamed);
+    samples.warm();
+    for (int slots = 2; slots <= 4; slots++) {
+      String label = "\thot\tfile order, " + slots + " slots";
+      hot("raw shards" + label, slots, () -> shards(FILE_ORDER, limits));
+      hot("TFRecord by index" + label, slots, () -> indexed(FILE_ORDER, limits));
+    }
+    for (Shuffle.Blocks order : List.of(new Shuffle.Blocks(1, 32), new Shuffle.Blocks(1, 1))) {
+      String label = "\thot\tblocks of %d, 3 slots".formatted(order.samples());
+      hot("raw shards" + label, 3, () -> shards(order, limits));
+      hot("TFRecord by index" + label, 3, () -> indexed(order, limits));
+      check("raw shards" + label, () -> shards(order, limits));
+      check("TFRecord by index" + label, () -> indexed(order, limits));
+    }
+    run("TFRecord as stream\thot\tfile order", 1, 2, transfer(limits), this::streamed);
+    check("TFRecord as stream", this::streamed);
+  }
+
+  private void cold(String label, Supplier<Batches> batches) {
+    for (int i = 0; i < 2 && PageCache.drop(); i++) {
+      run(label + "\tcold\tfile order", 1, 2, transfer(EpochBatches.LIMITS), batches);
+    }
+  }
+
+  private void hot(String label, int slots, Supplier<Batches> batches) {
+    for (int i = 0; i < RUNS; i++) {
+      run(label, EPOCHS, slots, transfer(EpochBatches.LIMITS), batches);
+    }
+  }
+
+  /// Readers, request sizes and slots, to choose the defaults by.
+  private void sweep() {
+    samples.warm();
+    for (int threads : new int[] {6, 8, 10, 12}) {
+      for (int mib : new int[] {2, 4, 8}) {
+        PlanLimits limits = EpochBatches.LIMITS.withRequestBytes((long) mib << 20);
+        TransferOptions transfer = transfer(limits).withThreads(threads);
+        for (int slots = 2; slots <= 4; slots++) {
+          String label = "\thot\t%d readers x %d MiB, %d slots".formatted(threads, mib, slots);
+          run("raw shards" + label, EPOCHS, slots, transfer, () -> shards(FILE_ORDER, limits));
+          run("TFRecord" + label, EPOCHS, slots, transfer, () -> indexed(FILE_ORDER, limits));
+        }
+      }
+    }
+  }
+
+  private void overlap(Path folder, Path code) throws IOException {
+    samples.warm();
+    if (device instanceof Device.Cuda cuda) {
+      try (BusyKernel kernel = new BusyKernel(CudaContext.of(cuda), code)) {
+        OverlapBench bench = new OverlapBench(session, device, kernel);
+        bench.run("raw shards", shards(FILE_ORDER, EpochBatches.LIMITS), folder);
+        bench.run("TFRecord by index", indexed(FILE_ORDER, EpochBatches.LIMITS), folder);
+      }
+    }
+  }
+
+  private void run(
+      String label, int epochs, int slots, TransferOptions transfer, Supplier<Batches> opener) {
+    LoadBench.pause();
+    long start = System.nanoTime();
+    try (Batches batches = opener.get()) {
+      long perEpoch = batches.batchesPerEpoch().orElse(0);
+      try (PrefetchRing<BatchView> ring =
+          session.ring(
+              options(device, batches, slots, transfer, false),
+              new EpochChain(batches, batches.start(), epochs - 1))) {
+        long bytes = 0;
+        double first = 0;
+        double epoch = 0;
+        for (var next = ring.next(); next.isPresent(); next = ring.next()) {
+          try (RingBatch<BatchView> batch = next.get()) {
+            bytes += bytes(batch.label());
+            first = batch.number() == 0 ? seconds(start) : first;
+            epoch = batch.number() == perEpoch - 1 ? bytes / 1e9 / seconds(start) : epoch;
+          }
+        }
+        double seconds = seconds(start);
+        RingStatistics statistics = ring.statistics();
+        System.out.printf(
+            Locale.ROOT,
+            "gantry %s\t%.2f GB/s\tfirst epoch %.2f GB/s; %d batches of %.1f MB, %d reads; first"
+                + " batch after %.1f ms; waited for %d batches, %.0f %% of the time%n",
+            label,
+            bytes / 1e9 / seconds,
+            epoch,
+            statistics.batches(),
+            bytes / 1e6 / statistics.batches(),
+            statistics.transfer().reads(),
+            first * 1e3,
+            statistics.waits(),
+            100.0 * statistics.waited().toNanos() / 1e9 / seconds);
+      }
+    }
+  }
+
+  private static double seconds(long start) {
+    return (System.nanoTime() - start) / 1e9;
+  }
+
+  /// Compares every value of every batch with what was written.
+  private void check(String label, Supplier<Batches> opener) {
+    try (Batches batches = opener.get();
+        PrefetchRing<BatchView> ring =
+            session.ring(
+                options(device, batches, 2, transfer(EpochBatches.LIMITS), true),
+                batches.from(batches.start()))) {
+      BatchCheck check = new BatchCheck();
+      for (var next = ring.next(); next.isPresent(); next = ring.next()) {
+        try (RingBatch<BatchView> batch = next.get()) {
+          check.batch(batch);
+        }
+      }
+      System.out.printf("gantry %s\tchecked\t%s on %s%n", label, check.summary(), device);
+    }
+  }
+
+  static RingOptions options(
+      Device device, Batches batches, int slots, TransferOptions transfer, boolean poison) {
+    return new RingOptions(
+        device, slots, batches.slotBytes(), batches.madeBytes(), transfer, poison);
+  }
+
+  static TransferOptions transfer(PlanLimits limits) {
+    return TransferOptions.defaults().withLimits(limits);
+  }
+
+  /// What the fields of a batch hold.
+  static long bytes(BatchView batch) {
+    return batch.fields().stream().mapToLong(DatasetBench::bytes).sum();
+  }
+
+  private static long bytes(FieldView field) {
+    return field.shape().elements().orElseThrow() * field.dtype().bits() / Byte.SIZE;
+  }
+}

@@ -1,0 +1,154 @@
+package dev.gantry.benchmarks;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.Shape;
+import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.dataset.LastBatch;
+import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.StreamedBatches;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordShards;
+import dev.gantry.formats.tfrecord.index.IndexOptions;
+import dev.gantry.formats.tfrecord.index.TfRecordField;
+import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.formats.tfrecord.index.TfRecordStore;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.stream.Stream;
+
+/// The same samples as raw shards and as TFRecord: random bytes, as many as an image of 224 x 224
+/// pixels in three colours, and the sample's number as its label.
+///
+/// @param shards the folder of the raw shards
+/// @param records the TFRecord files, each with an index
+record ImageSamples(Gantry session, Path shards, List<Path> records) {
+  static final Shape IMAGE = Shape.of(3, 224, 224);
+  static final int IMAGE_BYTES = 3 * 224 * 224;
+  private static final int FILES = 4;
+
+  /// Those in `folder`, which are made where they are not there.
+  ///
+  /// @param bytes of all images, about
+  static ImageSamples in(Path folder, long bytes, Gantry session) throws IOException {
+    long count = bytes / IMAGE_BYTES;
+    Files.createDirectories(folder);
+    Path shards = folder.resolve("shards");
+    if (!Files.exists(shards.resolve(ShardSet.FILE_NAME))) {
+      writeShards(shards, count, session);
+    }
+    List<Path> records = TfRecordShards.files(folder, "images", FILES);
+    if (!Files.exists(records.getFirst())) {
+      writeRecords(folder, count, session);
+    }
+    for (Path file : records) {
+      if (!Files.exists(TfRecordIndex.indexFile(file))) {
+        long start = System.nanoTime();
+        var summary = TfRecordIndex.build(file, IndexOptions.defaults(), session);
+        double seconds = (System.nanoTime() - start) / 1e9;
+        System.out.printf(
+            "gantry index\thot\t%.2f GB/s\t%s%n", Files.size(file) / 1e9 / seconds, summary);
+      }
+    }
+    return new ImageSamples(session, shards, records);
+  }
+
+  /// Raw shards of `count` samples.
+  static void writeShards(Path folder, long count, Gantry session) {
+    List<Field> fields =
+        List.of(new Field("image", DType.U8, IMAGE), new Field("label", DType.I64, Shape.of()));
+    ShardOptions options = ShardOptions.defaults().withSamplesPerShard((count + FILES - 1) / FILES);
+    Pixels pixels = new Pixels();
+    try (ShardWriter writer = ShardWriter.create(session, folder, fields, options)) {
+      for (long i = 0; i < count; i++) {
+        writer.append(
+            Map.of(
+                "image", MemorySegment.ofArray(pixels.of(i)),
+                "label", MemorySegment.ofArray(new long[] {i})));
+      }
+      var _ = writer.finish();
+    }
+  }
+
+  private static void writeRecords(Path folder, long count, Gantry session) {
+    Pixels pixels = new Pixels();
+    long perFile = (count + FILES - 1) / FILES;
+    try (TfRecordShards writer =
+        TfRecordShards.create(session, folder, "images", FILES, Compression.NONE)) {
+      for (long i = 0; i < count; i++) {
+        byte[] example =
+            new ExampleBuilder().bytes("image", pixels.of(i)).int64s("label", i).toBytes();
+        writer.write((int) (i / perFile), MemorySegment.ofArray(example));
+      }
+      writer.commit();
+    }
+  }
+
+  /// The raw shards as batches.
+  Batches batches(OrderOptions order, PlanLimits limits) {
+    return EpochBatches.of(ShardSet.open(shards).store(List.of("image", "label")), order, limits);
+  }
+
+  /// The TFRecord files by their indexes.
+  Batches indexed(OrderOptions order, PlanLimits limits) {
+    List<TfRecordField> fields =
+        List.of(
+            TfRecordField.of("image", DType.U8, IMAGE),
+            TfRecordField.of("label", DType.I64, Shape.of()));
+    return EpochBatches.of(TfRecordStore.open(records, fields, session), order, limits);
+  }
+
+  /// The TFRecord files as streams.
+  Batches streamed(OrderOptions order) {
+    List<FeatureSpec> features =
+        List.of(FeatureSpec.bytes("image", 3, 224, 224), FeatureSpec.int64s("label"));
+    return StreamedBatches.open(session, records, features, order, TfRecordOptions.defaults());
+  }
+
+  /// Full batches only, so that all are alike.
+  static OrderOptions order(int batchSize, Shuffle shuffle) {
+    return new OrderOptions(batchSize, LastBatch.DROP, shuffle, 1, 1, 0, 1);
+  }
+
+  void warm() {
+    try (Stream<Path> files = Files.list(shards)) {
+      files.forEach(PageCache::warm);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    records.forEach(PageCache::warm);
+  }
+
+  /// Random bytes that are different for each image.
+  static final class Pixels {
+    private static final int STEP = 4099;
+    private final byte[] noise = new byte[64 << 20];
+    private final byte[] image = new byte[IMAGE_BYTES];
+
+    Pixels() {
+      new SplittableRandom(1).nextBytes(noise);
+    }
+
+    byte[] of(long number) {
+      int at = (int) (number * STEP % (noise.length - IMAGE_BYTES));
+      System.arraycopy(noise, at, image, 0, IMAGE_BYTES);
+      return image;
+    }
+  }
+}

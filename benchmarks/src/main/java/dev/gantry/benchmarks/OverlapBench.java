@@ -1,0 +1,156 @@
+package dev.gantry.benchmarks;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.ring.Filling;
+import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.ring.PrefetchRing;
+import dev.gantry.core.ring.RingBatch;
+import dev.gantry.formats.dataset.BatchView;
+import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.EpochChain;
+import dev.gantry.formats.dataset.FieldView;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+
+/// A loop with a kernel a batch, which takes as long as reading the batch does: how long the loop
+/// takes, from opening the ring to the last kernel's end, beside the kernels alone.
+final class OverlapBench {
+  private final Gantry session;
+  private final Device device;
+  private final BusyKernel kernel;
+
+  OverlapBench(Gantry session, Device device, BusyKernel kernel) {
+    this.session = session;
+    this.device = device;
+    this.kernel = kernel;
+  }
+
+  /// Two slots and more. The kernel takes as long as a batch's share of a loop without one.
+  ///
+  /// @param folder where the timelines go, as `timeline-….csv`
+  void run(String label, Batches batches, Path folder) throws IOException {
+    try (batches) {
+      long count = batches.batchesPerEpoch().orElseThrow() * DatasetBench.EPOCHS;
+      var _ = new Loop(batches, 2, 0).run();
+      long perBatch = new Loop(batches, 2, 0).run() / count;
+      for (int slots = 2; slots <= 4; slots++) {
+        long start = System.nanoTime();
+        kernel.alone(count, perBatch);
+        long kernels = System.nanoTime() - start;
+        Loop loop = new Loop(batches, slots, perBatch);
+        long nanos = loop.run();
+        System.out.printf(
+            Locale.ROOT,
+            "gantry overlap, %s, %d slots\thot\t%.3f x kernels alone\t%d kernels of %.3f ms; loop"
+                + " %.1f ms, kernels alone %.1f ms%n",
+            label,
+            slots,
+            (double) nanos / kernels,
+            count,
+            perBatch / 1e6,
+            nanos / 1e6,
+            kernels / 1e6);
+        String name = "timeline-" + label.replace(' ', '-') + "-" + slots + ".csv";
+        Files.writeString(folder.resolve(name), loop.timeline());
+      }
+    }
+  }
+
+  /// What became of one batch.
+  ///
+  /// @param ready when `next` returned it, in nanoseconds from the loop's start
+  private record Step(double ready, BusyKernel.Moment kernelBegin, BusyKernel.Moment kernelEnd) {}
+
+  /// One pass over all batches.
+  private final class Loop implements FillingSource<BatchView> {
+    private final Batches batches;
+    private final int slots;
+    private final long kernelNanos;
+    private final EpochChain source;
+
+    /// When each batch was asked of the source, in milliseconds from the loop's start.
+    private final Queue<Double> asked = new ConcurrentLinkedQueue<>();
+
+    private final List<Step> steps = new ArrayList<>();
+    private final BusyKernel.Moment begin = kernel.mark();
+    private final long start;
+
+    /// @param kernelNanos of the kernel of each batch, or 0 for none
+    Loop(Batches batches, int slots, long kernelNanos) {
+      this.batches = batches;
+      this.slots = slots;
+      this.kernelNanos = kernelNanos;
+      source = new EpochChain(batches, batches.start(), DatasetBench.EPOCHS - 1);
+      kernel.await();
+      start = System.nanoTime();
+    }
+
+    @Override
+    public Optional<Filling<BatchView>> next() {
+      asked.add(milliseconds());
+      return source.next();
+    }
+
+    @Override
+    public void close() {
+      source.close();
+    }
+
+    private double milliseconds() {
+      return (System.nanoTime() - start) / 1e6;
+    }
+
+    /// @return nanoseconds
+    long run() {
+      try (PrefetchRing<BatchView> ring =
+          session.ring(
+              DatasetBench.options(
+                  device, batches, slots, DatasetBench.transfer(EpochBatches.LIMITS), false),
+              this)) {
+        for (var next = ring.next(); next.isPresent(); next = ring.next()) {
+          double ready = milliseconds();
+          try (RingBatch<BatchView> batch = next.get()) {
+            if (kernelNanos > 0) {
+              FieldView image = batch.label().fields().getFirst();
+              long bytes = (image.shape().dimension(0) - 1) * image.strides().getFirst();
+              long address = batch.region(image.offset(), bytes).address();
+              BusyKernel.Moment before = kernel.mark();
+              kernel.launch(address, bytes, kernelNanos);
+              steps.add(new Step(ready, before, kernel.mark()));
+            }
+          }
+        }
+        kernel.await();
+        return System.nanoTime() - start;
+      }
+    }
+
+    /// When each batch was read, and its kernel ran, as CSV.
+    String timeline() {
+      StringBuilder text =
+          new StringBuilder("batch,asked_ms,ready_ms,kernel_begin_ms,kernel_end_ms\n");
+      int number = 0;
+      for (Step step : steps) {
+        text.append(
+            String.format(
+                Locale.ROOT,
+                "%d,%.3f,%.3f,%.3f,%.3f%n",
+                number++,
+                asked.remove(),
+                step.ready(),
+                step.kernelBegin().since(begin),
+                step.kernelEnd().since(begin)));
+      }
+      return text.toString();
+    }
+  }
+}
