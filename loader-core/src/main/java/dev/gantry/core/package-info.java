@@ -1,4 +1,5 @@
-/// The words of Gantry: what bytes are wanted, where they go, and what can go wrong on the way.
+/// The session, and the words of Gantry: what bytes are wanted, where they go, and what can go wrong
+/// on the way.
 @NullMarked
 package dev.gantry.core;
 

@@ -1,4 +1,5 @@
-/// DJL's face of Gantry: checkpoints as NDArrays that own their memory, without a copy.
+/// DJL's face of Gantry: checkpoints as NDArrays that own their memory, files of samples as batches
+/// that are read ahead, and trainings that are saved and go on.
 @NullMarked
 package dev.gantry.djl;
 

@@ -3,7 +3,6 @@ package dev.gantry.samples;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
-import dev.gantry.core.io.PathKind;
 import dev.gantry.core.io.TransferReport;
 import dev.gantry.core.plan.Wanted;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
@@ -35,7 +34,7 @@ record CheckpointDigests(
 
   @Override
   public void print(PrintWriter out) {
-    byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
+    Digests.print(byName, out);
   }
 
   @Override
@@ -43,24 +42,11 @@ record CheckpointDigests(
     json.writeStartObject();
     json.writeObjectFieldStart("tensors");
     for (TensorInfo tensor : checkpoint.tensors().values()) {
-      json.writeObjectFieldStart(tensor.name());
-      json.writeStringField("dtype", tensor.dtype().name());
-      Json.writeShape(tensor.shape(), json);
-      json.writeStringField("sha256", byName.get(tensor.name()));
-      json.writeEndObject();
+      Digests.write(tensor.name(), tensor.dtype(), tensor.shape(), byName, json);
     }
     json.writeEndObject();
     json.writeNumberField("bytes", checkpoint.totalBytes());
-    writePaths(transfer, json);
-    json.writeEndObject();
-  }
-
-  /// How many bytes came by which path.
-  static void writePaths(TransferReport transfer, JsonGenerator json) throws IOException {
-    json.writeObjectFieldStart("path");
-    for (PathKind path : PathKind.values()) {
-      json.writeNumberField(path.toString(), transfer.bytes(path));
-    }
+    Digests.writePaths(transfer, json);
     json.writeEndObject();
   }
 }

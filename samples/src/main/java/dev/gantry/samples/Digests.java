@@ -1,13 +1,19 @@
 package dev.gantry.samples;
 
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.Loaded;
 import dev.gantry.core.Region;
+import dev.gantry.core.Shape;
+import dev.gantry.core.io.PathKind;
 import dev.gantry.core.io.ProgressListener;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.io.TransferReport;
 import dev.gantry.core.plan.Wanted;
+import java.io.IOException;
+import java.io.PrintWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.security.MessageDigest;
@@ -16,6 +22,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
 
 /// SHA-256 of bytes in files, loaded through the engine to a device and read back from there.
@@ -119,5 +126,30 @@ final class Digests {
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java platform has SHA-256", e);
     }
+  }
+
+  /// @param byName what [#of] gave
+  static void print(Map<String, String> byName, PrintWriter out) {
+    byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
+  }
+
+  /// What is known of one name, and its digest.
+  static void write(
+      String name, DType dtype, Shape shape, Map<String, String> byName, JsonGenerator json)
+      throws IOException {
+    json.writeObjectFieldStart(name);
+    json.writeStringField("dtype", dtype.name());
+    Json.writeShape(shape, json);
+    json.writeStringField("sha256", byName.get(name));
+    json.writeEndObject();
+  }
+
+  /// How many bytes came by which path.
+  static void writePaths(TransferReport transfer, JsonGenerator json) throws IOException {
+    json.writeObjectFieldStart("path");
+    for (PathKind path : PathKind.values()) {
+      json.writeNumberField(path.toString(), transfer.bytes(path));
+    }
+    json.writeEndObject();
   }
 }

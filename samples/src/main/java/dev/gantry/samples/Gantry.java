@@ -32,6 +32,7 @@ import picocli.CommandLine.ScopeType;
       "65:malformed input",
       "66:no such input",
       "69:device not available",
+      "70:a check failed, or a defect in Gantry",
       "74:I/O error"
     },
     subcommands = {

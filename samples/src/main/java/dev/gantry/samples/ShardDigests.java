@@ -68,7 +68,7 @@ record ShardDigests(ShardSet set, Map<String, String> byName, TransferReport tra
 
   @Override
   public void print(PrintWriter out) {
-    byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
+    Digests.print(byName, out);
   }
 
   @Override
@@ -76,16 +76,12 @@ record ShardDigests(ShardSet set, Map<String, String> byName, TransferReport tra
     json.writeStartObject();
     json.writeObjectFieldStart("fields");
     for (Field field : set.fields()) {
-      json.writeObjectFieldStart(field.name());
-      json.writeStringField("dtype", field.dtype().name());
-      Json.writeShape(field.shape(), json);
-      json.writeStringField("sha256", byName.get(field.name()));
-      json.writeEndObject();
+      Digests.write(field.name(), field.dtype(), field.shape(), byName, json);
     }
     json.writeEndObject();
     json.writeNumberField("samples", set.samples());
     json.writeNumberField("bytes", bytes(set));
-    CheckpointDigests.writePaths(transfer, json);
+    Digests.writePaths(transfer, json);
     json.writeEndObject();
   }
 }

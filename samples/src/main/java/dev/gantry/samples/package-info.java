@@ -1,4 +1,4 @@
-/// The `gantry` command line.
+/// The `gantry` command line, and the examples of the README.
 @NullMarked
 package dev.gantry.samples;
 

@@ -26,15 +26,7 @@ class CorpusTest {
   /// Came from another writer, after the verdicts.
   private static final String WRITTEN_BY_DJL = "written-by-djl.safetensors";
 
-  private static final Map<?, ?> VERDICTS = verdicts();
-
-  private static Map<?, ?> verdicts() {
-    try {
-      return (Map<?, ?>) JsonTree.parse(Files.readString(CORPUS.resolve("expected.json")));
-    } catch (IOException e) {
-      throw new IllegalStateException("no verdicts", e);
-    }
-  }
+  private static final Map<?, ?> VERDICTS = JsonTree.verdicts(CORPUS);
 
   private static boolean isValid(Object file) {
     return (Boolean) verdict(file).get("valid") && !file.equals(REJECTED_ON_PURPOSE);

@@ -6,6 +6,8 @@ import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -30,6 +32,15 @@ final class JsonTree {
       return value;
     } catch (IOException e) {
       throw new UncheckedIOException("no JSON: " + text, e);
+    }
+  }
+
+  /// What a corpus says of each of its files, by their names.
+  static Map<?, ?> verdicts(Path corpus) {
+    try {
+      return (Map<?, ?>) parse(Files.readString(corpus.resolve("expected.json")));
+    } catch (IOException e) {
+      throw new UncheckedIOException("no verdicts", e);
     }
   }
 

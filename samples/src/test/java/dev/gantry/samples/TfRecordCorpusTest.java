@@ -22,17 +22,9 @@ class TfRecordCorpusTest {
   private static final Path CORPUS =
       Path.of("..", "formats", "src", "test", "resources", "corpus", "tfrecord");
 
-  private static final Map<?, ?> VERDICTS = verdicts();
+  private static final Map<?, ?> VERDICTS = JsonTree.verdicts(CORPUS);
 
   @TempDir private Path temporary;
-
-  private static Map<?, ?> verdicts() {
-    try {
-      return (Map<?, ?>) JsonTree.parse(Files.readString(CORPUS.resolve("expected.json")));
-    } catch (IOException e) {
-      throw new IllegalStateException("no verdicts", e);
-    }
-  }
 
   private static Map<?, ?> verdict(Object file) {
     return (Map<?, ?>) VERDICTS.get(file);

@@ -12,15 +12,16 @@ import java.util.List;
 /// digits of a hash of the dataset, and the options as they are, so that a message can say which of
 /// them differ.
 ///
-/// The rank is left out: all ranks stand at the same epoch and batch, and any rank's state will do
-/// for all of them.
-final class OrderIdentity {
+/// The rank is left out: where samples are reached by number, all ranks stand at the same epoch and
+/// batch, and any rank's state will do for all of them.
+public final class OrderIdentity {
   private static final int HASH_BYTES = 8;
 
   private OrderIdentity() {}
 
   /// @param dataset tells it from others
-  static String of(String dataset, List<Long> shardSamples, OrderOptions options) {
+  /// @param shardSamples empty where nobody knows them
+  public static String of(String dataset, List<Long> shardSamples, OrderOptions options) {
     return hash(dataset, shardSamples)
         + ",batch="
         + options.batchSize()
@@ -37,7 +38,7 @@ final class OrderIdentity {
   }
 
   /// @throws MisuseException if a state's order is not this one; it says in what they differ
-  static void check(String stored, String order) {
+  public static void check(String stored, String order) {
     if (stored.equals(order)) {
       return;
     }

@@ -65,7 +65,7 @@ final class ExampleDecoder {
       MemorySegment record,
       RecordAddress where,
       MemorySegment batch,
-      BatchLayout layout,
+      DecodedLayout layout,
       long[] rows,
       int sample) {
     ExampleValues values = values(record, where);

@@ -62,7 +62,7 @@ public final class ExampleParser {
   /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`, `missing-feature`,
   ///     `wrong-kind` or `wrong-length` for the first record that is not as its features say
   public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
-    BatchLayout layout = layout(records.size());
+    DecodedLayout layout = layout(records.size());
     ExampleDecoder decoder = decoder();
     long[] rows = layout.rows();
     if (hasRowsOfTheLongest()) {
@@ -108,8 +108,8 @@ public final class ExampleParser {
     return features.stream().anyMatch(FeatureLayout::toLongest);
   }
 
-  BatchLayout layout(int samples) {
-    return new BatchLayout(specs, features, samples);
+  DecodedLayout layout(int samples) {
+    return new DecodedLayout(specs, features, samples);
   }
 
   ExampleDecoder decoder() {

@@ -2,6 +2,7 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.memory.Slab;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -136,20 +137,6 @@ final class RecordStream implements AutoCloseable {
 
   @Override
   public void close() {
-    RuntimeException failure = null;
-    for (Place each : places) {
-      try {
-        each.close();
-      } catch (RuntimeException e) {
-        if (failure == null) {
-          failure = e;
-        } else {
-          failure.addSuppressed(e);
-        }
-      }
-    }
-    if (failure != null) {
-      throw failure;
-    }
+    Slab.runAll(places.stream().<Runnable>map(each -> each::close).toList());
   }
 }

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 final class StreamSource implements FillingSource<BatchView> {
   private final StreamedBatches dataset;
   private final OrderOptions order;
-  private final BatchLayout layout;
+  private final DecodedLayout layout;
 
   /// Looks at records on the asking thread, where the batch's shape depends on them.
   private final Optional<ExampleDecoder> measure;

@@ -8,15 +8,12 @@ import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.EpochOrder;
+import dev.gantry.formats.dataset.OrderIdentity;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.internal.FileBytes;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
@@ -107,7 +104,7 @@ public final class StreamedBatches implements Batches {
     ExampleParser parser = new ExampleParser(features);
     long _ = parser.batchBytes(order.batchSize());
     List<Path> read = new ArrayList<>(files.size());
-    StringBuilder text = new StringBuilder(order.toString());
+    StringBuilder text = new StringBuilder("tfrecord-stream");
     for (Path file : files) {
       long size = size(file);
       text.append('\n').append(file.getFileName()).append(' ').append(size);
@@ -115,24 +112,15 @@ public final class StreamedBatches implements Batches {
         read.add(file);
       }
     }
+    // A rank's state says where it reads, and is of no use to the others.
+    String identity = OrderIdentity.of(text.toString(), List.of(), order) + ",rank=" + order.rank();
     return new StreamedBatches(
-        session, List.copyOf(read), digest(text), parser, order, options, mostRecordBytes);
+        session, List.copyOf(read), identity, parser, order, options, mostRecordBytes);
   }
 
   private static long size(Path file) {
     try (FileBytes bytes = FileBytes.open(file)) {
       return bytes.length();
-    }
-  }
-
-  private static String digest(CharSequence text) {
-    try {
-      byte[] digest =
-          MessageDigest.getInstance("SHA-256")
-              .digest(text.toString().getBytes(StandardCharsets.UTF_8));
-      return "tfrecord-" + HexFormat.of().formatHex(digest, 0, 16);
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every JDK has SHA-256", e);
     }
   }
 
@@ -160,10 +148,7 @@ public final class StreamedBatches implements Batches {
 
   @Override
   public FillingSource<BatchView> from(DatasetState state) {
-    if (!state.order().equals(identity)) {
-      throw new MisuseException(
-          "the state is of another dataset or order: " + state.order() + ", not " + identity);
-    }
+    OrderIdentity.check(state.order(), identity);
     StreamCursor _ = cursor(state);
     if (state.batch() > EpochOrder.MOST_SAMPLES / order.batchSize() / order.world()) {
       throw new MisuseException("no epoch has so many batches: " + state.toText());

@@ -2,6 +2,7 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.memory.Slab;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -82,20 +83,6 @@ public final class TfRecordShards implements AutoCloseable {
   /// Removes what was written, unless it was committed.
   @Override
   public void close() {
-    RuntimeException failure = null;
-    for (RecordOutput output : outputs) {
-      try {
-        output.close();
-      } catch (RuntimeException e) {
-        if (failure == null) {
-          failure = e;
-        } else {
-          failure.addSuppressed(e);
-        }
-      }
-    }
-    if (failure != null) {
-      throw failure;
-    }
+    Slab.runAll(outputs.stream().<Runnable>map(output -> output::close).toList());
   }
 }

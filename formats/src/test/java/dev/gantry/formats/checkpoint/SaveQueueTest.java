@@ -15,6 +15,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.testing.FaultyFileCalls;
 import dev.gantry.core.testing.FaultyFileCalls.Fails;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
 import java.nio.file.Path;

@@ -3,6 +3,7 @@ package dev.gantry.formats.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Gantry;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.core.testing.NoLeaks;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;

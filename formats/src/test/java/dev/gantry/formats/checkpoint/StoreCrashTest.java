@@ -8,6 +8,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.testing.CrashReplay;
 import dev.gantry.core.testing.CrashReplay.Loss;
 import dev.gantry.core.testing.CrashReplay.Step;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.RecordingFileCalls;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;

@@ -16,6 +16,7 @@ import dev.gantry.core.testing.FaultyFileCalls.Fault;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.FaultyFileCalls.Returns;
 import dev.gantry.core.testing.FaultyFileCalls.Shortens;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
 import java.io.IOException;

@@ -7,6 +7,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.commit.Source;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;

@@ -18,21 +18,30 @@ public final class Orders {
     return Arbitraries.longs().between(0, 40).list().ofMaxSize(7).withoutEdgeCases();
   }
 
+  /// Those that leave the samples of a shard in their order.
+  public static Arbitrary<Shuffle> ofWholeShards() {
+    return Arbitraries.oneOf(
+        Arbitraries.just(new Shuffle.None()), Arbitraries.longs().map(Shuffle.Shards::new));
+  }
+
   static Arbitrary<Shuffle> shuffles() {
     return Arbitraries.oneOf(
-        Arbitraries.just(new Shuffle.None()),
-        Arbitraries.longs().map(Shuffle.Shards::new),
+        ofWholeShards(),
         Combinators.combine(Arbitraries.longs(), Arbitraries.integers().between(1, 12))
             .as(Shuffle.Blocks::new));
   }
 
-  /// The first rank's, of 1 to 5.
   public static Arbitrary<OrderOptions> options() {
+    return options(shuffles());
+  }
+
+  /// The first rank's, of 1 to 5.
+  public static Arbitrary<OrderOptions> options(Arbitrary<Shuffle> shuffles) {
     Arbitrary<Integer> few = Arbitraries.integers().between(1, 5);
     return Combinators.combine(
             Arbitraries.integers().between(1, 20),
             Arbitraries.of(LastBatch.class),
-            shuffles(),
+            shuffles,
             few,
             few,
             few)
@@ -48,7 +57,7 @@ public final class Orders {
         .withoutEdgeCases();
   }
 
-  static OrderOptions ranked(OrderOptions options, int rank, int world) {
+  public static OrderOptions ranked(OrderOptions options, int rank, int world) {
     return new OrderOptions(
         options.batchSize(),
         options.lastBatch(),

@@ -15,8 +15,8 @@ import dev.gantry.core.testing.FaultyFileCalls.Fault;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.FaultyFileCalls.Returns;
 import dev.gantry.core.testing.FaultyFileCalls.Shortens;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.formats.checkpoint.MemoryFolder;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -111,7 +111,7 @@ class ShardFaultTest {
 
   /// What an earlier writer left is removed under the same faults.
   private void leftovers() {
-    TestShards.delete(folder());
+    MemoryFolder.delete(folder());
     try {
       Files.createDirectory(folder());
       Files.write(folder().resolve("shard-00001.bin"), new byte[100]);

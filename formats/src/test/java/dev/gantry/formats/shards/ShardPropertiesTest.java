@@ -9,6 +9,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.formats.dataset.Field;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -49,17 +50,13 @@ class ShardPropertiesTest {
   }
 
   @BeforeTry
-  void makeFolder() throws IOException {
-    Path memory = Path.of("/dev/shm");
-    folder =
-        Files.isWritable(memory)
-            ? Files.createTempDirectory(memory, "gantry-")
-            : Files.createTempDirectory("gantry-");
+  void makeFolder() {
+    folder = MemoryFolder.create();
   }
 
   @AfterTry
   void removeFolder() {
-    TestShards.delete(folder);
+    MemoryFolder.delete(folder);
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 

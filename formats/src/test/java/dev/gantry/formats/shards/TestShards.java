@@ -15,9 +15,7 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -160,19 +158,6 @@ final class TestShards {
   static List<String> names(Path folder) {
     try (Stream<Path> files = Files.list(folder)) {
       return files.map(file -> file.getFileName().toString()).sorted().toList();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
-
-  static void delete(Path tree) {
-    if (!Files.exists(tree)) {
-      return;
-    }
-    try (Stream<Path> paths = Files.walk(tree)) {
-      for (Path path : new ArrayList<>(paths.sorted(Comparator.reverseOrder()).toList())) {
-        Files.delete(path);
-      }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -2,14 +2,15 @@ package dev.gantry.formats.tfrecord;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import com.google.protobuf.ByteString;
+import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.formats.tfrecord.index.WireMessages;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
-import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -50,141 +51,126 @@ class ExamplePropertiesTest {
   /// are there twice.
   private record Writer(Random random) {
     byte[] message(boolean sequence) {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
-      for (int i = random.nextInt(8) == 0 ? 2 : 1; i > 0; i--) {
-        field(out, 1, map(false));
-        if (sequence || random.nextInt(16) == 0) {
-          field(out, 2, map(true));
+      return WireMessages.message(out -> {
+        for (int i = random.nextInt(8) == 0 ? 2 : 1; i > 0; i--) {
+          out.writeByteArray(1, map(false));
+          if (sequence || random.nextInt(16) == 0) {
+            out.writeByteArray(2, map(true));
+          }
         }
-      }
-      unknown(out);
-      return out.toByteArray();
+        unknown(out);
+      });
     }
 
     private byte[] map(boolean lists) {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
-      for (int i = random.nextInt(6); i > 0; i--) {
-        String name = NAMES[random.nextInt(NAMES.length)];
-        field(out, 1, entry(name, lists ? list(name) : feature(name)));
-        unknown(out);
-      }
-      return out.toByteArray();
+      return WireMessages.message(out -> {
+        for (int i = random.nextInt(6); i > 0; i--) {
+          String name = NAMES[random.nextInt(NAMES.length)];
+          out.writeByteArray(1, entry(name, lists ? list(name) : feature(name)));
+          unknown(out);
+        }
+      });
     }
 
     private byte[] entry(String name, byte[] value) {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
-      byte[] key = ByteString.copyFromUtf8(name).toByteArray();
-      switch (random.nextInt(16)) {
-        case 0 -> {
-          field(out, 2, value);
-          field(out, 1, key);
+      return WireMessages.message(out -> {
+        switch (random.nextInt(16)) {
+          case 0 -> {
+            out.writeByteArray(2, value);
+            out.writeString(1, name);
+          }
+          case 1 -> out.writeByteArray(2, value);
+          case 2 -> out.writeString(1, name);
+          case 3 -> {
+            out.writeString(1, name);
+            out.writeByteArray(2, value);
+            out.writeByteArray(2, value);
+          }
+          default -> {
+            out.writeString(1, name);
+            out.writeByteArray(2, value);
+          }
         }
-        case 1 -> field(out, 2, value);
-        case 2 -> field(out, 1, key);
-        case 3 -> {
-          field(out, 1, key);
-          field(out, 2, value);
-          field(out, 2, value);
-        }
-        default -> {
-          field(out, 1, key);
-          field(out, 2, value);
-        }
-      }
-      unknown(out);
-      return out.toByteArray();
+        unknown(out);
+      });
     }
 
     private byte[] list(String name) {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
-      for (int i = random.nextInt(4); i > 0; i--) {
-        field(out, 1, feature(name));
-      }
-      return out.toByteArray();
+      return WireMessages.message(out -> {
+        for (int i = random.nextInt(4); i > 0; i--) {
+          out.writeByteArray(1, feature(name));
+        }
+      });
     }
 
     /// Mostly of the kind that is wanted.
     private byte[] feature(String name) {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
       int usual =
           switch (name) {
             case "a", "é" -> 1;
             case "b" -> 2;
             default -> 3;
           };
-      for (int parts = random.nextInt(8) == 0 ? random.nextInt(3) : 1; parts > 0; parts--) {
-        int kind = random.nextInt(8) == 0 ? random.nextInt(1, 4) : usual;
-        field(out, kind, values(kind));
-      }
-      unknown(out);
-      return out.toByteArray();
+      return WireMessages.message(out -> {
+        for (int parts = random.nextInt(8) == 0 ? random.nextInt(3) : 1; parts > 0; parts--) {
+          int kind = random.nextInt(8) == 0 ? random.nextInt(1, 4) : usual;
+          out.writeByteArray(kind, WireMessages.message(list -> values(kind, list)));
+        }
+        unknown(out);
+      });
     }
 
-    private byte[] values(int kind) {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
+    private void values(int kind, CodedOutputStream out) throws IOException {
       switch (kind) {
         case 1 -> {
           for (int i = random.nextInt(8) == 0 ? random.nextInt(3) : 1; i > 0; i--) {
             byte[] bytes = new byte[random.nextBoolean() ? 6 : random.nextInt(10)];
             random.nextBytes(bytes);
-            field(out, 1, bytes);
+            out.writeByteArray(1, bytes);
           }
         }
         case 2 -> {
-          byte[] floats = new byte[4 * (random.nextInt(8) == 0 ? random.nextInt(4) : 2)];
-          random.nextBytes(floats);
+          int count = random.nextInt(8) == 0 ? random.nextInt(4) : 2;
           if (random.nextInt(6) == 0) {
-            for (int i = 0; i < floats.length; i += 4) {
-              out.write(1 << 3 | 5);
-              out.write(floats, i, 4);
+            for (int i = 0; i < count; i++) {
+              out.writeFixed32(1, random.nextInt());
             }
           } else {
-            field(out, 1, floats);
+            byte[] packed = new byte[Float.BYTES * count];
+            random.nextBytes(packed);
+            out.writeByteArray(1, packed);
           }
         }
         default -> {
-          ByteArrayOutputStream packed = new ByteArrayOutputStream();
-          boolean apart = random.nextInt(6) == 0;
-          for (int i = random.nextInt(5); i > 0; i--) {
-            if (apart) {
-              out.write(1 << 3);
+          int count = random.nextInt(5);
+          if (random.nextInt(6) == 0) {
+            for (int i = 0; i < count; i++) {
+              out.writeInt64(1, random.nextLong() >> random.nextInt(64));
             }
-            varint(apart ? out : packed, random.nextLong() >> random.nextInt(64));
-          }
-          if (!apart) {
-            field(out, 1, packed.toByteArray());
+          } else {
+            out.writeByteArray(
+                1,
+                WireMessages.message(packed -> {
+                  for (int i = 0; i < count; i++) {
+                    packed.writeInt64NoTag(random.nextLong() >> random.nextInt(64));
+                  }
+                }));
           }
         }
       }
-      return out.toByteArray();
     }
 
-    private void unknown(ByteArrayOutputStream out) {
+    private void unknown(CodedOutputStream out) throws IOException {
       if (random.nextInt(40) == 0) {
-        field(out, 9, new byte[3]);
+        out.writeByteArray(9, new byte[3]);
       }
-    }
-
-    private static void field(ByteArrayOutputStream out, int number, byte[] bytes) {
-      out.write(number << 3 | 2);
-      varint(out, bytes.length);
-      out.writeBytes(bytes);
-    }
-
-    private static void varint(ByteArrayOutputStream out, long value) {
-      long rest = value;
-      while ((rest & ~0x7fL) != 0) {
-        out.write((int) (rest & 0x7f) | 0x80);
-        rest >>>= 7;
-      }
-      out.write((int) rest);
     }
   }
 
   /// What a decoder makes of a record: rows and bytes, or the fault.
   private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
     RecordAddress where = new RecordAddress(Path.of("file"), 3, 33);
-    BatchLayout layout = parser.layout(2);
+    DecodedLayout layout = parser.layout(2);
     long[] rows = layout.rows();
     try (Arena arena = Arena.ofConfined()) {
       // Native and at an odd address, as in a file.

@@ -5,23 +5,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.EpochOrder;
-import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.formats.dataset.Orders;
 import dev.gantry.formats.dataset.SampleRun;
-import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.Streams.Batch;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.LongStream;
-import java.util.stream.Stream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
-import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -40,18 +36,13 @@ class StreamedBatchesPropertiesTest {
   private static Path folder = Path.of("");
 
   @BeforeContainer
-  static void makeFolder() throws IOException {
-    folder = Files.createTempDirectory("gantry");
+  static void makeFolder() {
+    folder = MemoryFolder.create();
   }
 
   @AfterContainer
-  static void deleteFolder() throws IOException {
-    try (Stream<Path> files = Files.list(folder)) {
-      for (Path file : files.toList()) {
-        Files.delete(file);
-      }
-    }
-    Files.delete(folder);
+  static void deleteFolder() {
+    MemoryFolder.delete(folder);
   }
 
   /// Some of them empty.
@@ -62,31 +53,7 @@ class StreamedBatchesPropertiesTest {
 
   @Provide
   Arbitrary<OrderOptions> orders() {
-    Arbitrary<Integer> few = Arbitraries.integers().between(1, 4);
-    Arbitrary<Shuffle> shuffles =
-        Arbitraries.oneOf(
-            Arbitraries.just(new Shuffle.None()), Arbitraries.longs().map(Shuffle.Shards::new));
-    return Combinators.combine(
-            Arbitraries.integers().between(1, 9),
-            Arbitraries.of(LastBatch.class),
-            shuffles,
-            few,
-            few,
-            few)
-        .as((batchSize, last, shuffle, interleave, block, world) ->
-            new OrderOptions(batchSize, last, shuffle, interleave, block, 0, world))
-        .withoutEdgeCases();
-  }
-
-  private static OrderOptions ofRank(OrderOptions order, int rank) {
-    return new OrderOptions(
-        order.batchSize(),
-        order.lastBatch(),
-        order.shuffle(),
-        order.interleave(),
-        order.interleaveBlock(),
-        rank,
-        order.world());
+    return Orders.options(Orders.ofWholeShards());
   }
 
   private static List<List<Long>> expected(List<Long> shards, OrderOptions order, long epoch) {
@@ -116,7 +83,7 @@ class StreamedBatchesPropertiesTest {
         files.add(Streams.write(session, folder, i, shards.get(i), each));
       }
       for (int rank = 0; rank < order.world(); rank++) {
-        check(session, files, shards, ofRank(order, rank), epoch);
+        check(session, files, shards, Orders.ranked(order, rank, order.world()), epoch);
       }
     }
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);

@@ -220,7 +220,9 @@ class StreamedBatchesTest {
         StreamedBatches larger = open(files, OrderOptions.of(3), OPTIONS);
         StreamedBatches fewer = open(files.subList(0, 1), OrderOptions.of(2), OPTIONS)) {
       DatasetState state = firstBatch(batches);
-      assertThatThrownBy(() -> larger.from(state)).isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> larger.from(state))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("state of another order of the samples: batch=");
       assertThatThrownBy(() -> fewer.from(state)).isInstanceOf(MisuseException.class);
       for (String cursor :
           List.of(

@@ -9,6 +9,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Orders;
@@ -18,7 +19,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
-import java.util.stream.Stream;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -34,22 +34,13 @@ class IndexPropertiesTest {
   private Path folder = Path.of("");
 
   @BeforeTry
-  void makeFolder() throws IOException {
-    Path memory = Path.of("/dev/shm");
-    folder =
-        Files.isWritable(memory)
-            ? Files.createTempDirectory(memory, "gantry-")
-            : Files.createTempDirectory("gantry-");
+  void makeFolder() {
+    folder = MemoryFolder.create();
   }
 
   @AfterTry
-  void removeFolder() throws IOException {
-    try (Stream<Path> files = Files.list(folder)) {
-      for (Path file : files.toList()) {
-        Files.delete(file);
-      }
-    }
-    Files.delete(folder);
+  void removeFolder() {
+    MemoryFolder.delete(folder);
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 

@@ -9,7 +9,7 @@ import java.util.Random;
 
 /// Writes examples as no writer would, but might: in parts, in any order, with names that come
 /// twice, kinds that change, lists that are packed in places, and fields that nobody knows.
-final class WireMessages {
+public final class WireMessages {
   private static final String[] NAMES = {"image", "label", "x", "", "né", "a/b"};
 
   private final Random random;
@@ -20,11 +20,11 @@ final class WireMessages {
 
   /// The fields of a message.
   @FunctionalInterface
-  interface Fields {
+  public interface Fields {
     void write(CodedOutputStream out) throws IOException;
   }
 
-  static byte[] message(Fields fields) {
+  public static byte[] message(Fields fields) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     CodedOutputStream out = CodedOutputStream.newInstance(bytes);
     try {

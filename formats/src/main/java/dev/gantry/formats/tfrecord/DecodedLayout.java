@@ -7,9 +7,9 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/// Where each field of a batch lies: field after field, in each the samples end to end. Room is
-/// kept for the largest values of all samples. Immutable.
-final class BatchLayout {
+/// Where the records of a batch are decoded to: field after field, in each the samples end to end.
+/// Room is kept for the largest values of all samples. Immutable.
+final class DecodedLayout {
   /// Where a field may begin: as a GPU likes to read.
   private static final int ALIGNMENT_BYTES = 256;
 
@@ -20,7 +20,7 @@ final class BatchLayout {
 
   /// @param samples the most that a batch has
   /// @throws MisuseException if it is more memory than can be addressed
-  BatchLayout(List<FeatureSpec> specs, List<FeatureLayout> features, int samples) {
+  DecodedLayout(List<FeatureSpec> specs, List<FeatureLayout> features, int samples) {
     this.specs = specs;
     this.features = features;
     offsets = new long[specs.size()];
