@@ -67,7 +67,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// Blocks of 32 consecutive samples in random order, another one each epoch; by default the
-  /// order of the files. The order depends on nothing but the dataset, this seed and the epoch.
+  /// order of the files. The order depends on nothing but the dataset, this seed and the epoch. Not
+  /// for streams of TFRecord, of which only whole files can be shuffled: [Shuffle.Shards].
   public T optShuffle(long seed) {
     return optShuffle(new Shuffle.Blocks(seed, DEFAULT_BLOCK_SAMPLES));
   }
@@ -88,11 +89,11 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// Which part of the samples this worker gets. All workers get the same number of batches.
   ///
-  /// @param number of this worker, from 0
-  /// @param workers how many there are
-  public T optShard(int number, int workers) {
-    rank = number;
-    world = workers;
+  /// @param chosenRank this worker's number, from 0
+  /// @param chosenWorld how many workers there are
+  public T optShard(int chosenRank, int chosenWorld) {
+    rank = chosenRank;
+    world = chosenWorld;
     return self();
   }
 
@@ -134,7 +135,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Turns a field into FLOAT32 on the device: `value · scale + shift`.
+  /// Turns a field into FLOAT32 on the device: `value · scale + shift`. What differs by channel is
+  /// for [#optTransform].
   public T optNormalize(String field, float scale, float shift) {
     normalizations.put(field, new Normalization(scale, shift));
     return self();

@@ -109,7 +109,8 @@ public abstract sealed class GantryDataset implements ResumableDataset
         : OptionalLong.empty();
   }
 
-  /// What the last iteration did so far, or empty before the first.
+  /// What the last iteration did so far, or empty before the first. What streams of TFRecord read
+  /// is in [TfRecordDataset#records], and not in the transfer.
   public synchronized Optional<RingStatistics> statistics() {
     return Optional.ofNullable(current).map(DatasetIteration::statistics);
   }

@@ -1,11 +1,14 @@
 package dev.gantry.djl;
 
-/// Whether TFRecord files are read by their indexes or as streams.
+/// Whether TFRecord files are read by their indexes or as streams. An index that is damaged is an
+/// error, unless none is to be used.
 public enum IndexUse {
-  /// By their indexes, where each file has one of it as it is now that serves all features; else as
-  /// streams, for a reason that is logged.
+  /// By their indexes, where each file has one of it as it is now and they serve all features; else
+  /// as streams, for a reason that is logged.
   WHERE_THERE,
-  /// By their indexes, which are built where they are missing or old: that reads the files once.
+  /// By their indexes, which are built where they are missing or old: that reads the files once,
+  /// and writes beside them. Compressed files cannot be indexed, and features cannot be read by an
+  /// index that some record lacks or that have another length in some: then this is an error.
   BUILD,
   /// By their indexes, or not at all.
   REQUIRE,

@@ -7,6 +7,7 @@ import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.StreamedBatches;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
@@ -36,10 +37,7 @@ record RecordBatches(
     TfRecordOptions options) {
   private static final Logger LOG = LoggerFactory.getLogger(RecordBatches.class);
 
-  /// @param indexed whether they are read by indexes
-  record Opened(Batches batches, boolean indexed) {}
-
-  Opened open(IndexUse use) {
+  Batches open(IndexUse use) {
     return switch (use) {
       case NONE -> streamed();
       case REQUIRE -> indexed();
@@ -51,6 +49,9 @@ record RecordBatches(
         try {
           yield indexed();
         } catch (MisuseException e) {
+          if (order.shuffle() instanceof Shuffle.Blocks) {
+            throw e;
+          }
           LOG.info("TFRecord files are read as streams: {}", e.getMessage());
           yield streamed();
         }
@@ -68,17 +69,17 @@ record RecordBatches(
     }
   }
 
-  private Opened streamed() {
-    return new Opened(StreamedBatches.open(session, files, features, order, options), false);
+  private Batches streamed() {
+    return StreamedBatches.open(session, files, features, order, options);
   }
 
-  private Opened indexed() {
+  private Batches indexed() {
     SampleStore store = TfRecordStore.open(files, fields(), session);
     boolean complete = false;
     try {
-      Opened opened = new Opened(EpochBatches.of(store, order, limits), true);
+      Batches batches = EpochBatches.of(store, order, limits);
       complete = true;
-      return opened;
+      return batches;
     } finally {
       if (!complete) {
         store.close();

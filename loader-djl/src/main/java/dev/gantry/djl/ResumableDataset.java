@@ -15,8 +15,8 @@ public interface ResumableDataset extends Dataset, AutoCloseable {
   /// Goes on from `state`, with the next call of `getData`.
   ///
   /// @throws dev.gantry.core.MisuseException if that is no state of this dataset, with these files,
-  ///     this batch size, order, rank and world; the prefetch depth, device and transforms may be
-  ///     others
+  ///     this batch size, order and world, and of streams this rank; the prefetch depth, device and
+  ///     transforms may be others
   void restore(String state);
 
   /// Ends the iterations under way and frees their memory. Batches that are out stay valid until

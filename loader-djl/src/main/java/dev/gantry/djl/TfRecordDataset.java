@@ -4,29 +4,31 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.Schema;
+import dev.gantry.formats.tfrecord.StreamedBatches;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordStatistics;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 
 /// TFRecord files of `tf.train.Example` or `SequenceExample` as batches.
 ///
 /// With an index beside each file ([IndexUse]), bytes and floats of a fixed length go from the file
 /// to the device as they are, in any order: their arrays step over what lies between the values,
 /// where that is possible, or are packed on the device. Without, records are read in the order of
-/// the files, checked and decoded by the CPU. The two have orders of their own: a state of the one
-/// is none of the other.
+/// the files, checked and decoded by the CPU. A state of the one is none of the other.
 ///
 /// A feature becomes an array of its dtype with the batch's axis before its shape.
 public final class TfRecordDataset extends GantryDataset {
-  private final boolean indexed;
+  private final Batches source;
 
-  private TfRecordDataset(Batches batches, DatasetSettings settings, boolean indexed) {
-    super(batches, settings);
-    this.indexed = indexed;
+  private TfRecordDataset(Batches source, DatasetSettings settings) {
+    super(source, settings);
+    this.source = source;
   }
 
   public static Builder builder() {
@@ -35,7 +37,15 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Whether the files are read by their indexes.
   public boolean isIndexed() {
-    return indexed;
+    return records().isEmpty();
+  }
+
+  /// What was read of streams since this was built, and how many faults were passed over; empty
+  /// where files are read by their indexes.
+  public Optional<TfRecordStatistics> records() {
+    return source instanceof StreamedBatches streamed
+        ? Optional.of(streamed.statistics())
+        : Optional.empty();
   }
 
   /// Makes [TfRecordDataset]s. For one thread.
@@ -52,13 +62,14 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// The files, in their order.
+    /// The files, in their order; no folders.
     public Builder setFiles(List<Path> chosen) {
       files = List.copyOf(chosen);
       return this;
     }
 
-    /// One more feature that is a field; without any, all that the first file's first records have.
+    /// One more feature that is a field. Without any, they are told by the first 100 records: see
+    /// [Schema#infer]; better name them, since later records that differ are errors.
     public Builder addFeature(FeatureSpec feature) {
       features.add(feature);
       return this;
@@ -89,7 +100,9 @@ public final class TfRecordDataset extends GantryDataset {
       Map<String, FeatureSpec> byName = new HashMap<>();
       List<String> names = new ArrayList<>();
       List<FeatureSpec> known =
-          features.isEmpty() ? Schema.infer(session(), files.getFirst()) : features;
+          features.isEmpty()
+              ? Schema.infer(session(), files, options, Schema.USUAL_RECORDS)
+              : features;
       for (FeatureSpec feature : known) {
         byName.put(feature.name(), feature);
         names.add(feature.name());
@@ -99,8 +112,7 @@ public final class TfRecordDataset extends GantryDataset {
       List<FeatureSpec> read =
           roles.all().stream().map(name -> Objects.requireNonNull(byName.get(name))).toList();
       RecordBatches source = new RecordBatches(session(), files, read, order(), limits(), options);
-      RecordBatches.Opened opened = source.open(indexUse);
-      return new TfRecordDataset(opened.batches(), settings, opened.indexed());
+      return new TfRecordDataset(source.open(indexUse), settings);
     }
   }
 }

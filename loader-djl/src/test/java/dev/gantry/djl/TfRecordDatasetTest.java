@@ -172,6 +172,13 @@ class TfRecordDatasetTest {
           TfRecordOptions.defaults().withCorruption(CorruptionPolicy.Skip.upTo(1));
       try (TfRecordDataset dataset = dataset(files).optRecords(skipping).build()) {
         assertThat(checkedLabels(dataset, manager)).hasSize(SAMPLES - 1).doesNotContain(1L);
+        assertThat(dataset.records().orElseThrow().skipped()).containsEntry("data-crc", 1L);
+      }
+      TfRecordDataset.Builder unnamed =
+          TfRecordDataset.builder().setFiles(files).setSampling(16).optRecords(skipping);
+      try (TfRecordDataset dataset = unnamed.build();
+          Batch batch = dataset.getData(manager).iterator().next()) {
+        assertThat(batch.getLabels().singletonOrThrow().toLongArray()).startsWith(0, 2, 3);
       }
       assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.BUILD).build())
           .isInstanceOf(MalformedFileException.class);
