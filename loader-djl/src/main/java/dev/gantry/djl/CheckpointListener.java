@@ -69,7 +69,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     settle(trainer);
     drop();
     if (isDue(step + 1)) {
-      due = new Due(TrainingMoment.copied(trainer), datasetState.get());
+      // First what may fail: a copy has to be closed.
+      Optional<String> dataset = datasetState.get();
+      due = new Due(TrainingMoment.copied(trainer), dataset);
     }
   }
 

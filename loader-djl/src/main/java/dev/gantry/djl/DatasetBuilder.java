@@ -97,7 +97,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// How many epochs one call of `getData` covers; by default one, as `EasyTrain.fit` wants it.
+  /// How many epochs one iteration of `getData` covers; by default one, as `EasyTrain.fit` wants it.
+  /// One that goes on in the middle of them ends with the last of them.
   public T optRepeat(long count) {
     epochs = count;
     return self();
@@ -143,7 +144,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// Is given each batch's data, on the device and normalised, and returns what becomes of it.
-  /// Arrays that it makes from these belong to the batch.
+  /// Arrays that it makes from these belong to the batch. What it throws is thrown in place of the
+  /// batch, which is left out then.
   public T optTransform(UnaryOperator<NDList> chosen) {
     transform = chosen;
     return self();

@@ -30,6 +30,7 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private final int slots;
   private final BatchMaker maker;
   private final PrefetchRing<BatchView> ring;
+  private final boolean endless;
   private final DatasetState end;
   private final long progressTotal;
   private final List<SlotBatch> open = new ArrayList<>();
@@ -44,11 +45,10 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     this.device = settings.device().orElseGet(manager::getDevice);
     this.slots = settings.slots();
     this.state = from;
-    long lastEpoch =
-        settings.epochs() > Long.MAX_VALUE - 1 - from.epoch()
-            ? Long.MAX_VALUE - 1
-            : from.epoch() + settings.epochs() - 1;
-    this.end = batches.start().atEpoch(lastEpoch + 1);
+    this.endless = settings.epochs() == Long.MAX_VALUE;
+    // Iterations cover the epochs 0 to n-1, n to 2n-1 and so on, wherever one of them goes on.
+    long lastEpoch = from.epoch() - from.epoch() % settings.epochs() + settings.epochs() - 1;
+    this.end = batches.start().atEpoch(endless ? lastEpoch : lastEpoch + 1);
     this.progressTotal = total(batches.batchesPerEpoch(), from, lastEpoch);
     dev.gantry.core.Device target = PyTorch.device(device);
     this.maker = new BatchMaker(settings, target);
@@ -84,9 +84,12 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return state;
   }
 
-  /// Behind all batches of this iteration.
-  DatasetState end() {
-    return end;
+  /// Where the next iteration begins.
+  DatasetState follower() {
+    if (!endless) {
+      return end;
+    }
+    return end.atEpoch(state.batch() == 0 ? state.epoch() : state.epoch() + 1);
   }
 
   RingStatistics statistics() {

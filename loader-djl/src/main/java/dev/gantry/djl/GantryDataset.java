@@ -21,8 +21,9 @@ import org.jspecify.annotations.Nullable;
 /// open as `optPrefetch` says.
 ///
 /// Each iteration of `getData` covers the next epoch, or as many as `optRepeat` says; one at a
-/// time: beginning the next ends the one before. An iteration that is left early should be followed
-/// by another, or by [#close]; the manager's end ends it, too. For one thread, but for [#state],
+/// time: beginning the next ends the one before, and leaves out what was left of it (of one without
+/// end, what was left of its epoch). An iteration that is left early should be followed by another,
+/// or by [#close]; the manager's end ends it, too. For one thread, but for [#state],
 /// [#statistics] and [#close].
 public abstract sealed class GantryDataset implements ResumableDataset
     permits ShardDataset, TfRecordDataset {
@@ -60,22 +61,18 @@ public abstract sealed class GantryDataset implements ResumableDataset
     if (closed) {
       throw new MisuseException("this dataset is closed");
     }
-    endIteration();
+    endEpoch();
     DatasetIteration iteration = new DatasetIteration(batches, next, settings, manager);
     current = iteration;
-    next = iteration.end();
     return iteration;
   }
 
-  /// Leaves out what is left of the epoch.
+  /// Leaves out what is left of the iteration.
   synchronized void endEpoch() {
-    endIteration();
-    current = null;
-  }
-
-  private void endIteration() {
     if (current != null) {
+      next = current.follower();
       current.close();
+      current = null;
     }
   }
 
@@ -86,11 +83,17 @@ public abstract sealed class GantryDataset implements ResumableDataset
 
   @Override
   public synchronized void restore(String state) {
-    DatasetState restored = DatasetState.parse(state);
-    // It says whether it is its own.
-    batches.from(restored).close();
+    DatasetState restored = check(state);
     endEpoch();
     next = restored;
+  }
+
+  /// @throws MisuseException if that is no state of this dataset
+  DatasetState check(String state) {
+    DatasetState parsed = DatasetState.parse(state);
+    // It says whether it is its own.
+    batches.from(parsed).close();
+    return parsed;
   }
 
   /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.
@@ -120,7 +123,9 @@ public abstract sealed class GantryDataset implements ResumableDataset
     if (!closed) {
       closed = true;
       try {
-        endIteration();
+        if (current != null) {
+          current.close();
+        }
       } finally {
         batches.close();
       }

@@ -4,6 +4,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.util.Progress;
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.MixedOrder;
 import java.util.ArrayList;
 import java.util.List;
@@ -69,9 +70,23 @@ public final class MixedDataset implements ResumableDataset {
 
   private synchronized MixedIteration begin(NDManager manager) {
     settle();
-    MixedIteration iteration = new MixedIteration(parts, order(next), next, manager);
+    MixedIteration iteration = null;
+    try {
+      iteration = new MixedIteration(parts, order(next), next, manager);
+    } finally {
+      if (iteration == null) {
+        // Some have begun: they stand where they stood.
+        restoreParts(next);
+      }
+    }
     current = iteration;
     return iteration;
+  }
+
+  private void restoreParts(MixedState state) {
+    for (int i = 0; i < parts.size(); i++) {
+      parts.get(i).restore(state.parts().get(i));
+    }
   }
 
   /// Ends the epoch that is under way: the next one follows.
@@ -98,10 +113,11 @@ public final class MixedDataset implements ResumableDataset {
       throw new MisuseException(
           "this state is of other datasets, weights or another seed: " + state);
     }
-    settle();
     for (int i = 0; i < parts.size(); i++) {
-      parts.get(i).restore(restored.parts().get(i));
+      DatasetState _ = parts.get(i).check(restored.parts().get(i));
     }
+    settle();
+    restoreParts(restored);
     next = restored;
   }
 

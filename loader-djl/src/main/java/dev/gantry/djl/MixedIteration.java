@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.Objects;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
@@ -55,38 +56,46 @@ final class MixedIteration implements Iterator<Batch> {
 
   @Override
   public boolean hasNext() {
-    return source() != null;
+    return turn().isPresent();
   }
 
-  /// The dataset whose turn it is, which has a batch; null at the end.
-  private synchronized @Nullable DatasetIteration source() {
+  /// The number of the dataset whose turn it is, which has a batch; empty at the end.
+  private synchronized OptionalInt turn() {
     while (!over) {
       OptionalInt turn = order.next(given);
       if (turn.isEmpty()) {
         over = true;
+        // Some may have more, which nobody takes in this epoch.
+        batches.forEach(MixedIteration::end);
         break;
       }
       int part = turn.getAsInt();
       DatasetIteration source = batches.get(part);
       if (source != null && source.hasNext()) {
-        return source;
+        return turn;
       }
       // Only now it is known how many it has.
       lengths.set(part, given[part]);
       order = order.withLength(part, given[part]);
     }
-    return null;
+    return OptionalInt.empty();
   }
 
-  @Override
-  public Batch next() {
-    DatasetIteration source = source();
-    if (source == null) {
-      throw new NoSuchElementException("there are no more batches");
+  private static void end(@Nullable DatasetIteration source) {
+    if (source != null) {
+      source.close();
     }
+  }
+
+  /// The batch is taken and counted at once: [#state] may be asked for by another thread.
+  @Override
+  public synchronized Batch next() {
+    int part = turn().orElseThrow(() -> new NoSuchElementException("there are no more batches"));
+    DatasetIteration source = Objects.requireNonNull(batches.get(part));
     Batch batch = source.next();
-    synchronized (this) {
-      given[batches.indexOf(source)]++;
+    given[part]++;
+    if (given[part] == lengths.get(part)) {
+      source.close();
     }
     return batch;
   }

@@ -10,6 +10,10 @@ import ai.djl.training.dataset.Dataset;
 public interface ResumableDataset extends Dataset, AutoCloseable {
   /// Where the dataset stands: behind the last batch that was taken from it. One line of text. May
   /// be called by any thread.
+  ///
+  /// Behind the last batch of an epoch that is the next one's beginning. But a stream of TFRecord
+  /// knows its end only when it was asked for more: until then, as `EasyTrain.fit` does, the state
+  /// says that nothing is left of this epoch.
   String state();
 
   /// Goes on from `state`, with the next call of `getData`.

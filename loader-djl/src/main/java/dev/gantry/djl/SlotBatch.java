@@ -13,7 +13,7 @@ import java.util.UUID;
 final class SlotBatch extends Batch {
   private final String id = "gantry-slot-" + UUID.randomUUID();
   private final RingBatch<BatchView> slot;
-  private boolean closed;
+  private volatile boolean closed;
 
   SlotBatch(
       NDManager manager,
@@ -34,7 +34,12 @@ final class SlotBatch extends Batch {
         progressTotal);
     this.slot = slot;
     // For a manager that is closed although the batch is not.
-    manager.attachInternal(id, slot);
+    manager.attachInternal(id, this::giveBack);
+  }
+
+  private void giveBack() {
+    closed = true;
+    slot.close();
   }
 
   boolean isClosed() {
@@ -47,13 +52,12 @@ final class SlotBatch extends Batch {
     if (closed) {
       return;
     }
-    closed = true;
     try {
       // After the arrays: as long as they live, the memory cannot be used again.
       getManager().detachInternal(id);
       super.close();
     } finally {
-      slot.close();
+      giveBack();
     }
   }
 }

@@ -6,8 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.memory.LiveResources;
 import dev.gantry.formats.dataset.MixedOrder;
 import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -44,12 +47,19 @@ class DatasetResumeTest {
 
   /// @param make a dataset that may prefetch so many batches
   private static void goesOnAfterAnyBatch(IntFunction<ResumableDataset> make) throws Exception {
+    goesOnAfterAnyBatch(make, true);
+  }
+
+  /// @param knowsItsEnd whether a dataset is always at the next epoch when it gave its last batch
+  private static void goesOnAfterAnyBatch(IntFunction<ResumableDataset> make, boolean knowsItsEnd)
+      throws Exception {
     try (NDManager manager = NDManager.newBaseManager();
         ResumableDataset whole = make.apply(2)) {
       List<String> expected = batches(whole, manager, 1);
       int ofFirstEpoch = expected.size();
       expected.addAll(batches(whole, manager, 1));
-      for (int taken = 0; taken <= ofFirstEpoch; taken++) {
+      int last = knowsItsEnd ? ofFirstEpoch : ofFirstEpoch - 1;
+      for (int taken = 0; taken <= last; taken++) {
         String state;
         try (ResumableDataset killed = make.apply(2 + taken % 3)) {
           Iterator<Batch> some = killed.getData(manager).iterator();
@@ -82,6 +92,134 @@ class DatasetResumeTest {
             .optShuffle(new Shuffle.Blocks(5, 4))
             .optPrefetch(slots)
             .build());
+  }
+
+  @Test
+  void repeatedEpochsGoOnAfterAnyBatchAndEndWithTheLastOfThem() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 20, 17);
+    goesOnAfterAnyBatch(slots ->
+        ShardDataset.builder()
+            .setPath(path)
+            .setSampling(7)
+            .optShuffle(new Shuffle.Blocks(5, 4))
+            .optRepeat(3)
+            .optPrefetch(slots)
+            .build());
+  }
+
+  @Test
+  void streamsGoOnAfterAnyBatch() throws Exception {
+    List<Path> files = ImageRecords.write(folder, 50, 3, Compression.GZIP);
+    goesOnAfterAnyBatch(slots -> stream(files, slots), false);
+  }
+
+  private static TfRecordDataset stream(List<Path> files, int slots) {
+    return TfRecordDataset.builder()
+        .setFiles(files)
+        .addFeature(FeatureSpec.int64s("label"))
+        .addFeature(FeatureSpec.floats("x", 2))
+        .setSampling(7)
+        .optInterleave(2, 3)
+        .optPrefetch(slots)
+        .build();
+  }
+
+  @Test
+  void mixturesOfStreamsAndRepeatedShardsGoOnAfterAnyBatch() throws Exception {
+    Path shards = ImageShards.write(folder.resolve("shards"), 20, 17);
+    List<Path> files = ImageRecords.write(folder, 50, 3, Compression.NONE);
+    goesOnAfterAnyBatch(
+        slots ->
+            MixedDataset.builder()
+                .addDataset(
+                    ShardDataset.builder()
+                        .setPath(shards)
+                        .setSampling(7)
+                        .optShuffle(3)
+                        .optRepeat(2)
+                        .build(),
+                    1)
+                .addDataset(stream(files, slots), 2)
+                .build(),
+        false);
+  }
+
+  @Test
+  void whatIsLeftOfAnIterationWithoutEndIsTheRestOfItsEpoch() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 20, 17);
+    ShardDataset.Builder builder =
+        ShardDataset.builder().setPath(path).setSampling(7).optShuffle(1);
+    try (NDManager manager = NDManager.newBaseManager();
+        ShardDataset once = builder.build();
+        ShardDataset endless = builder.optRepeat().build()) {
+      List<String> epochs = batches(once, manager, 7);
+      Iterator<Batch> first = endless.getData(manager).iterator();
+      for (int i = 0; i < 7; i++) {
+        assertThat(textAndClose(first.next())).isEqualTo(epochs.get(i));
+      }
+      Iterator<Batch> second = endless.getData(manager).iterator();
+      for (int i = 9; i < 15; i++) {
+        assertThat(textAndClose(second.next())).isEqualTo(epochs.get(i));
+      }
+      // Behind a whole epoch nothing is left out.
+      Iterator<Batch> third = endless.getData(manager).iterator();
+      assertThat(textAndClose(third.next())).isEqualTo(epochs.get(15));
+      endless.restore(endless.state());
+      assertThat(textAndClose(endless.getData(manager).iterator().next()))
+          .isEqualTo(epochs.get(16));
+    }
+  }
+
+  private static String textAndClose(Batch batch) {
+    try (batch) {
+      return text(batch);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void mixturesHoldNothingBehindTheirLastBatch(MixedOrder.End end) throws Exception {
+    Path first = ImageShards.write(folder.resolve("first"), 40, 17);
+    Path second = ImageShards.write(folder.resolve("second"), 21, 30);
+    try (NDManager manager = NDManager.newBaseManager();
+        MixedDataset mixture =
+            MixedDataset.builder()
+                .addDataset(ShardDataset.builder().setPath(first).setSampling(5).build(), 1)
+                .addDataset(ShardDataset.builder().setPath(second).setSampling(4).build(), 1)
+                .optEnd(end)
+                .build()) {
+      Iterator<Batch> batches = mixture.getData(manager).iterator();
+      while (batches.hasNext()) {
+        batches.next().close();
+      }
+      assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    }
+  }
+
+  @Test
+  void aMixtureRefusesAStateOfWhichOneDatasetIsAnotherAndStaysWhereItIs() throws Exception {
+    Path first = ImageShards.write(folder.resolve("first"), 40, 17);
+    Path second = ImageShards.write(folder.resolve("second"), 21, 30);
+    Path third = ImageShards.write(folder.resolve("third"), 22, 30);
+    try (NDManager manager = NDManager.newBaseManager();
+        MixedDataset mixture = mixture(first, second);
+        MixedDataset other = mixture(first, third)) {
+      other.getData(manager).iterator().next().close();
+      Iterator<Batch> batches = mixture.getData(manager).iterator();
+      batches.next().close();
+      batches.next().close();
+      String state = mixture.state();
+      assertThatThrownBy(() -> mixture.restore(other.state())).isInstanceOf(MisuseException.class);
+      assertThat(mixture.state()).isEqualTo(state);
+      batches.next().close();
+    }
+  }
+
+  private static MixedDataset mixture(Path first, Path second) {
+    return MixedDataset.builder()
+        .addDataset(ShardDataset.builder().setPath(first).setSampling(5).build(), 1)
+        .addDataset(ShardDataset.builder().setPath(second).setSampling(4).build(), 1)
+        .build();
   }
 
   @ParameterizedTest

@@ -241,6 +241,64 @@ class ShardDatasetTest {
   }
 
   @Test
+  void batchesThatTheirManagersCloseAreClosed() {
+    try (ShardDataset dataset = shards(40, 40).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      int batches = 0;
+      for (Batch batch : dataset.getData(manager)) {
+        batch.getManager().close();
+        batches++;
+      }
+      assertThat(batches).isEqualTo(5);
+    }
+  }
+
+  @Test
+  void batchesMayBeClosedInAnyOrderAndLaterThanTheDataset() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      Batch first;
+      Batch second;
+      try (ShardDataset dataset = shards(40, 40).optPrefetch(3).build()) {
+        Iterator<Batch> batches = dataset.getData(manager).iterator();
+        first = batches.next();
+        second = batches.next();
+        batches.next().close();
+        second.close();
+        second = batches.next();
+      }
+      assertThat(first.getLabels().singletonOrThrow().toLongArray()).startsWith(0, 1, 2);
+      assertThat(second.getLabels().singletonOrThrow().toLongArray()).startsWith(24, 25);
+      second.close();
+      first.close();
+      first.close();
+    }
+  }
+
+  @Test
+  void aTransformThatThrowsLosesItsBatchAndNothingElse() {
+    try (ShardDataset dataset =
+            shards(40, 40)
+                .optTransform(data -> {
+                  if (data.get("image").toByteArray()[0] == ImageShards.pixel(8, 0)) {
+                    throw new IllegalStateException("not this one");
+                  }
+                  return data;
+                })
+                .build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      batches.next().close();
+      assertThatThrownBy(batches::next).hasMessage("not this one");
+      for (int i = 2; i < 5; i++) {
+        try (Batch batch = batches.next()) {
+          assertThat(batch.getLabels().singletonOrThrow().toLongArray()).startsWith(8L * i);
+        }
+      }
+      assertThat(batches.hasNext()).isFalse();
+    }
+  }
+
+  @Test
   void refusesWhatMakesNoSense() {
     ShardDataset.Builder builder = shards(5, 5);
     assertThatThrownBy(() -> ShardDataset.builder().setSampling(3).build())
