@@ -31,6 +31,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
@@ -69,6 +70,26 @@ class TfRecordReaderTest {
         };
     try (compressor) {
       compressor.write(bytes);
+    }
+    return out.toByteArray();
+  }
+
+  /// Not made smaller: the bytes stand in the file as they are.
+  private static byte[] stored(byte[] bytes, Compression compression) throws IOException {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    Deflater none = new Deflater(Deflater.NO_COMPRESSION);
+    OutputStream compressor =
+        compression == Compression.ZLIB
+            ? new DeflaterOutputStream(out, none)
+            : new GZIPOutputStream(out) {
+              {
+                def.setLevel(Deflater.NO_COMPRESSION);
+              }
+            };
+    try (compressor) {
+      compressor.write(bytes);
+    } finally {
+      none.end();
     }
     return out.toByteArray();
   }
@@ -275,6 +296,39 @@ class TfRecordReaderTest {
     same(
         readAll(file, SMALL.withCorruption(new CorruptionPolicy.Skip(1, distance - 1))),
         RECORDS.subList(0, 1));
+  }
+
+  /// Stored bytes that are changed are given as they are; only behind them the stream's checksum is
+  /// wrong.
+  @ParameterizedTest
+  @EnumSource(names = {"GZIP", "ZLIB"})
+  void aCompressedFileThatBreaksOffDuringTheSearchEndsThere(Compression compression)
+      throws IOException {
+    byte[] stored = stored(Framed.of(RECORDS), compression);
+    byte[] length = {44, 1, 0, 0};
+    int last = stored.length - Framing.BYTES - 300;
+    while (!Arrays.equals(stored, last, last + 4, length, 0, 4)) {
+      last--;
+    }
+    stored[last] ^= 1;
+    Path file = write(stored);
+    TfRecordOptions options = SMALL.withCompression(compression);
+    try (Gantry session = Gantry.open();
+        TfRecordReader reader =
+            TfRecordReader.open(
+                session, file, options.withCorruption(new CorruptionPolicy.Skip(2, 1 << 20)))) {
+      for (int i = 0; i < 4; i++) {
+        assertThat(reader.next()).isTrue();
+      }
+      assertThat(reader.next()).isFalse();
+      assertThat(reader.statistics().skipped())
+          .isEqualTo(Map.of("length-crc", 1L, "invalid-compression", 1L));
+    }
+    List<byte[]> before = new ArrayList<>();
+    MalformedFileException second =
+        fault(file, options.withCorruption(new CorruptionPolicy.Skip(1, 1 << 20)), before);
+    same(before, RECORDS.subList(0, 4));
+    assertThat(second.kind()).isEqualTo("invalid-compression");
   }
 
   @ParameterizedTest
