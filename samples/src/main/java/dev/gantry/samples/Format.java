@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.commit.TemporaryName;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.TfRecordProbe;
@@ -108,8 +109,10 @@ enum Format {
         : List.of(path);
   }
 
+  /// Files that are being written, or that a crash left, begin like whole ones.
   private static boolean isRecordFile(Gantry session, Path file) {
-    return !name(file).endsWith(TfRecordIndex.SUFFIX)
+    return !TemporaryName.is(file)
+        && !name(file).endsWith(TfRecordIndex.SUFFIX)
         && (isRecordName(name(file)) || TfRecordProbe.beginsLikeOne(session, file));
   }
 

@@ -11,6 +11,7 @@ import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -128,6 +129,21 @@ class FormatTest {
     Path file = records("f/x.tfrecord");
     TestSamples.run("index", file);
     assertThat(Input.open(session, folder)).isEqualTo(new Input.Records(List.of(file)));
+  }
+
+  @Test
+  void aFileThatIsBeingWrittenIsNoTfRecordFile() {
+    Path folder = temporary.resolve("f");
+    assertThat(folder.toFile().mkdir()).isTrue();
+    try (TfRecordWriter writer =
+        TfRecordWriter.create(session, folder.resolve("x.tfrecord"), Compression.NONE)) {
+      writer.write(new ExampleBuilder().int64s("a", 1).toBytes());
+      // As a crash leaves it.
+      records("f/.gantry-0123456789abcdef.tmp");
+      assertMalformed(folder, "unknown-format");
+      Path whole = records("f/a");
+      assertThat(Input.open(session, folder)).isEqualTo(new Input.Records(List.of(whole)));
+    }
   }
 
   @Test

@@ -21,8 +21,9 @@ public interface Batches extends AutoCloseable {
   DatasetState start();
 
   /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless
-  /// the implementation says so. What its fillings are made of belongs to these batches: a source
-  /// that came to its end may be closed before its last ones are made.
+  /// the implementation says so. What its fillings read from belongs to these batches: a source
+  /// that came to its end may be closed before the last reads. What they are made of may belong to
+  /// the source: it is closed when all makers have run, or when none will run any more.
   ///
   /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
   ///     order of its samples

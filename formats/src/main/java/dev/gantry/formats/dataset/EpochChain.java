@@ -1,19 +1,27 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.memory.Slab;
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.ring.Made;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
 
 /// Several epochs, one after the other, without a pause for the ring between them.
 public final class EpochChain implements FillingSource<BatchView> {
   private final Batches batches;
   private final long lastEpoch;
+
+  /// Those before, of which a batch may still be made: no more than the ring has slots.
+  private final List<Epoch> earlier = new ArrayList<>();
+
+  private Epoch current;
   private long epoch;
 
   /// Whether the epoch has given a batch, or began behind some.
   private boolean hasBatches;
-
-  private FillingSource<BatchView> source;
 
   /// @param from where to begin
   /// @param lastEpoch the number of the last one to make
@@ -22,26 +30,75 @@ public final class EpochChain implements FillingSource<BatchView> {
     this.lastEpoch = lastEpoch;
     this.epoch = from.epoch();
     this.hasBatches = from.batch() > 0;
-    this.source = batches.from(from);
+    this.current = new Epoch(batches.from(from));
   }
 
   @Override
   public Optional<Filling<BatchView>> next() {
-    Optional<Filling<BatchView>> filling = source.next();
+    Optional<Filling<BatchView>> filling = current.next();
     // Where an epoch has no batch, the others have none either.
     while (filling.isEmpty() && hasBatches && epoch < lastEpoch) {
+      Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
+      earlier.add(current);
+      current = following;
       epoch++;
       hasBatches = false;
-      source.close();
-      source = batches.from(batches.start().atEpoch(epoch));
-      filling = source.next();
+      closeMade();
+      filling = current.next();
     }
     hasBatches |= filling.isPresent();
     return filling;
   }
 
+  private void closeMade() {
+    List<Epoch> made = earlier.stream().filter(Epoch::isMade).toList();
+    earlier.removeAll(made);
+    close(made);
+  }
+
+  private static void close(List<Epoch> epochs) {
+    Slab.runAll(epochs.stream().<Runnable>map(each -> each.source::close).toList());
+  }
+
   @Override
   public void close() {
-    source.close();
+    earlier.add(current);
+    close(earlier);
+  }
+
+  /// A source, and how many makers of its batches have yet to run.
+  private static final class Epoch {
+    final FillingSource<BatchView> source;
+    private final AtomicLong toMake = new AtomicLong();
+
+    Epoch(FillingSource<BatchView> source) {
+      this.source = source;
+    }
+
+    Optional<Filling<BatchView>> next() {
+      return source.next().map(this::counted);
+    }
+
+    private Filling<BatchView> counted(Filling<BatchView> filling) {
+      Made made = filling.made();
+      List<Made.Maker> makers =
+          made.makers().stream()
+              .<Made.Maker>map(maker ->
+                  target -> {
+                    maker.make(target);
+                    toMake.decrementAndGet();
+                  })
+              .toList();
+      toMake.addAndGet(makers.size());
+      return new Filling<>(
+          filling.reads(),
+          new Made(made.slotOffset(), made.bytes(), makers),
+          filling.copies(),
+          filling.label());
+    }
+
+    boolean isMade() {
+      return toMake.get() == 0;
+    }
   }
 }

@@ -12,7 +12,8 @@ public sealed interface CorruptionPolicy {
   /// where that is: the file ends there, or goes on at the next bytes within `searchBytes` that are
   /// a header with a right checksum. Such bytes may lie inside of a damaged record that holds
   /// another TFRecord file, so the search is off unless asked for. After any other fault the file
-  /// ends. Of records that are lost together, the fault counts as one, for their numbers too.
+  /// ends. Of records that are lost together, the fault counts as one, for their numbers too; where
+  /// a compressed file breaks off during the search, that counts as one more.
   ///
   /// @param most faults to pass over, over all files that are read together
   /// @param searchBytes how far to look for a header; 0 to end the file instead

@@ -30,14 +30,14 @@ sealed interface InflatedStream extends AutoCloseable {
   @Override
   void close() throws IOException;
 
-  /// One member or several. What follows the last one is refused.
+  /// One member or several. What follows the last one is refused, and so are names without end.
   final class Gzip implements InflatedStream {
     private final GzipCompressorInputStream stream;
 
     Gzip(SourceFileStream compressed) throws IOException {
       stream =
           GzipCompressorInputStream.builder()
-              .setInputStream(compressed)
+              .setInputStream(new GzipHeaderLimit(compressed))
               .setDecompressConcatenated(true)
               .get();
     }

@@ -35,7 +35,7 @@ final class RecordBuffers implements AutoCloseable {
     }
   }
 
-  /// Frees all of them, also those of batches that were never made.
+  /// Frees all of them, also those of sources that were not closed.
   @Override
   public synchronized void close() {
     closed = true;

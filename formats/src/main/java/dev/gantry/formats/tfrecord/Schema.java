@@ -41,7 +41,7 @@ public final class Schema {
   }
 
   /// As [#infer(Gantry, Path, TfRecordOptions, int)], of the records of several files, one file
-  /// after the other.
+  /// after the other. Files behind the last record that is looked at are not opened.
   ///
   /// @param files one or more
   public static List<FeatureSpec> infer(
@@ -50,6 +50,9 @@ public final class Schema {
     Map<String, Seen> lists = new TreeMap<>();
     long looked = 0;
     for (Path file : files) {
+      if (looked >= records) {
+        break;
+      }
       try (TfRecordReader reader = TfRecordReader.open(session, file, options)) {
         while (looked < records && reader.next()) {
           RecordAddress where = new RecordAddress(file, reader.number(), reader.offset());

@@ -9,6 +9,8 @@ import dev.gantry.formats.dataset.OrderOptions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
@@ -24,6 +26,9 @@ final class StreamSource implements FillingSource<BatchView> {
 
   /// Looks at records on the asking thread, where the batch's shape depends on them.
   private final Optional<ExampleDecoder> measure;
+
+  /// Of batches that are under way.
+  private final Set<RecordBuffer> taken = ConcurrentHashMap.newKeySet();
 
   private DatasetState state;
   private @Nullable RecordStream stream;
@@ -46,6 +51,7 @@ final class StreamSource implements FillingSource<BatchView> {
       return Optional.empty();
     }
     RecordBuffer buffer = dataset.buffers().take();
+    taken.add(buffer);
     boolean used = false;
     try {
       if (!fill(buffer)) {
@@ -58,7 +64,7 @@ final class StreamSource implements FillingSource<BatchView> {
       return Optional.of(filling);
     } finally {
       if (!used) {
-        dataset.buffers().giveBack(buffer);
+        giveBack(buffer);
       }
     }
   }
@@ -190,11 +196,18 @@ final class StreamSource implements FillingSource<BatchView> {
           decoder.decode(record.data(), record.address(), target, layout, rows, i);
         }
         if (left.decrementAndGet() == 0) {
-          dataset.buffers().giveBack(buffer);
+          giveBack(buffer);
         }
       });
     }
     return makers;
+  }
+
+  /// Once only: after that it may be another's.
+  private void giveBack(RecordBuffer buffer) {
+    if (taken.remove(buffer)) {
+      dataset.buffers().giveBack(buffer);
+    }
   }
 
   private void closeStream() {
@@ -205,9 +218,14 @@ final class StreamSource implements FillingSource<BatchView> {
     }
   }
 
+  /// Takes back also what batches hold that were never made.
   @Override
   public void close() {
     ended = true;
-    closeStream();
+    try {
+      closeStream();
+    } finally {
+      taken.forEach(this::giveBack);
+    }
   }
 }

@@ -216,8 +216,19 @@ public final class TfRecordReader implements AutoCloseable {
     };
   }
 
-  /// Looks for the next header. What stands before it is the lost record's.
+  /// Looks for the next header. A compressed file that breaks off on the way ends there, which is
+  /// another fault of its own kind.
   private boolean search(long searchBytes) {
+    try {
+      return findsHeader(searchBytes);
+    } catch (MalformedFileException fault) {
+      long _ = skipped.pass(fault);
+      return false;
+    }
+  }
+
+  /// What stands before the header is the lost record's.
+  private boolean findsHeader(long searchBytes) {
     for (long searched = 0; searched < searchBytes; searched++) {
       window.consume(1);
       if (require(Framing.HEADER_BYTES) < Framing.HEADER_BYTES) {

@@ -20,6 +20,7 @@ import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.DatasetState;
+import dev.gantry.formats.dataset.EpochChain;
 import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
@@ -189,6 +190,48 @@ class StreamedBatchesTest {
         assertThat(LiveResources.snapshot().openFiles()).isOne();
       }
       assertThat(LiveResources.snapshot().openFiles()).as("closed in mid-epoch").isZero();
+    }
+  }
+
+  /// As a ring does that is closed early: its last batches are asked for and never made.
+  @Test
+  void whatWasNeverMadeHoldsNoMemoryOnceItsEpochsAreLeft() {
+    Path file = write(0, 2);
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(1), OPTIONS);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment slot = arena.allocate(batches.slotBytes());
+      for (int i = 0; i < 50; i++) {
+        try (EpochChain epochs = new EpochChain(batches, batches.start(), 9)) {
+          for (int batch = 0; batch < 5; batch++) {
+            Filling<BatchView> filling = epochs.next().orElseThrow();
+            // The others are not.
+            if (batch == 1) {
+              filling.made().makers().getFirst().make(slot);
+            }
+          }
+        }
+      }
+      // At most five were under way, and one found the end of an epoch.
+      assertThat(LiveResources.snapshot().slabs()).isBetween(1L, 6L);
+    }
+  }
+
+  @Test
+  void aSourceTakesBackNothingThatIsAnothersByThen() {
+    Path file = write(0, 2);
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(1), OPTIONS);
+        Arena arena = Arena.ofConfined();
+        FillingSource<BatchView> second = batches.from(batches.start())) {
+      MemorySegment slot = arena.allocate(batches.slotBytes());
+      long slabs;
+      try (FillingSource<BatchView> first = batches.from(batches.start())) {
+        first.next().orElseThrow().made().makers().forEach(maker -> maker.make(slot));
+        assertThat(second.next()).isPresent();
+        slabs = LiveResources.snapshot().slabs();
+      }
+      assertThat(second.next()).isPresent();
+      // One more for the batch, and one less for what the first one read from.
+      assertThat(LiveResources.snapshot().slabs()).isEqualTo(slabs);
     }
   }
 

@@ -1,11 +1,14 @@
 package dev.gantry.formats.tfrecord;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.testing.TestFiles;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
@@ -13,6 +16,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.zip.DeflaterOutputStream;
+import java.util.zip.GZIPOutputStream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.ForAll;
@@ -132,6 +137,52 @@ class TfRecordReaderPropertiesTest {
       assertThat(result.fault()).isNotNull();
       assertThat(result.fault().kind()).isEqualTo("truncated");
       assertThat(result.fault().offset()).isEqualTo(end);
+    }
+  }
+
+  /// Of a compressed file, damage anywhere costs records, and never makes others.
+  @Property(tries = 300)
+  void damageToACompressedFileIsPassedOver(
+      @ForAll boolean gzip,
+      @ForAll @IntRange(max = 1_000_000) int where,
+      @ForAll @IntRange(min = 1, max = 16) int changes,
+      @ForAll @IntRange(min = 1, max = 255) int change)
+      throws IOException {
+    List<byte[]> records = new ArrayList<>();
+    for (int i = 1; i <= 20; i++) {
+      // Some can be made smaller, others not.
+      records.add(
+          i % 2 == 0
+              ? TestFiles.bytes(i, 50 * i)
+              : String.valueOf(i).repeat(99).getBytes(US_ASCII));
+    }
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try (OutputStream compressor =
+        gzip ? new GZIPOutputStream(out) : new DeflaterOutputStream(out)) {
+      compressor.write(Framed.of(records));
+    }
+    byte[] bytes = out.toByteArray();
+    int at = where % bytes.length;
+    for (int i = at; i < Math.min(bytes.length, at + changes); i++) {
+      bytes[i] ^= (byte) change;
+    }
+    List<byte[]> found = new ArrayList<>();
+    try (Gantry session = Gantry.open();
+        TfRecordReader reader =
+            TfRecordReader.open(
+                session,
+                Files.write(file, bytes),
+                SMALL
+                    .withCompression(gzip ? Compression.GZIP : Compression.ZLIB)
+                    .withCorruption(new CorruptionPolicy.Skip(100, 1 << 20)))) {
+      while (reader.next()) {
+        found.add(reader.record().toArray(ValueLayout.JAVA_BYTE));
+      }
+      assertThat(reader.next()).isFalse();
+      assertThat(Framed.words(records)).containsAll(Framed.words(found));
+      if (found.size() < records.size()) {
+        assertThat(reader.statistics().skipped()).isNotEmpty();
+      }
     }
   }
 }

@@ -31,6 +31,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
@@ -69,6 +70,26 @@ class TfRecordReaderTest {
         };
     try (compressor) {
       compressor.write(bytes);
+    }
+    return out.toByteArray();
+  }
+
+  /// Not made smaller: the bytes stand in the file as they are.
+  private static byte[] stored(byte[] bytes, Compression compression) throws IOException {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    Deflater none = new Deflater(Deflater.NO_COMPRESSION);
+    OutputStream compressor =
+        compression == Compression.ZLIB
+            ? new DeflaterOutputStream(out, none)
+            : new GZIPOutputStream(out) {
+              {
+                def.setLevel(Deflater.NO_COMPRESSION);
+              }
+            };
+    try (compressor) {
+      compressor.write(bytes);
+    } finally {
+      none.end();
     }
     return out.toByteArray();
   }
@@ -164,6 +185,60 @@ class TfRecordReaderTest {
                 compressed(new byte[0], Compression.GZIP),
                 compressed(Arrays.copyOfRange(bytes, 777, bytes.length), Compression.GZIP)));
     same(readAll(file, SMALL), RECORDS);
+  }
+
+  /// A member whose header has an extra field of the most that fits, a name and a comment.
+  private static byte[] named(byte[] bytes, int name, int comment) throws IOException {
+    byte[] member = compressed(bytes, Compression.GZIP);
+    member[3] = 0b1_1100;
+    byte[] extra = new byte[2 + 65_535];
+    // One subfield, 'Ap', which is as long as all of it lets it be.
+    extra[0] = (byte) 0xff;
+    extra[1] = (byte) 0xff;
+    extra[2] = 'A';
+    extra[3] = 'p';
+    extra[4] = (byte) 0xfb;
+    extra[5] = (byte) 0xff;
+    byte[] names = new byte[name + comment + 2];
+    Arrays.fill(names, (byte) 'x');
+    names[name] = 0;
+    names[name + comment + 1] = 0;
+    return concatenated(
+        Arrays.copyOf(member, 10), extra, names, Arrays.copyOfRange(member, 10, member.length));
+  }
+
+  @Test
+  void namesOfGzipMembersAreReadUpToALimitOfEach() throws IOException {
+    byte[] bytes = Framed.of(RECORDS);
+    int half = GzipHeaderLimit.MOST_BYTES / 2;
+    byte[] first = named(Arrays.copyOf(bytes, 777), half, half - 100);
+    byte[] none = named(new byte[0], half, half - 100);
+    byte[] second = Arrays.copyOfRange(bytes, 777, bytes.length);
+    Path file = write(concatenated(first, none, named(second, half, half - 100)));
+    same(readAll(file, SMALL), RECORDS);
+
+    for (int[] names : new int[][] {{2 * half, 0}, {0, 2 * half}, {half, half}}) {
+      MalformedFileException atOnce =
+          fault(write(named(bytes, names[0], names[1])), SMALL, new ArrayList<>());
+      assertThat(atOnce).hasMessageContaining("offset 0: invalid-compression: record 0:");
+      assertThat(atOnce).hasMessageContaining("more than 1048576 bytes");
+      Path later = write(concatenated(first, none, named(second, names[0], names[1])));
+      assertThat(fault(later, SMALL, new ArrayList<>()))
+          .hasMessageContaining("invalid-compression: record 1:")
+          .hasMessageContaining("more than 1048576 bytes");
+    }
+  }
+
+  /// There is no end to it before that of the file.
+  @Test
+  void aGzipNameWithoutEndIsNotReadToTheHeap() throws IOException {
+    byte[] header = Arrays.copyOf(compressed(new byte[0], Compression.GZIP), 10);
+    header[3] = 0b1000;
+    byte[] name = new byte[2 << 20];
+    Arrays.fill(name, (byte) 'x');
+    assertThat(fault(write(concatenated(header, name)), SMALL, new ArrayList<>()))
+        .hasMessageContaining("offset 0: invalid-compression: record 0:")
+        .hasMessageContaining("more than 1048576 bytes");
   }
 
   @ParameterizedTest
@@ -275,6 +350,39 @@ class TfRecordReaderTest {
     same(
         readAll(file, SMALL.withCorruption(new CorruptionPolicy.Skip(1, distance - 1))),
         RECORDS.subList(0, 1));
+  }
+
+  /// Stored bytes that are changed are given as they are; only behind them the stream's checksum is
+  /// wrong.
+  @ParameterizedTest
+  @EnumSource(names = {"GZIP", "ZLIB"})
+  void aCompressedFileThatBreaksOffDuringTheSearchEndsThere(Compression compression)
+      throws IOException {
+    byte[] stored = stored(Framed.of(RECORDS), compression);
+    byte[] length = {44, 1, 0, 0};
+    int last = stored.length - Framing.BYTES - 300;
+    while (!Arrays.equals(stored, last, last + 4, length, 0, 4)) {
+      last--;
+    }
+    stored[last] ^= 1;
+    Path file = write(stored);
+    TfRecordOptions options = SMALL.withCompression(compression);
+    try (Gantry session = Gantry.open();
+        TfRecordReader reader =
+            TfRecordReader.open(
+                session, file, options.withCorruption(new CorruptionPolicy.Skip(2, 1 << 20)))) {
+      for (int i = 0; i < 4; i++) {
+        assertThat(reader.next()).isTrue();
+      }
+      assertThat(reader.next()).isFalse();
+      assertThat(reader.statistics().skipped())
+          .isEqualTo(Map.of("length-crc", 1L, "invalid-compression", 1L));
+    }
+    List<byte[]> before = new ArrayList<>();
+    MalformedFileException second =
+        fault(file, options.withCorruption(new CorruptionPolicy.Skip(1, 1 << 20)), before);
+    same(before, RECORDS.subList(0, 4));
+    assertThat(second.kind()).isEqualTo("invalid-compression");
   }
 
   @ParameterizedTest

@@ -8,6 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
@@ -101,6 +102,19 @@ class UnknownFeatureTest {
       assertThatThrownBy(() -> Schema.infer(session, List.of(empty, empty), options, 1))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("no-records");
+    }
+  }
+
+  @Test
+  void filesBehindTheRecordsThatTellAreNotOpened() throws IOException {
+    Path first = write("first", new ExampleBuilder().int64s("a", 1));
+    List<Path> files = List.of(first, folder.resolve("missing"));
+    try (Gantry session = Gantry.open()) {
+      TfRecordOptions options = TfRecordOptions.defaults();
+      assertThat(Schema.infer(session, files, options, 1)).containsExactly(FeatureSpec.int64s("a"));
+      assertThatThrownBy(() -> Schema.infer(session, files, options, 2))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("missing");
     }
   }
 
