@@ -37,7 +37,7 @@ public final class Rings implements AutoCloseable {
     } catch (RuntimeException | Error failure) {
       try {
         Slab.runAll(undo);
-      } catch (RuntimeException besides) {
+      } catch (RuntimeException | Error besides) {
         failure.addSuppressed(besides);
       }
       throw failure;
