@@ -32,6 +32,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -186,6 +187,34 @@ class RingFaultTest {
     second.join();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
     assertThat(calls.count(Function.PREAD)).isEqualTo(1);
+  }
+
+  /// The limit ends a wait for a reader that is no more.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  @Timeout(60)
+  void aCheckedExceptionThatNobodyDeclaredIsThrownInPlaceOfTheBatch(boolean whileMaking) {
+    IOException mine = new IOException("mine");
+    Batches<Integer> source =
+        new Batches<>(
+            COUNT,
+            number -> {
+              if (number == 2 && !whileMaking) {
+                throw RingFaultTest.<RuntimeException>sneaky(mine);
+              }
+              return RingContract.made(
+                  number,
+                  _ -> {
+                    if (number == 2) {
+                      throw RingFaultTest.<RuntimeException>sneaky(mine);
+                    }
+                  });
+            });
+    try (PrefetchRing<Integer> ring = gantry.ring(options(3, 1), source)) {
+      RingContract.take(ring).close();
+      RingContract.take(ring).close();
+      assertThatThrownBy(ring::next).isInstanceOf(IllegalStateException.class).hasCause(mine);
+    }
   }
 
   static List<Throwable> failures() {
