@@ -41,13 +41,14 @@ final class RingReader<T> implements Runnable {
     long start = System.nanoTime();
     BatchWork<T> work;
     try {
-      slot.prepare();
       Optional<Filling<T>> filling = source.next();
       if (filling.isEmpty()) {
         order.exhaust(slot);
         return;
       }
       check.check(batch, filling.get());
+      // Only now: after the last batch, memory that is not to be had is missed by nobody.
+      slot.prepare();
       work = new BatchWork<>(batch, slot, filling.get(), start);
     } catch (Throwable e) {
       order.failAsking(batch, e);
