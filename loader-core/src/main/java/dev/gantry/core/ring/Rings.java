@@ -31,7 +31,9 @@ public final class Rings implements AutoCloseable {
         PrefetchRing<T> ring = build(options, source, undo);
         undo.clear();
         undo.add(ring::close);
+        // Before anything is read: what a reader uses is not taken away while the ring is known.
         register(ring);
+        ring.start();
         return ring;
       });
     } catch (RuntimeException | Error failure) {
