@@ -18,8 +18,8 @@ import java.util.regex.Pattern;
 
 /// The folder of a set that is being written. The set is there when its index is:
 ///
-/// 1. make the folder, or remove from it what an earlier writer left that did not come to its end;
-///    before that, make sure on the disk that there is no index which needs it
+/// 1. make the folder, or make sure on the disk that there is no index in it; then remove from it
+///    what an earlier writer left that did not come to its end
 /// 2. write shards, each by the protocol of [Gantry#write]: on the disk before it has its name
 /// 3. when all of them have their names on the disk, write the index, likewise
 ///
@@ -64,11 +64,10 @@ final class ShardFolder {
       throw new MisuseException(
           folder + " holds samples already: " + ShardSet.FILE_NAME + "; name another place");
     }
-    if (!leftovers().isEmpty()) {
-      // There may have been an index whose removal is not on the disk yet.
-      folders.sync(folder);
-      removeLeftovers();
-    }
+    // There may have been an index whose removal is not on the disk yet. After a crash, it must
+    // neither be there without its shards nor with those of this set.
+    folders.sync(folder);
+    removeLeftovers();
   }
 
   private void make() {

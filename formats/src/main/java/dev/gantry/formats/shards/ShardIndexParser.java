@@ -63,7 +63,7 @@ final class ShardIndexParser {
         case "fields" -> fields();
         case "metadata" -> metadata();
         case "shards" -> shards();
-        default -> json.skip();
+        default -> unknown();
       }
     }
     json.end();
@@ -146,6 +146,12 @@ final class ShardIndexParser {
     entries++;
   }
 
+  /// A member whose name is kept as well, since it may not come twice.
+  private void unknown() {
+    countEntry();
+    json.skip();
+  }
+
   private void metadata() {
     requireKind(Kind.OBJECT, "invalid-metadata", "metadata is no object");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
@@ -197,7 +203,7 @@ final class ShardIndexParser {
         }
         case "dtype" -> dtype = JsonMembers.dtype(json, "field", name);
         case "shape" -> shape = JsonMembers.shape(json, "field", name);
-        default -> json.skip();
+        default -> unknown();
       }
     }
     members.require(List.of("name", "dtype", "shape"));
@@ -243,7 +249,7 @@ final class ShardIndexParser {
         case "bytes" -> shardBytes = json.count("bytes");
         case "offsets" -> offsets = offsets();
         case "crc32c" -> sums = sums();
-        default -> json.skip();
+        default -> unknown();
       }
     }
     members.require(List.of("file", "samples", "bytes", "offsets", "crc32c"));

@@ -36,7 +36,7 @@ public final class ShardSet {
 
   public static final int MAX_FIELDS = 1000;
 
-  /// The most fields, notes, shards and offsets together.
+  /// The most fields, notes, shards, offsets and members of unknown names together.
   public static final int MAX_ENTRIES = 2_000_000;
 
   /// The most dimensions of a field.

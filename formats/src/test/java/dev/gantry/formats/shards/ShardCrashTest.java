@@ -160,6 +160,29 @@ class ShardCrashTest {
     everywhere(replay, calls.steps().size());
   }
 
+  /// Somebody removes all of a set, and writes another in its place before that is on the disk.
+  @Test
+  void overASetThatWasRemoved() {
+    Path set = tree.resolve("set");
+    NewShards.write(
+        session,
+        set,
+        TestShards.FIELDS,
+        2,
+        TestShards.sources(TestShards.FIELDS, others, 0, 2),
+        TestShards.options());
+    CrashReplay replay = CrashReplay.before(tree);
+    for (String name : TestShards.names(set).reversed()) {
+      assertThat(calls.unlink(set.resolve(name))).isZero();
+    }
+    write();
+    assertThat(calls.steps().stream().takeWhile(step -> !(step instanceof Step.Rename)))
+        .as("before a new shard has its name")
+        .containsSubsequence(
+            new Step.Remove(Path.of("set", "shards.json")), new Step.SyncFolder(Path.of("set")));
+    everywhere(replay, calls.steps().size());
+  }
+
   /// The index has its name, but the folder cannot be synchronised: all is taken back.
   @Test
   void whileASetIsTakenBack() {

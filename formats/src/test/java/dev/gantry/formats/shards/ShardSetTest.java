@@ -321,6 +321,14 @@ class ShardSetTest {
             fault(
                 GOOD.replace("'shards': [", "'shards': [" + many.replace("[]", "[" + zeros + "]"))))
         .returns("too-many-entries", MalformedFileException::kind);
+    StringBuilder members = new StringBuilder();
+    for (int i = 0; i <= ShardSet.MAX_ENTRIES; i++) {
+      members.append("'-").append(Integer.toString(i, Character.MAX_RADIX)).append("':0,");
+    }
+    for (String object : List.of("{'format", "{'name': 'b", "{'file': 'two")) {
+      assertThat(fault(GOOD.replace(object, "{" + members + object.substring(1))))
+          .returns("too-many-entries", MalformedFileException::kind);
+    }
   }
 
   @Test

@@ -85,6 +85,7 @@ public final class SourceReading {
     context.synchronize();
     StagingPool pool = paths.stagingPool(memory.device());
     StagingPool.Pair pair = pool.take(STEP_BYTES);
+    boolean complete = false;
     try (CopyQueue queue = new CopyQueue(context)) {
       fetch(memory, 0, pair, queue);
       for (long done = 0; done < memory.length(); done += STEP_BYTES) {
@@ -94,8 +95,13 @@ public final class SourceReading {
         long step = Math.min(STEP_BYTES, memory.length() - done);
         taker.accept(buffer(pair, turn).segment().asSlice(0, step));
       }
+      complete = true;
     } finally {
-      pool.giveBack(pair);
+      if (complete || context.comesToRest()) {
+        pool.giveBack(pair);
+      } else {
+        pool.abandon();
+      }
     }
   }
 

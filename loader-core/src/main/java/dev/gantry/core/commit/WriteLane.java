@@ -57,7 +57,8 @@ final class WriteLane implements AutoCloseable {
   /// The two buffers of a lane, and what becomes of them.
   ///
   /// @param giveBack called once, when no copy into them is under way any more
-  record Buffers(CpuSlab first, CpuSlab second, Runnable giveBack) {
+  /// @param abandon called in place of it, where nobody can tell
+  record Buffers(CpuSlab first, CpuSlab second, Runnable giveBack, Runnable abandon) {
     MemorySegment of(int turn, long length) {
       return (turn == 0 ? first : second).segment().asSlice(0, length);
     }
@@ -215,10 +216,20 @@ final class WriteLane implements AutoCloseable {
   /// Waits for copies under way, whatever became of them, and gives the buffers back.
   @Override
   public void close() {
+    boolean awaited = false;
     try {
       CopyQueue.closeAll(queues.values());
+      awaited = true;
     } finally {
-      buffers.giveBack().run();
+      if (awaited || allComeToRest()) {
+        buffers.giveBack().run();
+      } else {
+        buffers.abandon().run();
+      }
     }
+  }
+
+  private boolean allComeToRest() {
+    return queues.keySet().stream().map(CudaContext::of).allMatch(CudaContext::comesToRest);
   }
 }

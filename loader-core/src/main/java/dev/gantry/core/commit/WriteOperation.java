@@ -187,7 +187,8 @@ public final class WriteOperation {
       try {
         HostSlab second = HostSlab.allocate(options.requestBytes());
         complete = true;
-        return new WriteLane.Buffers(first, second, () -> Slab.releaseAll(List.of(first, second)));
+        Runnable release = () -> Slab.releaseAll(List.of(first, second));
+        return new WriteLane.Buffers(first, second, release, () -> {});
       } finally {
         if (!complete) {
           first.release();
@@ -197,7 +198,8 @@ public final class WriteOperation {
     // Pinned for every context, so those of one device serve all.
     StagingPool pool = paths.stagingPool(devices.iterator().next());
     StagingPool.Pair pair = pool.take(options.requestBytes());
-    return new WriteLane.Buffers(pair.first(), pair.second(), () -> pool.giveBack(pair));
+    return new WriteLane.Buffers(
+        pair.first(), pair.second(), () -> pool.giveBack(pair), pool::abandon);
   }
 
   private void account(PathKind path, long bytes, boolean direct) {

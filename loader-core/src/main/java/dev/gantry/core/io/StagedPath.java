@@ -26,6 +26,7 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
   /// Two buffers, and the queue of copies from them. Reads that are smaller than a buffer share it,
   /// as long as their copies are queued on one stream.
   static final class StagedLane implements Lane {
+    private final CudaContext context;
     private final StagingPool pool;
     private final StagingPool.Pair pair;
     private final CopyQueue copies;
@@ -33,8 +34,10 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
     private int turn;
     private long used;
     private CudaDriver.@Nullable Stream stream;
+    private boolean awaited;
 
     StagedLane(StagedPath path) {
+      this.context = path.context;
       this.pool = path.pool;
       this.bufferBytes = path.bufferBytes;
       this.pair = pool.take(bufferBytes);
@@ -73,12 +76,13 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
       stream = target.stream();
     }
 
-    /// What was read into one buffer is marked as such; then the other one is awaited.
+    /// What was read into one buffer is marked as such; then the other one is awaited, and only
+    /// taken when that has not failed.
     private void finishBuffer() {
       copies.record(turn);
+      copies.await(turn ^ 1);
       turn ^= 1;
       used = 0;
-      copies.await(turn);
     }
 
     @Override
@@ -88,9 +92,22 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
 
     @Override
     public void close() {
-      Slab.runAll(
-          List.of(
-              this::finishBuffer, this::finishBuffer, copies::close, () -> pool.giveBack(pair)));
+      Slab.runAll(List.of(this::awaitBoth, copies::close, this::leaveBuffers));
+    }
+
+    private void awaitBoth() {
+      copies.record(turn);
+      copies.await(turn ^ 1);
+      copies.await(turn);
+      awaited = true;
+    }
+
+    private void leaveBuffers() {
+      if (awaited || context.comesToRest()) {
+        pool.giveBack(pair);
+      } else {
+        pool.abandon();
+      }
     }
   }
 }

@@ -2,6 +2,7 @@ package dev.gantry.core.memory;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.Map;
@@ -58,6 +59,18 @@ public final class CudaContext {
   public void synchronize() {
     try (var _ = enter()) {
       driver.synchronizeContext();
+    }
+  }
+
+  /// For where another wait has failed: waits for everything that was queued on the device.
+  ///
+  /// @return whether that was possible; if not, nobody can tell what is still under way
+  public boolean comesToRest() {
+    try {
+      synchronize();
+      return true;
+    } catch (TransferException _) {
+      return false;
     }
   }
 

@@ -98,7 +98,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
     try {
       releaseAll(slabs);
-    } catch (RuntimeException besides) {
+    } catch (RuntimeException | Error besides) {
       failure.addSuppressed(besides);
     }
   }
@@ -147,22 +147,27 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     runAll(actions);
   }
 
-  /// Runs all of them, also where one fails; the first failure is thrown in the end.
+  /// Runs all of them, also where one fails, in whatever way; the first failure is thrown in the
+  /// end.
   public static void runAll(List<? extends Runnable> actions) {
-    RuntimeException first = null;
+    Throwable first = null;
     for (Runnable action : actions) {
       try {
         action.run();
-      } catch (RuntimeException e) {
+      } catch (Throwable e) {
+        // Of a caller's code as well: whatever it throws, the rest is freed.
         if (first == null) {
           first = e;
-        } else {
+        } else if (!first.equals(e)) {
           first.addSuppressed(e);
         }
       }
     }
-    if (first != null) {
-      throw first;
+    switch (first) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException("what frees memory failed", e);
     }
   }
 

@@ -74,6 +74,12 @@ public final class StagingPool implements AutoCloseable {
     }
   }
 
+  /// Makes room for another pair in place of one that is not given back, because a copy from or
+  /// into it may still be under way: that one stays as it is for good.
+  public void abandon() {
+    inUse.release();
+  }
+
   /// Frees the idle pairs; those in use are freed when they are given back.
   @Override
   public void close() {

@@ -23,6 +23,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
 
   private final RingOptions options;
   private final FillingSource<T> source;
+  private final FillingCheck check;
   private final Consumer<PrefetchRing<?>> whenClosed;
   private final StandingTransfer transfer;
   private final List<Slot> slots;
@@ -30,9 +31,14 @@ public final class PrefetchRing<T> implements AutoCloseable {
   private final RingOrder<T> order;
   private final Runnable forgetCancellation;
   private final CountDownLatch freed = new CountDownLatch(1);
-  private final List<Thread> readers;
 
-  /// Owns what it is given, unless this throws.
+  /// Guards `readers`, so that whoever closes the ring waits for all that were started.
+  private final Object starting = new Object();
+
+  private List<Thread> readers = List.of();
+  private boolean startable = true;
+
+  /// Owns what it is given, unless this throws. Nothing is read before [#start].
   ///
   /// @param whenClosed hears of the end of [#close]
   PrefetchRing(
@@ -45,21 +51,34 @@ public final class PrefetchRing<T> implements AutoCloseable {
     this.whenClosed = whenClosed;
     this.options = options;
     this.source = source;
+    this.check = check;
     this.transfer = transfer;
     this.slots = List.copyOf(slots);
     this.order = new RingOrder<>(slots, tally);
     this.forgetCancellation =
         options.transfer().cancellation().whenCancelled(() -> order.end(RingOrder.cancelled()));
-    boolean complete = false;
-    try {
-      this.readers =
-          Crew.start(
-              transfer.threads(), "gantry-ring-", new RingReader<>(order, source, check, transfer));
-      complete = true;
-    } finally {
-      if (!complete) {
-        forgetCancellation.run();
+  }
+
+  /// Starts the readers, unless the ring was closed before.
+  ///
+  /// @throws OutOfMemoryError if there is no thread to be had
+  void start() {
+    synchronized (starting) {
+      if (startable) {
+        readers =
+            Crew.start(
+                transfer.threads(),
+                "gantry-ring-",
+                new RingReader<>(order, source, check, transfer));
       }
+    }
+  }
+
+  /// None any more after this.
+  private List<Thread> lastReaders() {
+    synchronized (starting) {
+      startable = false;
+      return readers;
     }
   }
 
@@ -152,7 +171,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
     try {
       forgetCancellation.run();
-      readers.forEach(Uninterruptibly::join);
+      lastReaders().forEach(Uninterruptibly::join);
       Set<Slot> consumers = order.awaitIdle();
       List<Runnable> actions = new ArrayList<>();
       actions.add(source::close);
@@ -169,8 +188,10 @@ public final class PrefetchRing<T> implements AutoCloseable {
   }
 
   void checkOutside(String what) {
-    if (readers.contains(Thread.currentThread())) {
-      throw new MisuseException("a ring cannot be " + what + " by its own source or makers");
+    synchronized (starting) {
+      if (readers.contains(Thread.currentThread())) {
+        throw new MisuseException("a ring cannot be " + what + " by its own source or makers");
+      }
     }
   }
 }

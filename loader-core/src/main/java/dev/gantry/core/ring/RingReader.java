@@ -5,6 +5,10 @@ import java.util.List;
 import java.util.Optional;
 
 /// What each thread does that fills slots: asks for batches, reads, has things made, copies.
+///
+/// Sources and makers may be written in languages without checked exceptions, and throw what they
+/// do not declare. So everything is caught: a consumer would wait for ever for a reader that is no
+/// more.
 final class RingReader<T> implements Runnable {
   private final RingOrder<T> order;
   private final FillingSource<T> source;
@@ -28,7 +32,7 @@ final class RingReader<T> implements Runnable {
           case Task.Do<T>(BatchWork<T> work, Item item) -> carryOut(work, item, reader);
         }
       }
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       order.end(e);
     }
   }
@@ -37,15 +41,16 @@ final class RingReader<T> implements Runnable {
     long start = System.nanoTime();
     BatchWork<T> work;
     try {
-      slot.prepare();
       Optional<Filling<T>> filling = source.next();
       if (filling.isEmpty()) {
         order.exhaust(slot);
         return;
       }
       check.check(batch, filling.get());
+      // Only now: after the last batch, memory that is not to be had is missed by nobody.
+      slot.prepare();
       work = new BatchWork<>(batch, slot, filling.get(), start);
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       order.failAsking(batch, e);
       return;
     }
@@ -63,7 +68,7 @@ final class RingReader<T> implements Runnable {
         case Item.Make(Made.Maker maker) -> maker.make(work.slot().made(work.filling().made()));
         case Item.Copy(Runnable copy) -> copy.run();
       }
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       order.fail(work.number(), e);
       return;
     }

@@ -31,13 +31,15 @@ public final class Rings implements AutoCloseable {
         PrefetchRing<T> ring = build(options, source, undo);
         undo.clear();
         undo.add(ring::close);
+        // Before anything is read: what a reader uses is not taken away while the ring is known.
         register(ring);
+        ring.start();
         return ring;
       });
     } catch (RuntimeException | Error failure) {
       try {
         Slab.runAll(undo);
-      } catch (RuntimeException besides) {
+      } catch (RuntimeException | Error besides) {
         failure.addSuppressed(besides);
       }
       throw failure;

@@ -20,18 +20,23 @@ import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.FaultyFileCalls.Shortens;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.TestFiles;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Rings whose files fail, with a read a batch.
@@ -184,8 +189,48 @@ class RingFaultTest {
     assertThat(calls.count(Function.PREAD)).isEqualTo(1);
   }
 
-  @Test
-  void aSourceThatFailsToCloseKeepsNothing() {
+  /// The limit ends a wait for a reader that is no more.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  @Timeout(60)
+  void aCheckedExceptionThatNobodyDeclaredIsThrownInPlaceOfTheBatch(boolean whileMaking) {
+    IOException mine = new IOException("mine");
+    Batches<Integer> source =
+        new Batches<>(
+            COUNT,
+            number -> {
+              if (number == 2 && !whileMaking) {
+                throw RingFaultTest.<RuntimeException>sneaky(mine);
+              }
+              return RingContract.made(
+                  number,
+                  _ -> {
+                    if (number == 2) {
+                      throw RingFaultTest.<RuntimeException>sneaky(mine);
+                    }
+                  });
+            });
+    try (PrefetchRing<Integer> ring = gantry.ring(options(3, 1), source)) {
+      RingContract.take(ring).close();
+      RingContract.take(ring).close();
+      assertThatThrownBy(ring::next).isInstanceOf(IllegalStateException.class).hasCause(mine);
+    }
+  }
+
+  static List<Throwable> failures() {
+    return List.of(
+        new IllegalStateException("mine"), new AssertionError("mine"), new IOException("mine"));
+  }
+
+  /// Throws what it may not declare, as other languages do.
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> RuntimeException sneaky(Throwable failure) throws E {
+    throw (E) failure;
+  }
+
+  @ParameterizedTest
+  @MethodSource("failures")
+  void aSourceThatFailsToCloseKeepsNothing(Throwable mine) {
     FillingSource<Integer> source =
         new FillingSource<>() {
           @Override
@@ -195,11 +240,12 @@ class RingFaultTest {
 
           @Override
           public void close() {
-            throw new IllegalStateException("mine");
+            throw RingFaultTest.<RuntimeException>sneaky(mine);
           }
         };
     PrefetchRing<Integer> ring = gantry.ring(options(2, 2), source);
-    assertThatThrownBy(ring::close).hasMessage("mine");
+    Throwable failure = catchThrowable(ring::close);
+    assertThat(Stream.iterate(failure, Objects::nonNull, Throwable::getCause)).contains(mine);
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
     ring.close();
   }

@@ -177,4 +177,20 @@ class RingStubTest {
       share.run();
     }
   }
+
+  @Test
+  void noMemoryIsTakenForABatchThatThereIsNot() {
+    Batches<Integer> source = new Batches<>(3, RingContract::number);
+    try (PrefetchRing<Integer> ring = gantry.ring(options(), source)) {
+      RingBatch<Integer> batch = RingContract.take(ring);
+      Region view = batch.region(0, 8);
+      Runnable share = view.retain();
+      cuda.fail("cuMemAlloc", 0, CUDA_OUT_OF_MEMORY, 0);
+      batch.close();
+      RingContract.take(ring).close();
+      RingContract.take(ring).close();
+      assertThat(ring.next()).isEmpty();
+      share.run();
+    }
+  }
 }
