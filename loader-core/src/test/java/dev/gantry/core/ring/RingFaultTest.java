@@ -44,7 +44,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RingFaultTest {
   private static final int BLOCK = Recipes.BLOCK;
   private static final int COUNT = 60;
-  private static final long ABSURD_BYTES = 1L << 50;
 
   @TempDir Path folder;
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
@@ -250,11 +249,12 @@ class RingFaultTest {
     ring.close();
   }
 
-  @Test
-  void memoryThatIsNotThereIsRefusedAtTheStart() {
+  @ParameterizedTest
+  @ValueSource(longs = {1L << 50, 1L << 57, Long.MAX_VALUE - BLOCK + 1})
+  void memoryThatIsNotThereIsRefusedAtTheStart(long slotBytes) {
     Batches<Integer> source = blocks();
     RingOptions options =
-        new RingOptions(Device.HOST, 64, ABSURD_BYTES, 0, TransferOptions.defaults(), false);
+        new RingOptions(Device.HOST, 64, slotBytes, 0, TransferOptions.defaults(), false);
     assertThatThrownBy(() -> gantry.ring(options, source))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("host memory");
