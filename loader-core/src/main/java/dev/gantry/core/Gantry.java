@@ -81,7 +81,9 @@ public final class Gantry implements AutoCloseable {
 
   /// Opens a ring that fills batches ahead; see [PrefetchRing].
   ///
-  /// @param options all the memory that they ask for is taken now
+  /// @param options the slots that they ask for, and the pinned memory for what the CPU makes, are
+  ///     taken now. Each reader pins the buffers that it stages in when it first stages: where they
+  ///     are not to be had then, that batch fails
   /// @param source which the ring owns from here on: it is closed with the ring, and also where
   ///     this throws
   /// @throws TransferException if the memory is not to be had; nothing stays allocated then

@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.plan.PlanLimits;
 import dev.gantry.core.plan.Wanted;
 import java.util.List;
@@ -15,8 +16,19 @@ record BatchLayout(long rawBytes, long packedBytes, long madeBytes) {
   static final int ALIGNMENT = Wanted.MOST_ALIGNMENT_BYTES;
 
   /// @param bounds of the batches in any order that there may be
-  /// @throws ArithmeticException if no memory is that large
+  /// @throws MisuseException if no memory is that large
   static BatchLayout of(SampleStore store, BatchBounds bounds, PlanLimits limits) {
+    try {
+      BatchLayout layout = exactly(store, bounds, limits);
+      long _ = layout.slotBytes();
+      return layout;
+    } catch (ArithmeticException _) {
+      throw new MisuseException(
+          "no memory holds a batch of " + bounds.samples() + " samples; make it smaller");
+    }
+  }
+
+  private static BatchLayout exactly(SampleStore store, BatchBounds bounds, PlanLimits limits) {
     ReadBound reads = new ReadBound(store.shardSamples(), bounds, limits);
     List<Field> fields = store.fields();
     long raw = 0;

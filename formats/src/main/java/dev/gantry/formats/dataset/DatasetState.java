@@ -7,8 +7,9 @@ import java.util.regex.Pattern;
 /// Where a dataset stands: between two batches of this rank. It does not depend on how many are
 /// prefetched.
 ///
-/// @param order stands for all that the order of samples depends on, seed and epoch aside: files,
-///     batch size, shuffling, world, and the rank where one rank's state is of no use to another
+/// @param order stands for all that the order of samples depends on, the epoch aside: files, batch
+///     size, shuffling and its seed, world, and the rank where one rank's state is of no use to
+///     another
 /// @param epoch from 0
 /// @param batch the next one of the epoch, from 0
 /// @param cursor what else a stream needs to go on from there; empty where the numbers do. Without

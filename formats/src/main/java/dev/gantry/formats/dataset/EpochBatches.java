@@ -32,14 +32,14 @@ public final class EpochBatches implements Batches {
 
   /// With requests of 4 MiB that take in gaps of 16 KiB.
   ///
-  /// @throws ArithmeticException if no memory holds such a batch
+  /// @throws MisuseException if no memory holds such a batch
   public static EpochBatches of(SampleStore store, OrderOptions options) {
     return of(store, options, BatchPlanner.LIMITS);
   }
 
   /// @param limits of the reads; the slab size is of no meaning, since all of a batch goes to its
   ///     slot
-  /// @throws ArithmeticException if no memory holds such a batch
+  /// @throws MisuseException if no memory holds such a batch
   public static EpochBatches of(SampleStore store, OrderOptions options, PlanLimits limits) {
     return new EpochBatches(store, options, limits);
   }

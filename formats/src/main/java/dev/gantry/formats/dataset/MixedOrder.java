@@ -3,9 +3,6 @@ package dev.gantry.formats.dataset;
 import dev.gantry.core.MisuseException;
 import java.util.List;
 import java.util.OptionalInt;
-import java.util.OptionalLong;
-import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 
 /// Which of several datasets gives each batch of an epoch, so that each gives its share: a pure
 /// function of weights, seed and epoch. Immutable, thread-safe.
@@ -108,68 +105,6 @@ public final class MixedOrder {
       }
     }
     return next < 0 || given[next] >= lengths[next] ? OptionalInt.empty() : OptionalInt.of(next);
-  }
-
-  /// How many batches each dataset has given among the first ones of the epoch. Takes time of the
-  /// number of datasets.
-  ///
-  /// @throws IndexOutOfBoundsException if the epoch has fewer batches
-  public long[] given(long batches) {
-    OptionalLong all = batches();
-    if (batches < 0 || (all.isPresent() && batches > all.getAsLong())) {
-      throw new IndexOutOfBoundsException(batches + " batches of " + all);
-    }
-    long low = 0;
-    long high = MOST_TIME;
-    while (low < high) {
-      long middle = (low + high + 1) >>> 1;
-      if (LongStream.of(before(middle)).sum() <= batches) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    // Only those that are due at one and the same time are left.
-    long[] given = before(low);
-    for (long left = batches - LongStream.of(given).sum(); left > 0; left--) {
-      given[next(given).orElseThrow(IndexOutOfBoundsException::new)]++;
-    }
-    return given;
-  }
-
-  /// How many batches the epoch has, or empty where that depends on an unknown length.
-  public OptionalLong batches() {
-    if (LongStream.of(lengths).anyMatch(length -> length == UNKNOWN)) {
-      return OptionalLong.empty();
-    }
-    return OptionalLong.of(
-        switch (end) {
-          case ALL -> LongStream.of(lengths).sum();
-          case FIRST -> batchesUntilFirstEnd();
-        });
-  }
-
-  private long batchesUntilFirstEnd() {
-    long time =
-        IntStream.range(0, spans.length)
-            .mapToLong(dataset -> due(dataset, lengths[dataset]))
-            .min()
-            .orElseThrow();
-    long[] given = before(time);
-    for (OptionalInt next = next(given); next.isPresent(); next = next(given)) {
-      given[next.getAsInt()]++;
-    }
-    return LongStream.of(given).sum();
-  }
-
-  /// How many batches of each dataset are due before `time`.
-  private long[] before(long time) {
-    long[] due = new long[spans.length];
-    for (int dataset = 0; dataset < due.length; dataset++) {
-      long span = time / spans[dataset];
-      due[dataset] = Math.min(lengths[dataset], due(dataset, span) < time ? span + 1 : span);
-    }
-    return due;
   }
 
   private long due(int dataset, long batch) {

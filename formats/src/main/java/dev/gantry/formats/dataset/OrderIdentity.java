@@ -8,9 +8,9 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.List;
 
-/// What the order of samples depends on, seed and epoch included, as a [DatasetState#order]: 16
-/// digits of a hash of the dataset, and the options as they are, so that a message can say which of
-/// them differ.
+/// What the order of samples depends on, the seed included and the epoch aside, as a
+/// [DatasetState#order]: 16 digits of a hash of the dataset, and the options as they are, so that a
+/// message can say which of them differ.
 ///
 /// The rank is left out: where samples are reached by number, all ranks stand at the same epoch and
 /// batch, and any rank's state will do for all of them.

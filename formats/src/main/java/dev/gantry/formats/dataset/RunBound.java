@@ -28,6 +28,11 @@ final class RunBound {
     return any ? samples : (int) Math.min(samples, bound.runs(samples));
   }
 
+  /// The shards that take turns: as in [SampleSequence], never more than there are.
+  private int interleave() {
+    return Math.min(options.interleave(), sizes.length);
+  }
+
   private long round() {
     return (long) options.batchSize() * options.world();
   }
@@ -36,9 +41,9 @@ final class RunBound {
   private long runs(int samples) {
     return switch (options.shuffle()) {
       case Shuffle.Blocks(_, int blockSamples) -> runsOfBlocks(samples, blockSamples);
-      case Shuffle.None() when options.interleave() == 1 ->
+      case Shuffle.None() when interleave() == 1 ->
           aligned() && multiples(sizes.length - 1) ? 1 : most(samples, wraps());
-      case Shuffle.Shards(_) when options.interleave() == 1 ->
+      case Shuffle.Shards(_) when interleave() == 1 ->
           aligned() && multiples(sizes.length) ? 1 : mostInAnyOrder(samples);
       case Shuffle.None(), Shuffle.Shards(_) -> runsInterleaved(samples);
     };

@@ -10,7 +10,8 @@ public sealed interface Shuffle {
   record Shards(long seed) implements Shuffle {}
 
   /// Blocks of consecutive samples in random order, over all shards: one read a block. With blocks
-  /// of one sample, every order of samples is possible.
+  /// of one sample, any sample may come next to any other; yet an epoch has one of 2^64 orders at
+  /// most, as many as there are seeds.
   ///
   /// @param samples in a block, 1 or more
   record Blocks(long seed, int samples) implements Shuffle {

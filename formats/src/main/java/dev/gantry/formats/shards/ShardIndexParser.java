@@ -3,6 +3,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.formats.dataset.EpochOrder;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonMembers;
@@ -76,9 +77,10 @@ final class ShardIndexParser {
     long total = 0;
     for (ShardEntry entry : shards) {
       Shard shard = entry.shard();
-      if (shard.samples() > Long.MAX_VALUE - sum || shard.bytes() > Long.MAX_VALUE - total) {
+      if (shard.samples() > EpochOrder.MOST_SAMPLES - sum
+          || shard.bytes() > Long.MAX_VALUE - total) {
         throw json.malformedAt(
-            entry.position(), "total-overflow", "shards of more than 2⁶³-1 samples or bytes");
+            entry.position(), "total-overflow", "shards of more than 2⁶² samples or 2⁶³-1 bytes");
       }
       sum += shard.samples();
       total += shard.bytes();

@@ -62,6 +62,14 @@ class BatchBoundsPropertyTest {
   }
 
   @Example
+  void aShardThatNoneTakesTurnsWithIsReadAsItLies() {
+    for (Shuffle shuffle : List.of(new Shuffle.None(), new Shuffle.Shards(1))) {
+      assertThat(bounds(32, LastBatch.KEEP, shuffle, 4, 0L, 320L, 0L).runs()).isEqualTo(1);
+      assertThat(bounds(32, LastBatch.KEEP, shuffle, 4, 320L, 320L).runs()).isGreaterThan(1);
+    }
+  }
+
+  @Example
   void blocksAreRunsButWhereShardsEnd() {
     Shuffle blocks = new Shuffle.Blocks(1, 16);
     assertThat(bounds(64, LastBatch.KEEP, blocks, 1, 1000L).runs()).isEqualTo(4 + 1);

@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -122,6 +123,52 @@ class EpochBatchesTest {
       assertThatThrownBy(() -> batches.from(state))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("epochs have 3 batches");
+    }
+  }
+
+  /// Four samples whose values are this large.
+  private record Enormous(long bytes, FieldSource from) implements SampleStore {
+    @Override
+    public List<Field> fields() {
+      return List.of(new Field("x", DType.U8, Shape.of(bytes)));
+    }
+
+    @Override
+    public List<Long> shardSamples() {
+      return List.of(4L);
+    }
+
+    @Override
+    public String identity() {
+      return "enormous";
+    }
+
+    @Override
+    public FieldSource source(int field) {
+      return from;
+    }
+
+    @Override
+    public void pieces(int field, SampleRun run, PieceSink sink) {}
+
+    @Override
+    public void make(int field, SampleRun run, MemorySegment target, long offset) {}
+  }
+
+  @Example
+  void aBatchThatNoMemoryHoldsIsAMisuse() {
+    for (long bytes : new long[] {1L << 61, Long.MAX_VALUE / 4, 1L << 62, Long.MAX_VALUE}) {
+      for (FieldSource source :
+          List.of(
+              new FieldSource.Made(),
+              new FieldSource.Filed(bytes, true),
+              new FieldSource.Filed(bytes, false))) {
+        SampleStore store = new Enormous(bytes, source);
+        assertThatThrownBy(() -> EpochBatches.of(store, OrderOptions.of(4)))
+            .as("%s", store)
+            .isInstanceOf(MisuseException.class)
+            .hasMessage("no memory holds a batch of 4 samples; make it smaller");
+      }
     }
   }
 

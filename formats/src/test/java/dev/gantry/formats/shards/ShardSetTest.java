@@ -14,6 +14,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.io.Cancellation;
 import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.dataset.EpochOrder;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
 import dev.gantry.formats.dataset.SampleRun;
@@ -213,7 +214,8 @@ class ShardSetTest {
         "`'one.bin'`; `'three.bin'`; missing-shard; `{'file': 'three`",
         "`'samples': 3, `; ``; missing-samples; `{'file': 'one`",
         "`'samples': 3`; `'samples': 0`; samples-mismatch; `5, `",
-        "`'samples': 3`; `'samples': 9223372036854775807`; total-overflow; `{'file': 'two`",
+        "`'samples': 3`; `'samples': 9223372036854775807`; total-overflow; `{'file': 'one`",
+        "`'samples': 3`; `'samples': 4611686018427387903`; total-overflow; `{'file': 'two`",
         "`'bytes': 4120, `; ``; missing-bytes; `{'file': 'one`",
         "`'bytes': 4120`; `'bytes': 4119`; field-past-end; `{'file': 'one`",
         "`'bytes': 4120`; `'bytes': 4095`; field-past-end; `{'file': 'one`",
@@ -268,10 +270,9 @@ class ShardSetTest {
 
   @Test
   void samplesWhoseBytesCannotBeCounted() {
-    String most = Long.toString(Long.MAX_VALUE - 2);
     String template =
-        GOOD.replace("'samples': 5", "'samples': " + Long.MAX_VALUE)
-            .replace("'samples': 3", "'samples': " + most);
+        GOOD.replace("'samples': 5", "'samples': " + EpochOrder.MOST_SAMPLES)
+            .replace("'samples': 3", "'samples': " + (EpochOrder.MOST_SAMPLES - 2));
     assertThat(fault(template)).returns("samples-overflow", MalformedFileException::kind);
   }
 

@@ -12,8 +12,8 @@ import dev.gantry.core.plan.PlanLimits;
 ///     [PlanLimits#BLOCK_BYTES]
 /// @param madeBytes the most that the CPU makes for one batch
 /// @param transfer threads, path and cache policy of the reads, and the largest request: readers
-///     that stage hold two buffers of its size, or of a slot's where that is less. Its cancellation
-///     ends the ring; its progress is told to nobody
+///     that stage hold two buffers of its size, or of a slot's where that is less, each with 64 KiB
+///     more for small reads. Its cancellation ends the ring; its progress is told to nobody
 /// @param poison whether slots are overwritten, with bytes of 0xDB, when they are given back: a way
 ///     to find who reads what is no longer theirs
 public record RingOptions(

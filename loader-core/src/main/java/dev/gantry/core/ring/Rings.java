@@ -75,7 +75,9 @@ public final class Rings implements AutoCloseable {
           case Device.Host _ -> options.slotBytes();
           case Device.Cuda _ -> options.madeBytes();
         };
-    return Math.addExact(Math.multiplyExact(options.slots(), each), transfer.stagingBytes());
+    // What cannot be counted is not to be had, and of no more interest than that.
+    long most = (Long.MAX_VALUE - transfer.stagingBytes()) / options.slots();
+    return each > most ? Long.MAX_VALUE : options.slots() * each + transfer.stagingBytes();
   }
 
   private static Slot slot(RingOptions options) {

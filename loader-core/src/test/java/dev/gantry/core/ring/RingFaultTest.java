@@ -21,6 +21,7 @@ import dev.gantry.core.testing.FaultyFileCalls.Shortens;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.TestFiles;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -44,7 +45,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RingFaultTest {
   private static final int BLOCK = Recipes.BLOCK;
   private static final int COUNT = 60;
-  private static final long ABSURD_BYTES = 1L << 50;
 
   @TempDir Path folder;
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
@@ -106,63 +106,75 @@ class RingFaultTest {
     assertThat(calls.count(Function.PREAD)).as("nothing more was read").isEqualTo(nth);
   }
 
-  /// Batch 2 fails first, while batch 1 is being read: batch 1 is what the consumer hears of.
+  /// Fails when it may, and tells who failed: a reader that sleeps after that has told its ring.
+  private static final class FailingMaker implements Made.Maker {
+    private final AtomicReference<Thread> reader = new AtomicReference<>();
+    private final CountDownLatch begun = new CountDownLatch(1);
+    private final CountDownLatch mayFail = new CountDownLatch(1);
+    private final String message;
+
+    FailingMaker(String message) {
+      this.message = message;
+    }
+
+    @Override
+    public void make(MemorySegment target) {
+      reader.set(Thread.currentThread());
+      begun.countDown();
+      RingContract.await(mayFail);
+      throw new IllegalStateException(message);
+    }
+
+    void awaitBegin() {
+      RingContract.await(begun);
+    }
+
+    void fail() {
+      mayFail.countDown();
+      RingContract.awaitSleep(reader.get());
+    }
+  }
+
+  /// Batch 2 fails first, while batch 1 is being made: batch 1 is what the consumer hears of.
   @Test
   void theEarliestBatchThatFailsIsTheOneThrown() {
-    CountDownLatch failed = new CountDownLatch(1);
-    AtomicReference<Throwable> later = new AtomicReference<>();
+    FailingMaker earlier = new FailingMaker("of batch 1");
+    FailingMaker later = new FailingMaker("of batch 2");
     Batches<Integer> source =
         new Batches<>(
             COUNT,
             number ->
                 switch (number) {
-                  case 1 ->
-                      RingContract.made(
-                          1,
-                          _ -> {
-                            RingContract.await(failed);
-                            throw new IllegalStateException("of batch 1");
-                          });
-                  case 2 ->
-                      RingContract.made(
-                          2,
-                          _ -> {
-                            later.set(new IllegalStateException("of batch 2"));
-                            failed.countDown();
-                            throw new IllegalStateException("of batch 2");
-                          });
+                  case 1 -> RingContract.made(1, earlier);
+                  case 2 -> RingContract.made(2, later);
                   default -> RingContract.number(number);
                 });
     try (PrefetchRing<Integer> ring = gantry.ring(options(3, 2), source)) {
       RingContract.take(ring).close();
+      earlier.awaitBegin();
+      later.awaitBegin();
+      later.fail();
+      earlier.fail();
       assertThatThrownBy(ring::next).hasMessage("of batch 1");
-      assertThat(later.get()).isNotNull();
     }
     assertThat(source.asked()).isLessThanOrEqualTo(4);
   }
 
-  /// The second read of the batch is under way when the first fails, and fails later.
+  /// The second piece of the batch is under way when the first fails, and fails later, but before
+  /// anybody asks for the batch.
   @Test
   void theFirstFailureOfABatchIsTheOneThrown() {
-    CountDownLatch underWay = new CountDownLatch(1);
-    CountDownLatch thrown = new CountDownLatch(1);
-    Made.Maker first =
-        _ -> {
-          RingContract.await(underWay);
-          throw new IllegalStateException("first");
-        };
-    Made.Maker second =
-        _ -> {
-          underWay.countDown();
-          RingContract.await(thrown);
-          throw new IllegalStateException("second");
-        };
+    FailingMaker first = new FailingMaker("first");
+    FailingMaker second = new FailingMaker("second");
     Filling<Integer> filling =
         new Filling<>(List.of(), new Made(0, 8, List.of(first, second)), List.of(), 0);
     try (PrefetchRing<Integer> ring = gantry.ring(options(2, 2), new Batches<>(1, _ -> filling))) {
+      first.awaitBegin();
+      second.awaitBegin();
+      first.fail();
+      second.fail();
       Throwable failure = catchThrowable(ring::next);
       assertThat(failure).hasMessage("first");
-      thrown.countDown();
       assertThat(catchThrowable(ring::next)).isSameAs(failure);
     }
   }
@@ -250,11 +262,12 @@ class RingFaultTest {
     ring.close();
   }
 
-  @Test
-  void memoryThatIsNotThereIsRefusedAtTheStart() {
+  @ParameterizedTest
+  @ValueSource(longs = {1L << 50, 1L << 57, Long.MAX_VALUE - BLOCK + 1})
+  void memoryThatIsNotThereIsRefusedAtTheStart(long slotBytes) {
     Batches<Integer> source = blocks();
     RingOptions options =
-        new RingOptions(Device.HOST, 64, ABSURD_BYTES, 0, TransferOptions.defaults(), false);
+        new RingOptions(Device.HOST, 64, slotBytes, 0, TransferOptions.defaults(), false);
     assertThatThrownBy(() -> gantry.ring(options, source))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("host memory");

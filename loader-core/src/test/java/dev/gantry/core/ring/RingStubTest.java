@@ -18,7 +18,9 @@ import dev.gantry.core.stub.StubControls;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.TestFiles;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -78,13 +80,23 @@ class RingStubTest {
     return new RingOptions(new Device.Cuda(0), 3, 4 * BLOCK, BLOCK, transfer, true);
   }
 
+  private Read read(int block, int slotOffset) {
+    return new Read(file, (long) block * BLOCK, BLOCK, BLOCK, 0, slotOffset);
+  }
+
+  /// The block that goes with a batch's own, through the same staging buffer where both are read by
+  /// one reader.
+  private static int other(int number) {
+    return (number + 7) % COUNT;
+  }
+
   /// Something of everything.
   private Batches<Integer> batches() {
     return new Batches<>(
         COUNT,
         number ->
             new Filling<>(
-                List.of(new Read(file, (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
+                List.of(read(number, 0), read(other(number), 3 * BLOCK)),
                 new Made(BLOCK, 8, List.of(target -> target.fill((byte) number))),
                 List.of(new SlotCopy(0, 100, 2 * BLOCK, 60, 50, 10)),
                 number));
@@ -95,6 +107,34 @@ class RingStubTest {
       RingContract.take(ring).close();
     }
     assertThat(ring.next()).isEmpty();
+  }
+
+  private static void checkAll(PrefetchRing<Integer> ring, byte[] bytes) {
+    for (Optional<RingBatch<Integer>> next = ring.next(); next.isPresent(); next = ring.next()) {
+      try (RingBatch<Integer> batch = next.get()) {
+        check(batch, bytes);
+      }
+    }
+  }
+
+  private static void check(RingBatch<Integer> batch, byte[] bytes) {
+    int number = batch.label();
+    byte[] own = block(bytes, number);
+    assertThat(content(batch, 0, BLOCK)).as("batch %d", number).isEqualTo(own);
+    assertThat(content(batch, 3 * BLOCK, BLOCK)).isEqualTo(block(bytes, other(number)));
+    assertThat(content(batch, BLOCK, 8)).containsOnly(number);
+    for (int row = 0; row < 10; row++) {
+      assertThat(content(batch, 2 * BLOCK + 60 * row, 50))
+          .isEqualTo(Arrays.copyOfRange(own, 100 * row, 100 * row + 50));
+    }
+  }
+
+  private static byte[] block(byte[] bytes, int number) {
+    return Arrays.copyOfRange(bytes, number * BLOCK, (number + 1) * BLOCK);
+  }
+
+  private static byte[] content(RingBatch<Integer> batch, int offset, int length) {
+    return TestFiles.bytes(batch.region(offset, length));
   }
 
   @Test
@@ -132,7 +172,8 @@ class RingStubTest {
     }
   }
 
-  /// Of whatever call, in mid-way: it is told once, as a failure, and nothing is left.
+  /// Of whatever call, in mid-way: it is told once, as a failure, what comes before is whole, and
+  /// nothing is left.
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -145,11 +186,12 @@ class RingStubTest {
         "cuMemsetD8Async"
       })
   void whatTheDeviceRefusesInMidWayEndsTheRing(String function) {
+    byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
     for (int nth : new int[] {1, 2, 5, 11}) {
       try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
         RingContract.take(ring).close();
         cuda.fail(function, nth, CUDA_LAUNCH_FAILED, 0);
-        Throwable failure = catchThrowable(() -> takeAll(ring));
+        Throwable failure = catchThrowable(() -> checkAll(ring, bytes));
         assertThat(failure)
             .as("%s %d", function, nth)
             .isInstanceOf(TransferException.class)
