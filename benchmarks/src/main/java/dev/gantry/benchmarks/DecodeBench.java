@@ -51,6 +51,7 @@ final class DecodeBench {
             "batches, " + records.kind(),
             records.count(),
             bytes,
+            files,
             List.of(
                 CopyCeiling.contestant(files, bytes, 1, CHUNK_BYTES),
                 peer(1),
@@ -179,6 +180,7 @@ final class DecodeBench {
               "decoding in memory, " + records.kind(),
               ours.size(),
               bytes,
+              List.of(),
               List.of(
                   new Contestant("copy", ours.size(), () -> copy(theirs, copies)),
                   new Contestant("gantry", ours.size(), () -> decode(ours, slot)),

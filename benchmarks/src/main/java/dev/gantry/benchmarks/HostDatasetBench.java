@@ -32,23 +32,18 @@ public final class HostDatasetBench {
       switch (arguments[0]) {
         case "make" -> {}
         case "records" -> {
-          samples.warm();
           new RecordBench(session, RecordFiles.of(samples)).run(TURNS);
           for (int imageBytes : SMALL_IMAGE_BYTES) {
             new RecordBench(session, small(session, folder, imageBytes)).run(TURNS);
           }
         }
         case "decode" -> {
-          samples.warm();
           new DecodeBench(session, RecordFiles.of(samples)).run(TURNS);
           for (int imageBytes : SMALL_IMAGE_BYTES) {
             new DecodeBench(session, small(session, folder, imageBytes)).run(TURNS);
           }
         }
-        case "shards" -> {
-          samples.warm();
-          new ShardBench(session, samples.shards()).run(TURNS);
-        }
+        case "shards" -> new ShardBench(session, samples.shards()).run(TURNS);
         case "heap" -> new HeapBench(session, samples).run();
         default -> throw new IllegalArgumentException(arguments[0]);
       }

@@ -33,6 +33,7 @@ final class RecordBench {
             "framing, " + records.kind(),
             records.count(),
             bytes,
+            files,
             List.of(
                 CopyCeiling.contestant(files, bytes, 1, CHUNK_BYTES),
                 new Contestant(

@@ -73,7 +73,7 @@ final class ShardBench {
       digest.require(way.name(), expected);
       contestants.add(new Contestant(way.name(), shards.samples(), () -> count(way.epoch())));
     }
-    new Turns("raw shards to NDArrays", shards.samples(), bytes, contestants).run(turns);
+    new Turns("raw shards to NDArrays", shards.samples(), bytes, files, contestants).run(turns);
   }
 
   private static long count(Epoch epoch) throws Exception {

@@ -2,6 +2,7 @@ package dev.gantry.benchmarks;
 
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -12,11 +13,14 @@ import java.util.Locale;
 /// @param name of what is done
 /// @param samples in all
 /// @param bytes in all
-record Turns(String name, long samples, long bytes, List<Contestant> contestants) {
+/// @param files which are brought into the page cache before each run
+record Turns(
+    String name, long samples, long bytes, List<Path> files, List<Contestant> contestants) {
   private static final OperatingSystemMXBean SYSTEM =
       ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
 
   Turns {
+    files = List.copyOf(files);
     contestants = List.copyOf(contestants);
   }
 
@@ -48,7 +52,9 @@ record Turns(String name, long samples, long bytes, List<Contestant> contestants
     }
   }
 
-  private static Run run(Contestant contestant) throws Exception {
+  private Run run(Contestant contestant) throws Exception {
+    // Some systems take files out of the page cache that nobody reads for a while.
+    files.forEach(PageCache::warm);
     // Nobody collects the garbage of another.
     System.gc();
     long cpu = SYSTEM.getProcessCpuTime();
