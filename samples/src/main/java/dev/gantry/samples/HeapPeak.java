@@ -7,7 +7,7 @@ import java.util.List;
 
 /// The most of the Java heap that was in use at once since the start, garbage included: the sum of
 /// the heap pools' peaks, so rather too much than too little.
-final class HeapPeak {
+public final class HeapPeak {
   private static final List<MemoryPoolMXBean> POOLS =
       ManagementFactory.getMemoryPoolMXBeans().stream()
           .filter(pool -> pool.getType() == MemoryType.HEAP)
@@ -16,13 +16,14 @@ final class HeapPeak {
   private HeapPeak() {}
 
   /// Starts counting, with the garbage of what was before cleared away.
-  static HeapPeak start() {
+  public static HeapPeak start() {
     System.gc();
     POOLS.forEach(MemoryPoolMXBean::resetPeakUsage);
     return new HeapPeak();
   }
 
-  long bytes() {
+  /// In bytes.
+  public long bytes() {
     return POOLS.stream().mapToLong(pool -> pool.getPeakUsage().getUsed()).sum();
   }
 }

@@ -1,0 +1,12 @@
+package dev.gantry.benchmarks;
+
+/// One of several ways to do the same work.
+///
+/// @param expected what the work must return, for nobody to skip a part of it
+record Contestant(String name, long expected, Work work) {
+  /// Returns how much was done: samples, or bytes.
+  @FunctionalInterface
+  interface Work {
+    long run() throws Exception;
+  }
+}

@@ -1,0 +1,95 @@
+package dev.gantry.benchmarks;
+
+import dev.gantry.core.Gantry;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.List;
+
+/// Records out of TFRecord files, both checksums of each compared: ours and tensorflow-hadoop's
+/// reader, on one thread and with a file on each of two; beside copies of the files by the JDK.
+final class RecordBench {
+  private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
+
+  private final Gantry session;
+  private final RecordFiles records;
+  private final List<Path> files;
+
+  RecordBench(Gantry session, RecordFiles records) {
+    this.session = session;
+    this.records = records;
+    this.files = records.files();
+  }
+
+  void run(int turns) throws Exception {
+    check();
+    ThreadLocal<ByteBuffer> buffer =
+        ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(CHUNK_BYTES));
+    long bytes = records.bytes();
+    Turns all =
+        new Turns(
+            "framing, " + records.kind(),
+            records.count(),
+            bytes,
+            files,
+            List.of(
+                CopyCeiling.contestant(files, bytes, 1, CHUNK_BYTES),
+                new Contestant(
+                    "copy and CRC32C, 1 thread",
+                    bytes,
+                    () ->
+                        CopyCeiling.each(
+                            files, 1, file -> CopyCeiling.copyAndChecksum(file, buffer.get()))),
+                gantry(1),
+                hadoop(1),
+                CopyCeiling.contestant(files, bytes, 2, CHUNK_BYTES),
+                gantry(2),
+                hadoop(2)));
+    all.run(turns);
+  }
+
+  private Contestant gantry(int threads) {
+    return new Contestant(
+        "gantry, " + CopyCeiling.threads(threads),
+        records.count(),
+        () -> CopyCeiling.each(files, threads, this::read));
+  }
+
+  private long read(Path file) {
+    long count = 0;
+    long bytes = 0;
+    try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+      while (reader.next()) {
+        bytes += reader.record().byteSize();
+        count++;
+      }
+    }
+    return bytes == 0 ? 0 : count;
+  }
+
+  private Contestant hadoop(int threads) {
+    return new Contestant(
+        "tensorflow-hadoop, " + CopyCeiling.threads(threads),
+        records.count(),
+        () -> CopyCeiling.each(files, threads, file -> TensorFlowRecords.read(file, _ -> {})));
+  }
+
+  /// Whether all records are the same ones.
+  private void check() throws IOException {
+    SampleDigest ours = new SampleDigest();
+    SampleDigest theirs = new SampleDigest();
+    for (Path file : files) {
+      try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+        while (reader.next()) {
+          ours.add(reader.number(), reader.record().asByteBuffer());
+        }
+      }
+      long[] number = {0};
+      var _ =
+          TensorFlowRecords.read(file, record -> theirs.add(number[0]++, ByteBuffer.wrap(record)));
+    }
+    ours.require("gantry's records are tensorflow-hadoop's", theirs);
+  }
+}

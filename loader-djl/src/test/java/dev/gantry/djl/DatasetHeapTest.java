@@ -1,0 +1,31 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Samples take no heap, neither those that are written nor those that are read.
+class DatasetHeapTest {
+  private static final int SAMPLES = 256;
+
+  @TempDir private Path folder;
+
+  @Test
+  void aHeapOf32MegabytesIsEnoughFor256() throws IOException {
+    // The samples twice in the page cache, shards in the making, and batches.
+    Machine.assumeAvailable(1L << 30);
+    long labels = SAMPLES * (SAMPLES - 1) / 2;
+    String sums = ": labels " + labels + ", pixels " + (labels << 20);
+    assertThat(
+            ChildJvm.run(
+                folder,
+                "32m",
+                DatasetHeapProgram.class,
+                folder.toString(),
+                Integer.toString(SAMPLES)))
+        .contains("shards" + sums, "index" + sums, "stream" + sums);
+  }
+}
