@@ -2,8 +2,8 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.memory.Slab;
 import java.util.Collection;
-import java.util.Iterator;
 import org.jspecify.annotations.Nullable;
 
 /// Queues copies between a device and two pinned buffers, on a stream of its own unless it is told
@@ -121,16 +121,6 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Closes all of them, also where one fails.
   public static void closeAll(Collection<CopyQueue> queues) {
-    closeFrom(queues.iterator());
-  }
-
-  private static void closeFrom(Iterator<CopyQueue> queues) {
-    if (queues.hasNext()) {
-      try {
-        queues.next().close();
-      } finally {
-        closeFrom(queues);
-      }
-    }
+    Slab.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
   }
 }
