@@ -27,13 +27,22 @@ public final class SourceFile implements AutoCloseable {
 
   private final FileCalls calls;
   private final Path file;
-  private final long size;
+  private final Identity identity;
   private final int buffered;
   private final int direct;
   private final DirectAlignment alignment;
   private final String directAbsence;
   private final CachePolicy policy;
   private final AtomicBoolean closed = new AtomicBoolean();
+
+  /// By what a file that is opened again is known to be the same, with the same bytes. A change that
+  /// keeps all of it goes unnoticed.
+  ///
+  /// @param device that holds the file: its major number in the upper half, its minor in the lower
+  /// @param inode of the file on that device
+  /// @param size in bytes
+  /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
+  public record Identity(long device, long inode, long size, long modifiedNanos) {}
 
   private SourceFile(FileCalls calls, Path file, CachePolicy policy) {
     this.calls = calls;
@@ -50,7 +59,7 @@ public final class SourceFile implements AutoCloseable {
           stat.directory() ? "open" : "statx",
           Errno.failure(stat.directory() ? EISDIR : -stat.status()));
     }
-    size = stat.size();
+    identity = new Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
     alignment = DirectAlignment.of(stat);
     int descriptor =
         policy == CachePolicy.BUFFERED ? NONE : open(FileCalls.O_RDONLY | calls.directFlag());
@@ -73,14 +82,20 @@ public final class SourceFile implements AutoCloseable {
 
   /// In bytes, when the file was opened.
   public long size() {
-    return size;
+    return identity.size();
+  }
+
+  /// Which file this is, and in which state it was when it was opened: of the open descriptor, not
+  /// of what has the file's name now.
+  public Identity identity() {
+    return identity;
   }
 
   /// @throws TransferException if the file had fewer bytes than `read` requires when it was opened
   void checkHolds(Read read) {
     long needed = read.fileOffset() + read.required();
-    if (size < needed) {
-      throw failure("open", new Failure.EndOfFile(needed - size));
+    if (size() < needed) {
+      throw failure("open", new Failure.EndOfFile(needed - size()));
     }
   }
 
@@ -107,7 +122,7 @@ public final class SourceFile implements AutoCloseable {
 
   /// How much of the file lies in the page cache, in bytes; -1 where the kernel does not say.
   public long residentBytes() {
-    return Math.max(-1, Math.min(size, calls.cachedBytes(buffered, 0, size)));
+    return Math.max(-1, Math.min(size(), calls.cachedBytes(buffered, 0, size())));
   }
 
   /// Whether a read of this range should go past the page cache: the policy and, where it says to
@@ -119,7 +134,7 @@ public final class SourceFile implements AutoCloseable {
     return switch (policy) {
       case BUFFERED -> false;
       case DIRECT -> true;
-      case BY_RESIDENCY -> !mostlyResident(offset, Math.min(length, size - offset));
+      case BY_RESIDENCY -> !mostlyResident(offset, Math.min(length, size() - offset));
     };
   }
 

@@ -1,5 +1,6 @@
 package dev.gantry.core.io;
 
+import static java.util.concurrent.TimeUnit.NANOSECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -20,6 +21,8 @@ import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
 import java.util.Arrays;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
@@ -248,6 +251,57 @@ class SourceFileTest {
           .isEqualTo(TestFiles.bytes(SEED, LENGTH));
     } finally {
       slab.release();
+    }
+  }
+
+  private SourceFile.Identity identity() {
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BUFFERED)) {
+      return file.identity();
+    }
+  }
+
+  @Test
+  void aFileIsKnownByWhatTheFileSystemSaysOfIt() throws IOException {
+    Files.setLastModifiedTime(path, FileTime.from(1_700_000_000_123_456_789L, NANOSECONDS));
+    SourceFile.Identity identity = identity();
+    assertThat(identity.inode()).isEqualTo(Files.getAttribute(path, "unix:ino"));
+    assertThat(identity.size()).isEqualTo(LENGTH);
+    assertThat(identity.modifiedNanos()).isEqualTo(1_700_000_000_123_456_789L);
+    assertThat(identity()).as("opened again").isEqualTo(identity);
+  }
+
+  @Test
+  void aFileThatTookAnothersNameIsAnother() throws IOException {
+    SourceFile.Identity before = identity();
+    Path other = TestFiles.write(folder.resolve("other"), SEED, LENGTH);
+    Files.setLastModifiedTime(other, Files.getLastModifiedTime(path));
+    Files.move(other, path, StandardCopyOption.REPLACE_EXISTING);
+    assertThat(identity().modifiedNanos()).isEqualTo(before.modifiedNanos());
+    assertThat(identity()).isNotEqualTo(before);
+  }
+
+  @Test
+  void aFileThatWasWrittenToIsNotWhatItWas() throws IOException {
+    SourceFile.Identity before = identity();
+    Files.setLastModifiedTime(path, FileTime.from(before.modifiedNanos() + 1, NANOSECONDS));
+    assertThat(identity()).isNotEqualTo(before);
+  }
+
+  @Test
+  void filesOfTwoDevicesAreToldApart() throws IOException {
+    Path memory = Path.of("/dev/shm");
+    assumeTrue(
+        Files.isWritable(memory)
+            && !Files.getAttribute(memory, "unix:dev").equals(Files.getAttribute(path, "unix:dev")),
+        "one device only");
+    long device = identity().device();
+    Path saved = path;
+    path = TestFiles.write(Files.createTempFile(memory, "gantry", ""), SEED, LENGTH);
+    try {
+      assertThat(identity().device()).isNotEqualTo(device);
+    } finally {
+      Files.delete(path);
+      path = saved;
     }
   }
 

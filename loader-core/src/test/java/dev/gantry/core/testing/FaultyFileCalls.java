@@ -171,9 +171,7 @@ public final class FaultyFileCalls implements FileCalls {
   @Override
   public StatResult stat(int fd) {
     Fault fault = next(Function.STAT);
-    return fault instanceof Fails fails
-        ? new StatResult(code(fails), 0, false, 0, 0, 0, 0)
-        : real.stat(fd);
+    return fault instanceof Fails fails ? StatResult.failed(code(fails)) : real.stat(fd);
   }
 
   @Override

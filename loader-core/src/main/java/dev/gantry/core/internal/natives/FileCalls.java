@@ -66,7 +66,7 @@ public interface FileCalls {
   /// `int rmdir(const char *path)`: the folder must be empty.
   int rmdir(Path folder);
 
-  /// Size and direct I/O alignment of an open file, by `statx(2)`.
+  /// Size, identity and direct I/O alignment of an open file, by `statx(2)`.
   StatResult stat(int fd);
 
   /// How many bytes of the range lie in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
@@ -86,14 +86,21 @@ public interface FileCalls {
   ///     kernel does not say
   /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 where the
   ///     kernel does not say
-  /// @param deviceMajor of the device that holds the file
-  /// @param deviceMinor of the device that holds the file
+  /// @param device that holds the file: its major number in the upper half, its minor in the lower
+  /// @param inode of the file on that device
+  /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   record StatResult(
       int status,
       long size,
       boolean directory,
       int directMemoryAlignment,
       int directOffsetAlignment,
-      int deviceMajor,
-      int deviceMinor) {}
+      long device,
+      long inode,
+      long modifiedNanos) {
+    /// Of a call that failed.
+    public static StatResult failed(int status) {
+      return new StatResult(status, 0, false, 0, 0, 0, 0, 0);
+    }
+  }
 }

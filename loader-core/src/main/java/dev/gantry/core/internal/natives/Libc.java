@@ -13,6 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
 
 /// The C library's file and mapping calls on 64-bit Linux.
 ///
@@ -232,10 +233,10 @@ public final class Libc implements FileCalls {
     }
     if (status < 0) {
       // What an earlier call has left there is of another file.
-      return new StatResult(status, 0, false, 0, 0, 0, 0);
+      return StatResult.failed(status);
     }
-    // Offsets of struct statx, linux/stat.h: mask 0, mode 28, size 40, dev 136 and 140, dio
-    // alignments 152 and 156.
+    // Offsets of struct statx, linux/stat.h: mask 0, mode 28, inode 32, size 40, mtime 112 and 120,
+    // dev 136 and 140, dio alignments 152 and 156.
     boolean aligned = (s.get(JAVA_INT, 0) & STATX_DIOALIGN) != 0;
     return new StatResult(
         status,
@@ -243,8 +244,9 @@ public final class Libc implements FileCalls {
         (s.get(JAVA_SHORT, 28) & S_IFMT) == S_IFDIR,
         aligned ? s.get(JAVA_INT, 152) : 0,
         aligned ? s.get(JAVA_INT, 156) : 0,
-        s.get(JAVA_INT, 136),
-        s.get(JAVA_INT, 140));
+        (long) s.get(JAVA_INT, 136) << 32 | Integer.toUnsignedLong(s.get(JAVA_INT, 140)),
+        s.get(JAVA_LONG, 32),
+        TimeUnit.SECONDS.toNanos(s.get(JAVA_LONG, 112)) + s.get(JAVA_INT, 120));
   }
 
   @Override
