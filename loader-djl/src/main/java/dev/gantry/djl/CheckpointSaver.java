@@ -18,8 +18,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// Saves a training into a folder of checkpoints, and brings it back from there, in this process or
 /// another.
@@ -39,18 +42,23 @@ import org.jspecify.annotations.Nullable;
 /// which steps the trainer; an asynchronous save is written by another. After [#close] all calls
 /// are refused with a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
+
   private final Gantry session;
   private final Path directory;
   private final CheckpointStore store;
   private final @Nullable SaveQueue queue;
   private final WriteOptions options;
   private final CheckpointChoice choice;
+  private final Optional<Retention.Best> keepBest;
+  private boolean warned;
   private boolean closed;
 
   private CheckpointSaver(Builder builder, Path directory) {
     this.session = Objects.requireNonNullElseGet(builder.session, Gantry::shared);
     this.directory = directory;
     this.options = builder.options;
+    this.keepBest = Optional.ofNullable(builder.keepBest);
     this.choice = new CheckpointChoice(session, directory, builder.verify, builder.fallBack);
     this.store = CheckpointStore.open(session, directory, builder.retention(), builder.shardBytes);
     this.queue =
@@ -78,7 +86,21 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
   ///     its type has no name here, or the optimizer is none of those that can be saved
   public CompletableFuture<SaveOutcome> save(SaveRequest request) {
+    warnOfMissingMetric(request);
     return save(request, Optional.empty());
+  }
+
+  /// Once: a training may measure it now and then only.
+  private void warnOfMissingMetric(SaveRequest request) {
+    Set<String> metrics = request.metrics().keySet();
+    if (!warned && keepBest.isPresent() && !metrics.contains(keepBest.get().metric())) {
+      warned = true;
+      LOG.warn(
+          "optKeepBest is \"{}\", and step {} is saved without this metric: it has {}",
+          keepBest.get().metric(),
+          request.step(),
+          metrics.isEmpty() ? "none" : String.join(", ", metrics));
+    }
   }
 
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
@@ -119,6 +141,17 @@ public final class CheckpointSaver implements AutoCloseable {
     return CheckpointStore.list(directory).latest();
   }
 
+  /// That of [#list] which `optKeepBest` finds best, or empty where none has its metric.
+  ///
+  /// @throws MisuseException if this was built without `optKeepBest`
+  /// @throws TransferException if the folder cannot be read
+  public Optional<StoredCheckpoint> best() {
+    Retention.Best best =
+        keepBest.orElseThrow(() ->
+            new MisuseException("optKeepBest is not set; it says which checkpoint is the best"));
+    return best.of(list());
+  }
+
   /// Goes on from the checkpoint that was saved last, or changes nothing where there is none.
   ///
   /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not. A
@@ -152,6 +185,11 @@ public final class CheckpointSaver implements AutoCloseable {
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     await();
     return store.reading(() -> choice.ofStep(step, model, trainer));
+  }
+
+  /// The metric of `optKeepBest`, if that was chosen.
+  Optional<String> keepBestMetric() {
+    return keepBest.map(Retention.Best::metric);
   }
 
   private void requireOpen() {
@@ -224,7 +262,9 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// The best `count` checkpoints by a metric that is saved with them stay.
+    /// The best `count` checkpoints by a metric that is saved with them stay; of equals, those that
+    /// were saved first. One without the metric is never among them. A [CheckpointListener] saves
+    /// the figures of DJL's evaluators, such as `validate_loss` and `validate_Accuracy`.
     public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
       keepBest = new Retention.Best(metric, count, goal);
       return this;

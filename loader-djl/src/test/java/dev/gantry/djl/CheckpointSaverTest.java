@@ -130,6 +130,49 @@ class CheckpointSaverTest {
   }
 
   @Test
+  void theBestOfEqualsIsTheOneThatWasSavedFirst() {
+    try (CheckpointSaver saver = keepingTheBest("loss")) {
+      assertThat(saver.best()).isEmpty();
+      double[] losses = {3, 2, Double.NaN, 2};
+      for (int step = 1; step <= losses.length; step++) {
+        saveWith(saver, step, "loss", losses[step - 1]);
+      }
+      assertSaved(saver, 5);
+      assertThat(saver.best()).map(StoredCheckpoint::step).contains(2L);
+      assertThat(saver.latest()).map(StoredCheckpoint::step).contains(5L);
+      assertThat(steps(saver)).containsExactly(2L, 5L);
+    }
+    try (CheckpointSaver saver = builder().build()) {
+      assertThatThrownBy(saver::best)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("optKeepBest is not set");
+    }
+  }
+
+  @Test
+  void aSaveWithoutTheMetricThatTheBestAreKeptByIsWarnedOfOnce() {
+    try (CheckpointSaver saver = keepingTheBest("los")) {
+      assertThat(StandardError.during(() -> saveWith(saver, 1, "loss", 3)))
+          .contains("WARN", "optKeepBest is \"los\"", "it has loss");
+      assertThat(StandardError.during(() -> saveWith(saver, 2, "loss", 2))).isEmpty();
+    }
+  }
+
+  private CheckpointSaver keepingTheBest(String metric) {
+    return builder().optKeepBest(metric, 1, Retention.Goal.MINIMIZE).build();
+  }
+
+  private void saveWith(CheckpointSaver saver, long step, String metric, double value) {
+    var _ =
+        saver.save(
+            SaveRequest.builder()
+                .setStep(step)
+                .setModel(training.model)
+                .optMetric(metric, value)
+                .build());
+  }
+
+  @Test
   void smallShards() {
     training.steps(0, 1);
     PlainState saved = PlainState.of(training.trainer);

@@ -12,9 +12,7 @@ import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.io.RandomAccessFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -147,7 +145,7 @@ class DamagedCheckpointTest {
     Path file = turnBit(2, "model", "01Linear_weight");
     try (CheckpointSaver saver = saver().optVerify(true).optFallBack(true).build()) {
       String log =
-          warnings(() ->
+          StandardError.during(() ->
               assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
                   .isEqualTo(1));
       assertThat(log).contains("WARN", "DAMAGED CHECKPOINT", "01Linear_weight", file.toString());
@@ -305,18 +303,5 @@ class DamagedCheckpointTest {
       opened.seek(offset);
       opened.write(value ^ 1);
     }
-  }
-
-  /// What is logged meanwhile, by the logger that writes to standard error.
-  private static String warnings(Runnable work) {
-    PrintStream before = System.err;
-    ByteArrayOutputStream log = new ByteArrayOutputStream();
-    System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
-    try {
-      work.run();
-    } finally {
-      System.setErr(before);
-    }
-    return log.toString(StandardCharsets.UTF_8);
   }
 }

@@ -40,12 +40,19 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
       }
     }
 
-    /// The best first; of equals, the one that was saved later.
+    /// The best of these, or empty where none has the metric.
+    public Optional<StoredCheckpoint> of(List<StoredCheckpoint> checkpoints) {
+      return checkpoints.stream()
+          .filter(one -> rates(one.manifest()))
+          .min(Comparator.comparing(StoredCheckpoint::manifest, order()));
+    }
+
+    /// The best first; of equals, the one that was saved earlier.
     Comparator<Manifest> order() {
       Comparator<Manifest> byValue =
           Comparator.comparingDouble(
               manifest -> goal == Goal.MINIMIZE ? value(manifest) : -value(manifest));
-      return byValue.thenComparing(Comparator.comparingLong(Manifest::sequence).reversed());
+      return byValue.thenComparing(Comparator.comparingLong(Manifest::sequence));
     }
 
     boolean rates(Manifest manifest) {

@@ -129,7 +129,7 @@ class RetentionPropertiesTest {
                 .toList());
   }
 
-  /// No checkpoint that goes is better than one that stays, nor as good and newer.
+  /// No checkpoint that goes is better than one that stays, nor as good and older.
   @Property
   void theBestStay(
       @ForAll("checkpoints") List<StoredCheckpoint> all,
@@ -156,7 +156,7 @@ class RetentionPropertiesTest {
   private static boolean isBetter(Goal goal, StoredCheckpoint one, StoredCheckpoint other) {
     double difference = goal == Goal.MINIMIZE ? loss(other) - loss(one) : loss(one) - loss(other);
     return loss(one) == loss(other)
-        ? one.manifest().sequence() > other.manifest().sequence()
+        ? one.manifest().sequence() < other.manifest().sequence()
         : difference > 0;
   }
 

@@ -1,0 +1,23 @@
+package dev.gantry.djl;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+
+/// Where the tests' logger writes.
+final class StandardError {
+  private StandardError() {}
+
+  /// What is logged while `work` runs.
+  static String during(Runnable work) {
+    PrintStream before = System.err;
+    ByteArrayOutputStream log = new ByteArrayOutputStream();
+    System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+    try {
+      work.run();
+    } finally {
+      System.setErr(before);
+    }
+    return log.toString(StandardCharsets.UTF_8);
+  }
+}
