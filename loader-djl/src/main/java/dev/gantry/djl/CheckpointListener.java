@@ -6,7 +6,6 @@ import dev.gantry.djl.internal.OptimizerState;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
@@ -25,9 +24,14 @@ import org.jspecify.annotations.Nullable;
 /// What a save throws is thrown into the training; of an asynchronous one, into the next save or,
 /// at the latest, by `Trainer#close`, which then must be called again or left to the model's.
 ///
-/// Added after DJL's own listeners, it saves their figures of the last epoch as metrics, such as
-/// `validate_loss`. Not for Adadelta, of which DJL counts no updates: the first batch is refused
-/// with a [dev.gantry.core.MisuseException]. For one training, on its thread.
+/// DJL tells listeners in the order in which they were added. After DJL's
+/// `EvaluatorTrainingListener`, the save at the end of an epoch has that epoch's figures as metrics,
+/// such as `validate_loss`; a save within an epoch has none. Before `EarlyStoppingListener`, which
+/// ends the training when it is told of an epoch, so that what comes after it is not told.
+///
+/// The first batch is refused with a [dev.gantry.core.MisuseException] where `EarlyStoppingListener`
+/// comes first, where epochs are saved and `optKeepBest` names a metric that this training has not,
+/// and with Adadelta, of which DJL counts no updates. For one training, on its thread.
 public final class CheckpointListener extends TrainingListenerAdapter {
   private final CheckpointSaver saver;
   private final long everySteps;
@@ -44,6 +48,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   private Instant lastSave;
   private @Nullable Due due;
+  private boolean begun;
 
   /// A checkpoint that is due after the step to come.
   private record Due(TrainingMoment moment, Optional<String> datasetState) {}
@@ -66,6 +71,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   @Override
   public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+    if (!begun) {
+      // Not when training begins: listeners may be added to a trainer that is there already.
+      checkListeners(trainer);
+      begun = true;
+    }
     settle(trainer);
     drop();
     if (isDue(step + 1)) {
@@ -80,13 +90,28 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     boolean stepped = countStep(trainer);
     epoch++;
     if (everyEpochs > 0 && epoch % everyEpochs == 0) {
-      drop();
-      // All is as it is when the next epoch begins.
-      save(trainer, Optional.empty(), datasetState.get());
+      saveEpoch(trainer);
     } else if (stepped && due != null) {
       // The step was the epoch's last: it may go on from here, too.
-      drop();
-      save(trainer, Optional.empty(), datasetState.get());
+      saveEpoch(trainer);
+    }
+  }
+
+  /// All is as it is when the next epoch begins.
+  private void saveEpoch(Trainer trainer) {
+    drop();
+    save(
+        trainer,
+        Optional.empty(),
+        datasetState.get(),
+        EarlierListeners.of(trainer, this).metrics());
+  }
+
+  private void checkListeners(Trainer trainer) {
+    EarlierListeners earlier = EarlierListeners.of(trainer, this);
+    earlier.requireNoEarlyStop();
+    if (everyEpochs > 0) {
+      saver.keepBestMetric().ifPresent(metric -> earlier.requireMetric(metric, trainer));
     }
   }
 
@@ -106,7 +131,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Counts the step that was made since the last batch, and saves it if that was due.
   private void settle(Trainer trainer) {
     if (countStep(trainer) && due != null) {
-      save(trainer, Optional.of(due.moment()), due.datasetState());
+      save(trainer, Optional.of(due.moment()), due.datasetState(), Map.of());
     }
   }
 
@@ -131,7 +156,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
         || (interval != null && !clock.instant().isBefore(lastSave.plus(interval)));
   }
 
-  private void save(Trainer trainer, Optional<TrainingMoment> moment, Optional<String> dataset) {
+  private void save(
+      Trainer trainer,
+      Optional<TrainingMoment> moment,
+      Optional<String> dataset,
+      Map<String, Double> metrics) {
     SaveRequest.Builder request =
         SaveRequest.builder()
             .setStep(step)
@@ -139,19 +168,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
             .optTrainer(trainer)
             .optEpoch(epoch);
     dataset.ifPresent(request::optDatasetState);
-    metrics(trainer).forEach(request::optMetric);
+    metrics.forEach(request::optMetric);
     var _ = saver.save(request.build(), moment);
     lastSave = clock.instant();
-  }
-
-  /// The last figures of DJL's evaluators.
-  private static Map<String, Double> metrics(Trainer trainer) {
-    Map<String, Double> metrics = new LinkedHashMap<>();
-    Map<String, Float> evaluations = trainer.getTrainingResult().getEvaluations();
-    if (evaluations != null) {
-      evaluations.forEach((name, value) -> metrics.put(name, value.doubleValue()));
-    }
-    return metrics;
   }
 
   private void drop() {

@@ -6,26 +6,31 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
 import ai.djl.training.dataset.Batch;
+import ai.djl.training.listener.EarlyStoppingListener;
 import ai.djl.training.listener.EpochTrainingListener;
 import ai.djl.training.listener.EvaluatorTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.translate.TranslateException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.djl.internal.Optimizers;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -132,11 +137,124 @@ class CheckpointListenerTest {
       List<StoredCheckpoint> saved = saver.list();
       assertThat(saved.get(0).manifest().metrics()).containsKeys("train_loss", "validate_loss");
       assertThat(saved.get(0).manifest().metrics().get("validate_loss")).isBetween(0.5, 2.0);
-      // In the midst of an epoch, those of the epoch before.
+      // In the midst of an epoch there are none: those of the epoch before are of other weights.
       assertThat(saved.get(1).step()).isEqualTo(6);
-      assertThat(saved.get(1).manifest().metrics()).isEqualTo(saved.get(0).manifest().metrics());
+      assertThat(saved.get(1).manifest().metrics()).isEmpty();
     }
     assertAllGoOn();
+  }
+
+  @Test
+  void aSaveInMidEpochDoesNotTakeThePlaceOfTheBest() throws IOException, TranslateException {
+    List<Double> losses = new ArrayList<>();
+    try (CheckpointSaver saver =
+            CheckpointSaver.builder()
+                .setDirectory(folder)
+                .optKeepBest("validate_loss", 1, Retention.Goal.MINIMIZE)
+                .build();
+        Training training =
+            Fit.training(
+                new EvaluatorTrainingListener(),
+                CheckpointListener.builder()
+                    .setSaver(saver)
+                    .optEveryEpochs(1)
+                    .optEverySteps(3)
+                    .build(),
+                onEpoch(trainer ->
+                    losses.add(trainer.getTrainingResult().getValidateLoss().doubleValue())))) {
+      Fit.fit(training);
+      long best = 4L * (1 + losses.indexOf(Collections.min(losses)));
+      assertThat(best).isLessThan(12);
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(best, 12L);
+      assertThat(saver.best()).map(StoredCheckpoint::step).contains(best);
+    }
+  }
+
+  @Test
+  void figuresThatAreMeasuredLaterAreNotSavedAsThoseOfTheNextEpoch()
+      throws IOException, TranslateException {
+    try (CheckpointSaver saver = saver(false);
+        Training training =
+            Fit.training(
+                CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build(),
+                new EvaluatorTrainingListener())) {
+      Fit.fit(training);
+      assertThat(saver.list()).hasSize(3).allMatch(one -> one.manifest().metrics().isEmpty());
+    }
+  }
+
+  @Test
+  void anEarlyStopAfterItIsOfAnEpochThatIsSaved() {
+    try (CheckpointSaver saver = saver(false);
+        Training training =
+            Fit.training(
+                new EpochTrainingListener(),
+                new EvaluatorTrainingListener(),
+                CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build(),
+                stopAtOnce())) {
+      assertThatThrownBy(() -> Fit.fit(training))
+          .isInstanceOf(EarlyStoppingListener.EarlyStoppedException.class);
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(4L);
+    }
+  }
+
+  @Test
+  void anEarlyStopBeforeItIsRefusedAtTheFirstBatch() {
+    try (CheckpointSaver saver = saver(false);
+        Training training =
+            Fit.training(
+                new EpochTrainingListener(),
+                new EvaluatorTrainingListener(),
+                stopAtOnce(),
+                CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build())) {
+      PlainState before = PlainState.of(training.trainer);
+      assertThatThrownBy(() -> Fit.fit(training))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("CheckpointListener comes after EarlyStoppingListener");
+      assertThat(PlainState.of(training.trainer).counts()).isEqualTo(before.counts());
+    }
+  }
+
+  private static TrainingListener stopAtOnce() {
+    return EarlyStoppingListener.builder().optMaxMillis(0).build();
+  }
+
+  private static TrainingListener onEpoch(Consumer<Trainer> work) {
+    return new TrainingListenerAdapter() {
+      @Override
+      public void onEpoch(Trainer trainer) {
+        work.accept(trainer);
+      }
+    };
+  }
+
+  @Test
+  void aMetricToKeepTheBestByThatTheTrainingLacksIsRefusedAtTheFirstBatch() {
+    assertThatThrownBy(() -> keepBest("accuracy", new EvaluatorTrainingListener()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("optKeepBest is \"accuracy\"")
+        .hasMessageContaining(
+            "train_SoftmaxCrossEntropyLoss, train_loss, validate_SoftmaxCrossEntropyLoss,"
+                + " validate_loss");
+    assertThatThrownBy(() -> keepBest("validate_loss"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("optKeepBest is \"validate_loss\"")
+        .hasMessageContaining("EvaluatorTrainingListener");
+  }
+
+  private void keepBest(String metric, TrainingListener... before)
+      throws IOException, TranslateException {
+    try (CheckpointSaver saver =
+        CheckpointSaver.builder()
+            .setDirectory(folder)
+            .optKeepBest(metric, 1, Retention.Goal.MINIMIZE)
+            .build()) {
+      List<TrainingListener> listeners = new ArrayList<>(List.of(before));
+      listeners.add(CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build());
+      try (Training training = Fit.training(listeners.toArray(TrainingListener[]::new))) {
+        Fit.fit(training, 1);
+      }
+    }
   }
 
   @Test

@@ -1,0 +1,83 @@
+package dev.gantry.djl;
+
+import ai.djl.training.Trainer;
+import ai.djl.training.listener.EarlyStoppingListener;
+import ai.djl.training.listener.EvaluatorTrainingListener;
+import ai.djl.training.listener.TrainingListener;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+
+/// Those listeners of a trainer that DJL tells of each event before it tells the
+/// [CheckpointListener]: only they have measured an epoch, or ended it, when it is saved.
+record EarlierListeners(List<TrainingListener> listeners) {
+  static EarlierListeners of(Trainer trainer, CheckpointListener listener) {
+    List<TrainingListener> all = new ArrayList<>();
+    trainer.notifyListeners(all::add);
+    int place = all.indexOf(listener);
+    if (place < 0) {
+      // Another listener tells it: that may stand anywhere, and is taken for a well placed one.
+      all.removeIf(EarlyStoppingListener.class::isInstance);
+      return new EarlierListeners(all);
+    }
+    return new EarlierListeners(all.subList(0, place));
+  }
+
+  /// @throws MisuseException if one of them ends a training before its last epoch is saved
+  void requireNoEarlyStop() {
+    if (listeners.stream().anyMatch(EarlyStoppingListener.class::isInstance)) {
+      throw new MisuseException(
+          "CheckpointListener comes after EarlyStoppingListener, which ends the training before"
+              + " its last epoch is saved: add CheckpointListener first");
+    }
+  }
+
+  /// @param metric by which the best checkpoints are kept
+  /// @throws MisuseException if these listeners measure no such metric
+  void requireMetric(String metric, Trainer trainer) {
+    if (evaluators().findAny().isEmpty()) {
+      throw new MisuseException(
+          "optKeepBest is \""
+              + metric
+              + "\", and this training has no metrics: add DJL's EvaluatorTrainingListener before"
+              + " CheckpointListener");
+    }
+    List<String> names =
+        Stream.of("train_", "validate_")
+            .flatMap(stage ->
+                Stream.concat(
+                        trainer.getEvaluators().stream().map(evaluator -> evaluator.getName()),
+                        Stream.of("loss"))
+                    .map(name -> stage + name))
+            .toList();
+    if (!names.contains(metric)) {
+      throw new MisuseException(
+          "optKeepBest is \""
+              + metric
+              + "\"; it must be one of this training's metrics: "
+              + String.join(", ", names));
+    }
+  }
+
+  /// What was measured of the epoch that has just ended, by its name, such as `validate_loss`.
+  SequencedMap<String, Double> metrics() {
+    SequencedMap<String, Double> metrics = new TreeMap<>();
+    evaluators()
+        .map(EvaluatorTrainingListener::getLatestEvaluations)
+        .map(Map::entrySet)
+        .flatMap(Set::stream)
+        .forEach(entry -> metrics.put(entry.getKey(), entry.getValue().doubleValue()));
+    return metrics;
+  }
+
+  private Stream<EvaluatorTrainingListener> evaluators() {
+    return listeners.stream()
+        .filter(EvaluatorTrainingListener.class::isInstance)
+        .map(EvaluatorTrainingListener.class::cast);
+  }
+}
