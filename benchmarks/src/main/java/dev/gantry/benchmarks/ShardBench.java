@@ -55,7 +55,7 @@ final class ShardBench {
             new Way("DJL, sequential", sink -> djl(false, 0, sink)),
             new Way("DJL, sequential, 2 threads ahead", sink -> djl(false, 2, sink)),
             new Way("gantry, blocks of 32", sink -> gantry(new Shuffle.Blocks(1, 32), sink)),
-            new Way("gantry, single samples", sink -> gantry(new Shuffle.Blocks(1, 1), sink)),
+            new Way("gantry, single samples", sink -> gantry(new Shuffle.Samples(1), sink)),
             new Way("DJL, random", sink -> djl(true, 0, sink)),
             new Way("DJL, random, 2 threads ahead", sink -> djl(true, 2, sink)));
     List<Path> files = shards.shards().stream().map(Shard::file).toList();

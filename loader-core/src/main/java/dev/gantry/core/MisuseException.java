@@ -1,5 +1,7 @@
 package dev.gantry.core;
 
+import org.jspecify.annotations.Nullable;
+
 /// A call that the caller's own program should not have made: a closed slab, an unknown tensor
 /// name, a cast that does not exist.
 public final class MisuseException extends GantryException {
@@ -8,5 +10,29 @@ public final class MisuseException extends GantryException {
   /// @param message may hold names from files; control characters are escaped
   public MisuseException(String message) {
     super(OneLine.of(message));
+  }
+
+  /// @param option that the number was given by
+  /// @throws MisuseException if it is less than `least` or more than `most`
+  public static void requireRange(String option, long value, long least, long most) {
+    if (value < least || value > most) {
+      throw new MisuseException(
+          option
+              + " is "
+              + value
+              + "; it must be "
+              + least
+              + (most == Long.MAX_VALUE ? " or more" : " to " + most));
+    }
+  }
+
+  /// @param option that the value was given by
+  /// @return the value
+  /// @throws MisuseException if there is none
+  public static <T> T requireGiven(String option, @Nullable T value) {
+    if (value == null) {
+      throw new MisuseException(option + " is null; it must be given");
+    }
+    return value;
   }
 }

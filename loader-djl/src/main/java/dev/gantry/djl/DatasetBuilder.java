@@ -13,22 +13,25 @@ import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// What all datasets can be told. For one thread.
 ///
 /// @param <T> the builder itself
 public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     permits ShardDataset.Builder, TfRecordDataset.Builder {
-  private static final int DEFAULT_SLOTS = 2;
+  private static final Logger LOG = LoggerFactory.getLogger(DatasetBuilder.class);
 
-  /// Large enough that a disk reads a block at once, small enough that a batch has several.
-  private static final int DEFAULT_BLOCK_SAMPLES = 32;
+  private static final int DEFAULT_SLOTS = 2;
 
   private int batchSize;
   private LastBatch lastBatch = LastBatch.KEEP;
@@ -56,32 +59,44 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// How many samples a batch has.
   public T setSampling(int samples) {
+    MisuseException.requireRange("setSampling", samples, 1, OrderOptions.MOST_BATCH_SIZE);
     batchSize = samples;
     return self();
   }
 
   /// What becomes of samples that do not fill a batch on every rank; by default a smaller one.
   public T optLastBatch(LastBatch chosen) {
-    lastBatch = chosen;
+    lastBatch = MisuseException.requireGiven("optLastBatch", chosen);
     return self();
   }
 
-  /// Blocks of 32 consecutive samples in random order, another one each epoch; by default the
-  /// order of the files. The order depends on nothing but the dataset, this seed and the epoch. Not
-  /// for streams of TFRecord, of which only whole files can be shuffled: [Shuffle.Shards].
+  /// Samples in random order, another one each epoch; by default the order of the files. The order
+  /// depends on nothing but the dataset, this seed and the epoch. Not for
+  /// streams of TFRecord.
   public T optShuffle(long seed) {
-    return optShuffle(new Shuffle.Blocks(seed, DEFAULT_BLOCK_SAMPLES));
+    return optShuffle(new Shuffle.Samples(seed));
+  }
+
+  /// Blocks of so many consecutive samples in random order: faster, since each is read at once, but
+  /// neighbours in the files come together in a batch. Where files are sorted, by class say, a
+  /// batch should hold many blocks. Not for streams of TFRecord.
+  public T optShuffleBlocks(long seed, int samples) {
+    MisuseException.requireRange("optShuffleBlocks: samples", samples, 1, Integer.MAX_VALUE);
+    return optShuffle(new Shuffle.Blocks(seed, samples));
   }
 
   /// Samples, blocks of them, or whole shards in random order.
   public T optShuffle(Shuffle chosen) {
-    shuffle = chosen;
+    shuffle = MisuseException.requireGiven("optShuffle", chosen);
     return self();
   }
 
-  /// Reads this many files in turn, so many samples of each; by default one after the other. Not
-  /// with blocks in random order, which come from all files anyway.
+  /// Reads this many files in turn, so many samples of each; by default one after the other. Samples
+  /// and blocks in random order come from all files anyway, so there it changes nothing, but for
+  /// streams, of which it mixes what enters the shuffle buffer.
   public T optInterleave(int files, int samples) {
+    MisuseException.requireRange("optInterleave: files", files, 1, Integer.MAX_VALUE);
+    MisuseException.requireRange("optInterleave: samples", samples, 1, Integer.MAX_VALUE);
     interleave = files;
     interleaveBlock = samples;
     return self();
@@ -92,6 +107,9 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @param chosenRank this worker's number, from 0
   /// @param chosenWorld how many workers there are
   public T optShard(int chosenRank, int chosenWorld) {
+    String call = "optShard(" + chosenRank + ", " + chosenWorld + "): ";
+    MisuseException.requireRange(call + "world", chosenWorld, 1, Integer.MAX_VALUE);
+    MisuseException.requireRange(call + "rank", chosenRank, 0, chosenWorld - 1);
     rank = chosenRank;
     world = chosenWorld;
     return self();
@@ -100,6 +118,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// How many epochs one iteration of `getData` covers; by default one, as `EasyTrain.fit` wants it.
   /// One that goes on in the middle of them ends with the last of them.
   public T optRepeat(long count) {
+    MisuseException.requireRange("optRepeat", count, 1, Long.MAX_VALUE);
     epochs = count;
     return self();
   }
@@ -112,34 +131,45 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// How many batches are in memory at once, the one in use included; 2 by default. With more, a
   /// batch may be late now and then without anybody waiting.
   public T optPrefetch(int batches) {
+    MisuseException.requireRange(
+        "optPrefetch", batches, RingOptions.LEAST_SLOTS, RingOptions.MOST_SLOTS);
     slots = batches;
     return self();
   }
 
   /// Where the batches go; by default to the device of the manager that `getData` is given.
   public T optDevice(Device chosen) {
-    device = chosen;
+    device = MisuseException.requireGiven("optDevice", chosen);
     return self();
   }
 
   /// Which fields are the batch's data, in this order; by default all that are no labels. Only
   /// fields that are data or labels are read.
   public T optData(String... fields) {
-    data = List.of(fields);
+    data = names("optData", fields);
     return self();
   }
 
   /// Which fields are the batch's labels, in this order; by default `label` or `labels`, where
   /// there is such a field.
   public T optLabels(String... fields) {
-    labels = List.of(fields);
+    labels = names("optLabels", fields);
     return self();
+  }
+
+  private static List<String> names(String option, String... fields) {
+    for (String name : MisuseException.requireGiven(option, fields)) {
+      String _ = MisuseException.requireGiven(option + ": a field's name", name);
+    }
+    return List.of(fields);
   }
 
   /// Turns a field into FLOAT32 on the device: `value · scale + shift`. What differs by channel is
   /// for [#optTransform].
   public T optNormalize(String field, float scale, float shift) {
-    normalizations.put(field, new Normalization(scale, shift));
+    normalizations.put(
+        MisuseException.requireGiven("optNormalize: field", field),
+        new Normalization(scale, shift));
     return self();
   }
 
@@ -147,43 +177,50 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// Arrays that it makes from these belong to the batch. What it throws is thrown in place of the
   /// batch, which is left out then.
   public T optTransform(UnaryOperator<NDList> chosen) {
-    transform = chosen;
+    transform = MisuseException.requireGiven("optTransform", chosen);
     return self();
   }
 
   /// As [#optTransform], for the labels.
   public T optLabelTransform(UnaryOperator<NDList> chosen) {
-    labelTransform = chosen;
+    labelTransform = MisuseException.requireGiven("optLabelTransform", chosen);
     return self();
   }
 
   /// Readers that work at once; 0 for what suits the path and the machine.
   public T optThreads(int threads) {
+    MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MOST_THREADS);
     transfer = transfer.withThreads(threads);
     return self();
   }
 
   /// The most that one read asks for, in bytes; a multiple of 4096.
   public T optRequestBytes(long bytes) {
+    MisuseException.requireRange(
+        "optRequestBytes", bytes, PlanLimits.BLOCK_BYTES, PlanLimits.MOST_REQUEST_BYTES);
+    if (bytes % PlanLimits.BLOCK_BYTES != 0) {
+      throw new MisuseException(
+          "optRequestBytes is " + bytes + "; it must be a multiple of " + PlanLimits.BLOCK_BYTES);
+    }
     transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
     return self();
   }
 
   /// The only path to take; else it is chosen by evidence, per file.
   public T optPath(PathKind path) {
-    transfer = transfer.withPath(path);
+    transfer = transfer.withPath(MisuseException.requireGiven("optPath", path));
     return self();
   }
 
   /// Whether reads go through the page cache; else by looking what lies there.
   public T optCachePolicy(CachePolicy policy) {
-    transfer = transfer.withCachePolicy(policy);
+    transfer = transfer.withCachePolicy(MisuseException.requireGiven("optCachePolicy", policy));
     return self();
   }
 
   /// A session of the caller's, which must stay open; else the process's shared one.
   public T optSession(Gantry chosen) {
-    session = chosen;
+    session = MisuseException.requireGiven("optSession", chosen);
     return self();
   }
 
@@ -193,25 +230,23 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// @throws MisuseException if the batch size is missing, or a number makes no sense
+  /// @throws MisuseException if the batch size is missing
   OrderOptions order() {
     if (batchSize == 0) {
-      throw new MisuseException("say how many samples a batch has: setSampling");
+      throw new MisuseException("setSampling was not called; it says how many samples a batch has");
     }
-    try {
-      return new OrderOptions(
-          batchSize, lastBatch, shuffle, interleave, interleaveBlock, rank, world);
-    } catch (IllegalArgumentException refused) {
-      throw new MisuseException(String.valueOf(refused.getMessage()));
+    if (shuffle instanceof Shuffle.Blocks(_, int block) && block > 1 && block >= batchSize) {
+      LOG.warn(
+          "optShuffleBlocks: each batch of {} samples is a run of neighbours, since blocks have {};"
+              + " where files are sorted, use smaller blocks, or optShuffle(seed)",
+          batchSize,
+          block);
     }
+    return new OrderOptions(
+        batchSize, lastBatch, shuffle, interleave, interleaveBlock, rank, world);
   }
 
-  /// @throws MisuseException if a number makes no sense
   DatasetSettings settings(FieldRoles roles) {
-    if (epochs < 1 || slots < 2 || slots > RingOptions.MOST_SLOTS) {
-      throw new MisuseException(
-          "a dataset of " + epochs + " epochs, with " + slots + " batches in memory");
-    }
     return new DatasetSettings(
         session,
         transfer,
@@ -228,6 +263,13 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   FieldRoles roles(List<String> available) {
     return FieldRoles.of(
         available, Optional.ofNullable(data), Optional.ofNullable(labels), normalizations);
+  }
+
+  /// @throws MisuseException if there is no such file or folder
+  static void requireThere(String option, Path path) {
+    if (Files.notExists(path)) {
+      throw new MisuseException(option + " is " + path + "; there is no such file or folder");
+    }
   }
 
   Gantry session() {

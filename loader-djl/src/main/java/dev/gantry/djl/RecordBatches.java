@@ -49,7 +49,8 @@ record RecordBatches(
         try {
           yield indexed();
         } catch (MisuseException e) {
-          if (order.shuffle() instanceof Shuffle.Blocks) {
+          if (order.shuffle() instanceof Shuffle.Blocks
+              || order.shuffle() instanceof Shuffle.Samples) {
             throw e;
           }
           LOG.info("TFRecord files are read as streams: {}", e.getMessage());

@@ -36,7 +36,8 @@ public final class EpochOrder {
     return new EpochOrder(SampleSequence.of(shardSamples, options, epoch), options);
   }
 
-  /// In which order an epoch reads whole shards, none of them empty.
+  /// In which order an epoch reads whole shards, none of them empty; for [Shuffle.Samples], before
+  /// a buffer mixes their samples.
   ///
   /// @return the shards' numbers
   /// @throws IllegalArgumentException for [Shuffle.Blocks], which mixes shards
@@ -44,6 +45,7 @@ public final class EpochOrder {
     return switch (shuffle) {
       case Shuffle.None() -> IntStream.range(0, shards).toArray();
       case Shuffle.Shards(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
+      case Shuffle.Samples(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
       case Shuffle.Blocks _ -> throw new IllegalArgumentException("blocks mix shards");
     };
   }

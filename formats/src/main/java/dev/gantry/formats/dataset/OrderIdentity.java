@@ -68,6 +68,7 @@ public final class OrderIdentity {
     return switch (shuffle) {
       case Shuffle.None() -> "none";
       case Shuffle.Shards(long seed) -> "shards:" + seed;
+      case Shuffle.Samples(long seed) -> "samples:" + seed;
       case Shuffle.Blocks(long seed, int samples) -> "blocks:" + seed + ":" + samples;
     };
   }

@@ -1,10 +1,13 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
+
 /// Which samples come when, and to whom.
 ///
 /// @param batchSize samples in a batch of one rank
 /// @param interleave shards that are read in turn, `interleaveBlock` samples of each; 1 for one
-///     shard after the other. Not with [Shuffle.Blocks], which mixes shards anyway
+///     shard after the other. Where samples or blocks are reached by number and shuffled, all shards
+///     are mixed already, and it changes nothing
 /// @param rank this worker's number, from 0
 /// @param world how many workers there are; all have the same number of batches
 public record OrderOptions(
@@ -19,19 +22,11 @@ public record OrderOptions(
   public static final int MOST_BATCH_SIZE = 1 << 24;
 
   public OrderOptions {
-    if (batchSize < 1 || batchSize > MOST_BATCH_SIZE) {
-      throw new IllegalArgumentException("batch size must be 1 to 2^24: " + batchSize);
-    }
-    if (interleave < 1 || interleaveBlock < 1) {
-      throw new IllegalArgumentException(
-          "interleave " + interleaveBlock + " of " + interleave + " shards");
-    }
-    if (interleave > 1 && shuffle instanceof Shuffle.Blocks) {
-      throw new IllegalArgumentException("blocks in random order are interleaved already");
-    }
-    if (world < 1 || rank < 0 || rank >= world) {
-      throw new IllegalArgumentException("rank " + rank + " of " + world);
-    }
+    MisuseException.requireRange("batch size", batchSize, 1, MOST_BATCH_SIZE);
+    MisuseException.requireRange("interleave", interleave, 1, Integer.MAX_VALUE);
+    MisuseException.requireRange("interleave block", interleaveBlock, 1, Integer.MAX_VALUE);
+    MisuseException.requireRange("world", world, 1, Integer.MAX_VALUE);
+    MisuseException.requireRange("rank of " + world, rank, 0, world - 1);
   }
 
   /// The order of the files, for one worker.

@@ -40,6 +40,7 @@ final class RunBound {
   /// @param samples 2 or more, and no more than there are
   private long runs(int samples) {
     return switch (options.shuffle()) {
+      case Shuffle.Samples _ -> runsOfBlocks(samples, 1);
       case Shuffle.Blocks(_, int blockSamples) -> runsOfBlocks(samples, blockSamples);
       case Shuffle.None() when interleave() == 1 ->
           aligned() && multiples(sizes.length - 1) ? 1 : most(samples, wraps());

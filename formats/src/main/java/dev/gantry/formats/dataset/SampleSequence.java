@@ -23,9 +23,15 @@ sealed interface SampleSequence permits ShardSequence, BlockSequence, Interleave
         int[] order = EpochOrder.shards(shards.length, options.shuffle(), epoch);
         yield ofShards(IntStream.of(order).map(i -> shards[i]).toArray(), shardSamples, options);
       }
+      case Shuffle.Samples(long seed) -> blocks(shards, shardSamples, 1, seed, epoch);
       case Shuffle.Blocks(long seed, int samples) ->
-          new BlockSequence(new ShardSequence(shards, shardSamples), samples, seed, epoch);
+          blocks(shards, shardSamples, samples, seed, epoch);
     };
+  }
+
+  private static SampleSequence blocks(
+      int[] shards, List<Long> shardSamples, int samples, long seed, long epoch) {
+    return new BlockSequence(new ShardSequence(shards, shardSamples), samples, seed, epoch);
   }
 
   private static SampleSequence ofShards(

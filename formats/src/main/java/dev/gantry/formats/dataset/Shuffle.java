@@ -1,5 +1,7 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
+
 /// How an epoch's order comes about. Each order is computed from the seed and the epoch's number,
 /// so any place of it can be reached at once, and no memory is spent on it.
 public sealed interface Shuffle {
@@ -9,16 +11,19 @@ public sealed interface Shuffle {
   /// Whole shards in random order, each from its first sample to its last.
   record Shards(long seed) implements Shuffle {}
 
-  /// Blocks of consecutive samples in random order, over all shards: one read a block. With blocks
-  /// of one sample, any sample may come next to any other; yet an epoch has one of 2^64 orders at
-  /// most, as many as there are seeds.
+  /// Single samples in random order, over all shards: any sample may come next to any other; yet an
+  /// epoch has one of 2^64 orders at most, as many as there are seeds. Streams, which cannot reach
+  /// every sample at once, have a shuffle buffer for it.
+  record Samples(long seed) implements Shuffle {}
+
+  /// Blocks of consecutive samples in random order, over all shards: one read a block. A batch has
+  /// runs of neighbours, so blocks should be much smaller than batches unless the files' samples are
+  /// in random order themselves.
   ///
   /// @param samples in a block, 1 or more
   record Blocks(long seed, int samples) implements Shuffle {
     public Blocks {
-      if (samples < 1) {
-        throw new IllegalArgumentException("a block needs a sample: " + samples);
-      }
+      MisuseException.requireRange("samples of a block", samples, 1, Integer.MAX_VALUE);
     }
   }
 }

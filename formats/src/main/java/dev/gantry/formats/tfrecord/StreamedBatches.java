@@ -94,7 +94,7 @@ public final class StreamedBatches implements Batches {
       OrderOptions order,
       TfRecordOptions options,
       long mostRecordBytes) {
-    if (order.shuffle() instanceof Shuffle.Blocks) {
+    if (order.shuffle() instanceof Shuffle.Blocks || order.shuffle() instanceof Shuffle.Samples) {
       throw new MisuseException(
           "a stream of records cannot be shuffled by blocks: build an index, or shuffle shards");
     }

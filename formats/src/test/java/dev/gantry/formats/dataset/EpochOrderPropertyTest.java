@@ -169,6 +169,17 @@ class EpochOrderPropertyTest {
     return samples;
   }
 
+  /// What is mixed already is not mixed otherwise by reading files in turn.
+  @Property
+  void interleavingLeavesSamplesAndBlocksInRandomOrderAsTheyAre(
+      @ForAll("shards") List<Long> shards, @ForAll long seed) {
+    for (Shuffle shuffle : List.of(new Shuffle.Samples(seed), new Shuffle.Blocks(seed, 3))) {
+      OrderOptions alone = new OrderOptions(5, LastBatch.KEEP, shuffle, 1, 1, 0, 1);
+      OrderOptions inTurn = new OrderOptions(5, LastBatch.KEEP, shuffle, 3, 2, 0, 1);
+      assertThat(Orders.epoch(shards, inTurn, 1)).isEqualTo(Orders.epoch(shards, alone, 1));
+    }
+  }
+
   /// Blocks of the files, counted from some sample on, the short one last.
   @Property
   void blocksStayWhole(
@@ -201,7 +212,9 @@ class EpochOrderPropertyTest {
         // Runs of a batch are listed, so a batch must not have millions.
         OrderOptions large =
             new OrderOptions(
-                options.shuffle() instanceof Shuffle.Blocks || samples < batchSize
+                options.shuffle() instanceof Shuffle.Blocks
+                        || options.shuffle() instanceof Shuffle.Samples
+                        || samples < batchSize
                     ? options.batchSize()
                     : batchSize,
                 last,
@@ -273,7 +286,8 @@ class EpochOrderPropertyTest {
   @Property
   void largeEpochsDiffer(@ForAll long seed, @ForAll @LongRange(max = 1L << 40) long epoch) {
     List<Long> shards = IntStream.range(0, 50).mapToObj(i -> 20L + i).toList();
-    for (Shuffle shuffle : List.of(new Shuffle.Shards(seed), new Shuffle.Blocks(seed, 4))) {
+    for (Shuffle shuffle :
+        List.of(new Shuffle.Shards(seed), new Shuffle.Samples(seed), new Shuffle.Blocks(seed, 4))) {
       OrderOptions options = new OrderOptions(1000, LastBatch.DROP, shuffle, 1, 1, 0, 1);
       assertThat(EpochOrder.of(shards, options, epoch).batch(0))
           .isNotEqualTo(EpochOrder.of(shards, options, epoch + 1).batch(0));

@@ -27,6 +27,7 @@ public final class Orders {
   static Arbitrary<Shuffle> shuffles() {
     return Arbitraries.oneOf(
         ofWholeShards(),
+        Arbitraries.longs().map(Shuffle.Samples::new),
         Combinators.combine(Arbitraries.longs(), Arbitraries.integers().between(1, 12))
             .as(Shuffle.Blocks::new));
   }
@@ -46,14 +47,7 @@ public final class Orders {
             few,
             few)
         .as((batchSize, last, shuffle, interleave, block, world) ->
-            new OrderOptions(
-                batchSize,
-                last,
-                shuffle,
-                shuffle instanceof Shuffle.Blocks ? 1 : interleave,
-                block,
-                0,
-                world))
+            new OrderOptions(batchSize, last, shuffle, interleave, block, 0, world))
         .withoutEdgeCases();
   }
 

@@ -23,11 +23,14 @@ public record RingOptions(
     long madeBytes,
     TransferOptions transfer,
     boolean poison) {
+  /// One for the consumer and one to fill.
+  public static final int LEAST_SLOTS = 2;
+
   /// The most slots that a ring may have.
   public static final int MOST_SLOTS = 64;
 
   public RingOptions {
-    if (slots < 2 || slots > MOST_SLOTS) {
+    if (slots < LEAST_SLOTS || slots > MOST_SLOTS) {
       throw new IllegalArgumentException("slots must be 2 to " + MOST_SLOTS + ": " + slots);
     }
     if (slotBytes <= 0 || slotBytes % PlanLimits.BLOCK_BYTES != 0) {
