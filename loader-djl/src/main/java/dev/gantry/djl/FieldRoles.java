@@ -25,12 +25,16 @@ record FieldRoles(
   }
 
   /// @param available the names of the dataset's fields
-  /// @throws MisuseException if a field is unknown or named twice, or there is no data
+  /// @throws MisuseException if a field is unknown or named twice, there is no data, or it is not
+  ///     said which of several fields is the label
   static FieldRoles of(
       List<String> available,
       Optional<List<String>> data,
       Optional<List<String>> labels,
       Map<String, Normalization> normalizations) {
+    if (data.isEmpty() && labels.isEmpty() && available.size() > 1) {
+      requireLabel(available);
+    }
     Set<String> taken = new HashSet<>(data.orElse(List.of()));
     List<String> labelFields =
         labels.orElseGet(() ->
@@ -45,6 +49,17 @@ record FieldRoles(
     return roles;
   }
 
+  /// Taken for data, a label would fail only in the block, or be learned from.
+  private static void requireLabel(List<String> available) {
+    if (available.stream().noneMatch(USUAL_LABELS::contains)) {
+      throw new MisuseException(
+          "optLabels was not called, and none of the fields "
+              + available
+              + " is called label or labels; name those that are labels by optLabels, without any"
+              + " where there are none");
+    }
+  }
+
   /// All fields that are read, data first.
   List<String> all() {
     List<String> all = new ArrayList<>(data);
@@ -54,21 +69,28 @@ record FieldRoles(
 
   private void check(List<String> available) {
     if (data.isEmpty()) {
-      throw new MisuseException("no field is data; there are " + available);
+      throw new MisuseException("optData names no field; it must name one or more of " + available);
     }
     Set<String> seen = new LinkedHashSet<>();
     for (String name : all()) {
       if (!available.contains(name)) {
-        throw new MisuseException("there is no field '" + name + "', only " + available);
+        throw new MisuseException(
+            option(name) + " names the field '" + name + "'; it must be one of " + available);
       }
       if (!seen.add(name)) {
-        throw new MisuseException("the field '" + name + "' is named twice");
+        throw new MisuseException(
+            "optData and optLabels name the field '" + name + "' twice; once is enough");
       }
     }
     for (String name : normalizations.keySet()) {
       if (!seen.contains(name)) {
-        throw new MisuseException("the field '" + name + "' is to be normalised, but is not read");
+        throw new MisuseException(
+            "optNormalize names the field '" + name + "'; it must be one that is read: " + seen);
       }
     }
+  }
+
+  private String option(String name) {
+    return data.contains(name) ? "optData" : "optLabels";
   }
 }

@@ -35,7 +35,7 @@ public final class ShardDataset extends GantryDataset {
 
     /// The folder, or its `shards.json`.
     public Builder setPath(Path chosen) {
-      path = chosen;
+      path = MisuseException.requireGiven("setPath", chosen);
       return this;
     }
 
@@ -46,15 +46,16 @@ public final class ShardDataset extends GantryDataset {
       return this;
     }
 
-    /// @throws MisuseException if path or batch size is missing, a field is unknown, or a number
-    ///     makes no sense
+    /// @throws MisuseException if path or batch size is missing, a field is unknown, or none is a
+    ///     label
     /// @throws dev.gantry.core.MalformedFileException if `shards.json` breaks a rule, or the shards
     ///     are not what it says
     /// @throws dev.gantry.core.TransferException if a file cannot be read
     public ShardDataset build() {
       if (path == null) {
-        throw new MisuseException("say where the shards are: setPath");
+        throw new MisuseException("setPath was not called; it says where the shards are");
       }
+      requireThere("setPath", path);
       ShardSet shards = ShardSet.open(path);
       FieldRoles roles = roles(shards.fields().stream().map(Field::name).toList());
       DatasetSettings settings = settings(roles);

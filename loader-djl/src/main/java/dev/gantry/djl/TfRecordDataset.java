@@ -64,6 +64,9 @@ public final class TfRecordDataset extends GantryDataset {
 
     /// The files, in their order; no folders.
     public Builder setFiles(List<Path> chosen) {
+      for (Path file : MisuseException.requireGiven("setFiles", chosen)) {
+        Path _ = MisuseException.requireGiven("setFiles: a file", file);
+      }
       files = List.copyOf(chosen);
       return this;
     }
@@ -71,32 +74,33 @@ public final class TfRecordDataset extends GantryDataset {
     /// One more feature that is a field. Without any, they are told by the first 100 records: see
     /// [Schema#infer]; better name them, since later records that differ are errors.
     public Builder addFeature(FeatureSpec feature) {
-      features.add(feature);
+      features.add(MisuseException.requireGiven("addFeature", feature));
       return this;
     }
 
     /// Whether indexes are used; by default, where they are there.
     public Builder optIndex(IndexUse chosen) {
-      indexUse = chosen;
+      indexUse = MisuseException.requireGiven("optIndex", chosen);
       return this;
     }
 
     /// How streams are read: compression, and what becomes of broken records. Indexes are built of
     /// files without a fault only.
     public Builder optRecords(TfRecordOptions chosen) {
-      options = chosen;
+      options = MisuseException.requireGiven("optRecords", chosen);
       return this;
     }
 
-    /// @throws MisuseException if files or batch size are missing, a field is unknown, a number
-    ///     makes no sense, or the files cannot be read in this order or by indexes as was asked for
+    /// @throws MisuseException if files or batch size are missing, a field is unknown, none is a
+    ///     label, or the files cannot be read in this order or by indexes as was asked for
     /// @throws dev.gantry.core.MalformedFileException if an index is damaged, or a file that is to
     ///     be indexed is
     /// @throws dev.gantry.core.TransferException if a file cannot be read, or an index not written
     public TfRecordDataset build() {
       if (files.isEmpty()) {
-        throw new MisuseException("say which files: setFiles");
+        throw new MisuseException("setFiles was not called, or with no file; it says what to read");
       }
+      files.forEach(file -> requireThere("setFiles", file));
       Map<String, FeatureSpec> byName = new HashMap<>();
       List<String> names = new ArrayList<>();
       List<FeatureSpec> known =

@@ -299,25 +299,6 @@ class ShardDatasetTest {
   }
 
   @Test
-  void refusesWhatMakesNoSense() {
-    ShardDataset.Builder builder = shards(5, 5);
-    assertThatThrownBy(() -> ShardDataset.builder().setSampling(3).build())
-        .isInstanceOf(MisuseException.class);
-    assertThatThrownBy(() -> ShardDataset.builder().setPath(folder.resolve("shards")).build())
-        .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("setSampling");
-    assertThatThrownBy(() -> builder.optData("imag").build())
-        .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("'imag'")
-        .hasMessageContaining("image");
-    assertThatThrownBy(() -> builder.optData("image").optShard(2, 2).build())
-        .isInstanceOf(MisuseException.class);
-    assertThatThrownBy(
-            () -> ShardDataset.builder().setPath(folder.resolve("none")).setSampling(1).build())
-        .isInstanceOf(TransferException.class);
-  }
-
-  @Test
   void verifiesWhenAsked() throws Exception {
     ShardDataset.Builder builder = shards(50, 17);
     builder.optVerify(true).build().close();

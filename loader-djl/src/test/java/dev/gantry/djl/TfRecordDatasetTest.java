@@ -193,7 +193,5 @@ class TfRecordDatasetTest {
     assertThatThrownBy(() -> dataset(files).optShuffle(3).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("index");
-    assertThatThrownBy(() -> TfRecordDataset.builder().setSampling(1).build())
-        .isInstanceOf(MisuseException.class);
   }
 }

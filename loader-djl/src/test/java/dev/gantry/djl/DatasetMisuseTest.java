@@ -1,0 +1,126 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What builders of datasets say to wrong options: which one, what it is, and what it must be.
+@ExtendWith(NoLeaks.class)
+class DatasetMisuseTest {
+  @TempDir(factory = InMemory.class)
+  Path folder;
+
+  private static void isRefused(ThrowingCallable call, String message) {
+    assertThatThrownBy(call).isInstanceOf(MisuseException.class).hasMessage(message);
+  }
+
+  @Test
+  void numbersOutOfRangeAreRefusedWhenTheOptionIsSet() {
+    ShardDataset.Builder builder = ShardDataset.builder();
+    isRefused(() -> builder.setSampling(0), "setSampling is 0; it must be 1 to 16777216");
+    isRefused(() -> builder.optPrefetch(0), "optPrefetch is 0; it must be 2 to 64");
+    isRefused(() -> builder.optPrefetch(65), "optPrefetch is 65; it must be 2 to 64");
+    isRefused(() -> builder.optRepeat(0), "optRepeat is 0; it must be 1 or more");
+    isRefused(() -> builder.optShard(2, 2), "optShard(2, 2): rank is 2; it must be 0 to 1");
+    isRefused(
+        () -> builder.optShard(0, 0), "optShard(0, 0): world is 0; it must be 1 to 2147483647");
+    isRefused(
+        () -> builder.optInterleave(0, 1), "optInterleave: files is 0; it must be 1 to 2147483647");
+    isRefused(
+        () -> builder.optShuffleBlocks(1, 0),
+        "optShuffleBlocks: samples is 0; it must be 1 to 2147483647");
+    isRefused(() -> builder.optThreads(-1), "optThreads is -1; it must be 0 to 64");
+    isRefused(
+        () -> builder.optRequestBytes(5), "optRequestBytes is 5; it must be 4096 to 1073741824");
+    isRefused(
+        () -> builder.optRequestBytes(5000),
+        "optRequestBytes is 5000; it must be a multiple of 4096");
+  }
+
+  @Test
+  @SuppressWarnings("NullAway")
+  void nullIsRefusedWhenTheOptionIsSet() {
+    ShardDataset.Builder builder = ShardDataset.builder();
+    isRefused(() -> builder.setPath(null), "setPath is null; it must be given");
+    isRefused(() -> builder.optDevice(null), "optDevice is null; it must be given");
+    isRefused(
+        () -> builder.optData("x", null), "optData: a field's name is null; it must be given");
+    isRefused(() -> builder.optTransform(null), "optTransform is null; it must be given");
+    isRefused(() -> TfRecordDataset.builder().setFiles(null), "setFiles is null; it must be given");
+  }
+
+  @Test
+  void whatIsMissingIsNamed() {
+    Path none = folder.resolve("none");
+    isRefused(
+        () -> ShardDataset.builder().setSampling(1).build(),
+        "setPath was not called; it says where the shards are");
+    isRefused(
+        () -> ShardDataset.builder().setPath(none).setSampling(1).build(),
+        "setPath is " + none + "; there is no such file or folder");
+    isRefused(
+        () -> TfRecordDataset.builder().setFiles(List.of(none)).setSampling(1).build(),
+        "setFiles is " + none + "; there is no such file or folder");
+    Path shards = ImageShards.write(folder.resolve("shards"), 5, 5);
+    isRefused(
+        () -> ShardDataset.builder().setPath(shards).build(),
+        "setSampling was not called; it says how many samples a batch has");
+  }
+
+  @Test
+  void aLabelOfAnotherNameIsAskedForAndNotTakenForData() {
+    List<Path> files = ImageRecords.write(folder, 10, 1, Compression.NONE);
+    TfRecordDataset.Builder builder =
+        TfRecordDataset.builder()
+            .setFiles(files)
+            .addFeature(FeatureSpec.bytes("image", 15))
+            .addFeature(FeatureSpec.floats("x", 2))
+            .setSampling(5);
+    isRefused(
+        builder::build,
+        "optLabels was not called, and none of the fields [image, x] is called label or labels;"
+            + " name those that are labels by optLabels, without any where there are none");
+    builder.optLabels().build().close();
+    builder.optLabels("x").build().close();
+  }
+
+  @Test
+  void fieldsThatAreNotThereAreNamedWithTheOption() {
+    List<String> fields = List.of("image", "label");
+    isRefused(
+        () -> FieldRoles.of(fields, Optional.of(List.of("imag")), Optional.empty(), Map.of()),
+        "optData names the field 'imag'; it must be one of [image, label]");
+    isRefused(
+        () -> FieldRoles.of(fields, Optional.empty(), Optional.of(List.of("class")), Map.of()),
+        "optLabels names the field 'class'; it must be one of [image, label]");
+    isRefused(
+        () ->
+            FieldRoles.of(
+                fields, Optional.empty(), Optional.empty(), Map.of("x", new Normalization(1, 0))),
+        "optNormalize names the field 'x'; it must be one that is read: [image, label]");
+  }
+
+  @Test
+  void blocksAsLargeAsBatchesAreWarnedOf() {
+    Path shards = ImageShards.write(folder.resolve("shards"), 50, 50);
+    ShardDataset.Builder builder = ShardDataset.builder().setPath(shards).setSampling(8);
+    String warning = "optShuffleBlocks: each batch of 8 samples is a run of neighbours";
+    assertThat(StandardError.during(() -> builder.optShuffleBlocks(1, 8).build().close()))
+        .containsOnlyOnce(warning);
+    assertThat(StandardError.during(() -> builder.optShuffleBlocks(1, 2).build().close()))
+        .doesNotContain("optShuffleBlocks");
+    assertThat(StandardError.during(() -> builder.setSampling(1).optShuffle(1).build().close()))
+        .doesNotContain("optShuffleBlocks");
+  }
+}
