@@ -17,6 +17,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// The path past the CPU, on a libcufile that has it, takes what is aligned; and what becomes of a
@@ -105,6 +106,16 @@ class DirectWriteStubTest extends WritePathContract {
     assertThat(cuFile.calls("cuFileWrite")).isEqualTo(2 * Math.ceilDiv(REQUEST, 1000));
   }
 
+  @Test
+  void aCodeWithoutItsSignLeavesNoHole() {
+    cuFile.fail("cuFileWrite", 2, INTERNAL_ERROR, 0);
+    WriteReport report =
+        write(folder.resolve("file"), options().withThreads(1), part(0, 4 * REQUEST));
+    assertThat(report.bytesByPath())
+        .isEqualTo(Map.of(PathKind.GDS, (long) REQUEST, PathKind.STAGED, 3L * REQUEST));
+    assertThat(report.files().getFirst().reason()).contains("CU_FILE_INTERNAL_ERROR");
+  }
+
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aFileThatIsRefusedInMidWayIsStagedFromThereOn(boolean checksums) {
@@ -146,9 +157,9 @@ class DirectWriteStubTest extends WritePathContract {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"GDS", "COMPAT"})
-  void aPathThatWasAskedForIsTheOnlyOne(PathKind asked) {
-    cuFile.fail("cuFileWrite", 2, -INTERNAL_ERROR, 0);
+  @CsvSource({"GDS, -5030", "GDS, 5030", "COMPAT, -5030", "COMPAT, 5030"})
+  void aPathThatWasAskedForIsTheOnlyOne(PathKind asked, long returned) {
+    cuFile.fail("cuFileWrite", 2, returned, 0);
     TransferException failure =
         catchThrowableOfType(
             TransferException.class,

@@ -35,11 +35,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// report that says who carried them; and nothing left behind.
 @ExtendWith(NoLeaks.class)
 public abstract class TransferPathContract {
-  private static final int LENGTH = 3_000_001;
+  static final int LENGTH = 3_000_001;
 
   @TempDir Path folder;
-  private final Gantry gantry = Gantry.open();
-  private Path first;
+  final Gantry gantry = Gantry.open();
+  Path first;
   private Path second;
 
   /// Where the bytes go.
@@ -64,17 +64,17 @@ public abstract class TransferPathContract {
     gantry.close();
   }
 
-  private TransferOptions options() {
+  TransferOptions options() {
     return TransferOptions.defaults()
         .withPath(path())
         .withLimits(new PlanLimits(64 << 10, 16 << 10, 1 << 20));
   }
 
-  private static Wanted wanted(Path file, long offset, long length, int alignment) {
+  static Wanted wanted(Path file, long offset, long length, int alignment) {
     return new Wanted(new Extent(file, offset, length), alignment);
   }
 
-  private TransferReport loadAndCompare(List<Wanted> wanted, TransferOptions options) {
+  TransferReport loadAndCompare(List<Wanted> wanted, TransferOptions options) {
     try (Loaded loaded = gantry.load(wanted, device(), options)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       TransferReport report = loaded.report();

@@ -283,7 +283,7 @@ public final class CuFile {
       description.set(JAVA_INT, DESCRIPTION.byteOffset(groupElement("fd")), descriptor);
       MemorySegment handle = arena.allocate(ADDRESS);
       handleRegister.call(file.toString(), handle, description);
-      return new CuFileHandle(this, file, handle.get(ADDRESS, 0));
+      return new CuFileHandle(this, file, descriptor, handle.get(ADDRESS, 0));
     }
   }
 
@@ -312,7 +312,8 @@ public final class CuFile {
   ///
   /// @return how many bytes, fewer than asked for at the end of the file and wherever cuFile likes;
   ///     0 only at the end
-  /// @throws TransferException if the kernel or cuFile refuses
+  /// @throws TransferException if the kernel or cuFile refuses, or gives a short count that is a
+  ///     [CuFileCode] and does not end the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long read(
       CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
@@ -323,7 +324,8 @@ public final class CuFile {
   /// a CUDA stream writes to `base` must be complete; the bytes are durable only after fsync.
   ///
   /// @return how many bytes, maybe fewer than asked for
-  /// @throws TransferException if the kernel or cuFile refuses
+  /// @throws TransferException if the kernel or cuFile refuses, or gives a short count that is a
+  ///     [CuFileCode] and does not end the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long write(
       CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
@@ -343,7 +345,7 @@ public final class CuFile {
       MemorySegment state = arena.allocate(CALL_STATE);
       long count =
           (long) function.invokeExact(state, handle.opaque(), base, bytes, fileOffset, baseOffset);
-      if (count < 0 || count > bytes) {
+      if (count < 0 || count > bytes || isCode(handle, count, bytes, fileOffset)) {
         throw new TransferException(
             operation,
             handle.file() + " at offset " + fileOffset + ", length " + bytes,
@@ -353,6 +355,14 @@ public final class CuFile {
     } catch (Throwable thrown) {
       throw CuFileFunction.unchecked(thrown);
     }
+  }
+
+  /// libcufile was seen to give a code without its sign. As a count it is believed only where it is
+  /// all that was asked for, or all that the file has.
+  private static boolean isCode(CuFileHandle handle, long count, long bytes, long fileOffset) {
+    return count < bytes
+        && CuFileCode.of(Math.clamp(count, 0, Integer.MAX_VALUE)).isPresent()
+        && fileOffset + count != handle.fileSize();
   }
 
   private static String describe(MemorySegment buffer) {

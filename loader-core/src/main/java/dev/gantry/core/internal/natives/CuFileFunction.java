@@ -69,7 +69,7 @@ final class CuFileFunction {
     };
   }
 
-  /// What a read or write met that returned no count of bytes between 0 and what was asked for.
+  /// What a read or write met that returned no count of bytes.
   static Failure transferFailure(long returned, int errno) {
     if (returned == -1) {
       return Errno.failure(errno);

@@ -10,16 +10,23 @@ import java.util.concurrent.atomic.AtomicReference;
 public final class CuFileHandle implements AutoCloseable {
   private final CuFile cuFile;
   private final Path file;
+  private final int descriptor;
   private final AtomicReference<MemorySegment> opaque;
 
-  CuFileHandle(CuFile cuFile, Path file, MemorySegment opaque) {
+  CuFileHandle(CuFile cuFile, Path file, int descriptor, MemorySegment opaque) {
     this.cuFile = cuFile;
     this.file = file;
+    this.descriptor = descriptor;
     this.opaque = new AtomicReference<>(opaque);
   }
 
   public Path file() {
     return file;
+  }
+
+  /// In bytes, at this moment; 0 where the kernel does not say.
+  long fileSize() {
+    return Libc.INSTANCE.stat(descriptor).size();
   }
 
   MemorySegment opaque() {

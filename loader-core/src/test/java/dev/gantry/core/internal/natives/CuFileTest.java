@@ -141,6 +141,46 @@ class CuFileTest {
     cuFile.closeDriver();
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {5001, 5006, 5022, 5050})
+  void aShortCountThatIsACodeIsAFailure(int code) {
+    cuFile.openDriver();
+    try (Arena arena = Arena.ofConfined();
+        CuFileHandle handle = cuFile.registerHandle(file.path(), file.descriptor())) {
+      MemorySegment buffer = arena.allocate(LENGTH);
+      stub.fail("cuFileRead", 1, code, 0);
+      assertThatThrownBy(() -> cuFile.read(handle, buffer, LENGTH, 0, 0))
+          .asInstanceOf(type(TransferException.class))
+          .extracting(TransferException::failure)
+          .isEqualTo(CuFileCode.failure(code));
+      stub.fail("cuFileWrite", 1, code, 0);
+      assertThatThrownBy(() -> cuFile.write(handle, buffer, LENGTH, 0, 0))
+          .asInstanceOf(type(TransferException.class))
+          .extracting(TransferException::failure)
+          .isEqualTo(CuFileCode.failure(code));
+    }
+    cuFile.closeDriver();
+  }
+
+  @Test
+  void aShortCountThatIsNoCodeOrEndsTheFileIsACount() throws IOException {
+    cuFile.openDriver();
+    Files.write(file.path(), Arrays.copyOf(bytes, 4096 + 5006));
+    try (Arena arena = Arena.ofConfined();
+        CuFileHandle handle = cuFile.registerHandle(file.path(), file.descriptor())) {
+      MemorySegment buffer = arena.allocate(LENGTH);
+      assertThat(cuFile.read(handle, buffer, 8192, 4096, 0)).isEqualTo(5006);
+      // In the table of codes there is no 5021.
+      stub.limit(5021);
+      assertThat(cuFile.read(handle, buffer, 8192, 0, 0)).isEqualTo(5021);
+      assertThat(cuFile.write(handle, buffer, 8192, 0, 0)).isEqualTo(5021);
+      // All that was asked for is no short count.
+      stub.limit(-1);
+      assertThat(cuFile.read(handle, buffer, 5006, 0, 0)).isEqualTo(5006);
+    }
+    cuFile.closeDriver();
+  }
+
   @Test
   void refusesARangeOutsideTheBuffer() {
     cuFile.openDriver();
