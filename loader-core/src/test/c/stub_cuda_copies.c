@@ -15,6 +15,11 @@ long stub_copy_count(const char *what) {
 
 enum direction { TO_DEVICE, TO_HOST, ON_DEVICE, ANY };
 
+/* Begins in device memory and ends beyond that allocation, be it in the next one. */
+static int overruns(const void *start, size_t bytes) {
+  return stub_block((uintptr_t)start, 1, DEVICE) && !stub_block((uintptr_t)start, bytes, DEVICE);
+}
+
 static CUresult copy(
     struct operation one, enum direction direction, CUstream handle, int later) {
   one.what = COPY;
@@ -23,7 +28,8 @@ static CUresult copy(
   int to_device = stub_block((uintptr_t)one.to, to_span, DEVICE) != NULL;
   int from_device = stub_block((uintptr_t)one.from, from_span, DEVICE) != NULL;
   if (((direction == TO_DEVICE || direction == ON_DEVICE) && !to_device) ||
-      ((direction == TO_HOST || direction == ON_DEVICE) && !from_device)) {
+      ((direction == TO_HOST || direction == ON_DEVICE) && !from_device) ||
+      overruns(one.to, to_span) || overruns(one.from, from_span)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   struct stream *stream = stub_stream(handle);

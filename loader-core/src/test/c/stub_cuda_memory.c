@@ -6,7 +6,7 @@
 
 #include "stub_cuda.h"
 
-enum { RUBBISH = 0xDB, MOST_RUBBISH_BYTES = 64 << 20, ALIGNMENT_BYTES = 512 };
+enum { RUBBISH = 0xDB, MOST_RUBBISH_BYTES = 64 << 20, ALIGNMENT_BYTES = 512, PAGE_BYTES = 2 << 20 };
 
 static struct block *blocks;
 static unsigned long long last_id;
@@ -74,10 +74,39 @@ static struct block *add(uintptr_t start, size_t bytes, enum kind kind) {
   return one;
 }
 
+static char *pages(void *where, size_t bytes) {
+  return mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Whole pages of a device lie on such pages, and next to each other where they can. */
+static char *device_pages(size_t bytes) {
+  static char *end;
+  char *mapping = end ? pages(end, bytes) : MAP_FAILED;
+  if (mapping != MAP_FAILED && (uintptr_t)mapping % PAGE_BYTES != 0) {
+    munmap(mapping, bytes);
+    mapping = MAP_FAILED;
+  }
+  if (mapping == MAP_FAILED) {
+    char *room = pages(NULL, bytes + PAGE_BYTES);
+    if (room == MAP_FAILED) {
+      return room;
+    }
+    size_t before = -(uintptr_t)room % PAGE_BYTES;
+    mapping = room + before;
+    if (before > 0) {
+      munmap(room, before);
+    }
+    munmap(mapping + bytes, PAGE_BYTES - before);
+  }
+  end = mapping + bytes;
+  return mapping;
+}
+
 static CUresult map(size_t bytes, size_t offset, enum kind kind, struct block **block) {
+  int whole = kind == DEVICE && bytes % PAGE_BYTES == 0;
+  offset = whole ? 0 : offset;
   size_t mapping_bytes = bytes + offset;
-  char *mapping =
-      mmap(NULL, mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *mapping = whole ? device_pages(bytes) : pages(NULL, mapping_bytes);
   if (mapping == MAP_FAILED) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -88,15 +88,11 @@ final class FileCommit {
 
   /// What a write is made of, in order; what lies together in memory or a file is one.
   List<Source> slices(Write write) {
-    List<Source> slices = new ArrayList<>();
+    Slices slices = new Slices();
     for (Piece piece : write.pieces()) {
-      Source slice = file.parts().get(piece.part()).slice(piece.partOffset(), piece.length());
-      Optional<Source> joined =
-          slices.isEmpty() ? Optional.empty() : slices.getLast().joined(slice);
-      joined.ifPresent(_ -> slices.removeLast());
-      slices.add(joined.orElse(slice));
+      slices.add(file.parts().get(piece.part()).slice(piece.partOffset(), piece.length()));
     }
-    return slices;
+    return slices.all();
   }
 
   /// The open file: whoever comes first makes steps 1 and 2.

@@ -5,10 +5,8 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Region;
 import dev.gantry.core.memory.CpuSlab;
 import dev.gantry.core.memory.DeviceSlab;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
-import java.util.Optional;
 
 /// Bytes that are to be written, wherever they are now. They must stay there, as they are, until
 /// the write has ended.
@@ -39,40 +37,6 @@ public sealed interface Source {
         yield new FilePart(new Extent(extent.file(), extent.offset() + offset, bytes));
       }
     };
-  }
-
-  /// This and `next` as one, where `next` begins just where this ends.
-  default Optional<Source> joined(Source next) {
-    return switch (this) {
-      // Memory of an arena is not joined: what is joined has only an address, and so would not know
-      // when an arena closes.
-      case HostMemory(MemorySegment first)
-          when next instanceof HostMemory(MemorySegment second)
-              && isAddress(first)
-              && isAddress(second)
-              && first.address() + first.byteSize() == second.address() ->
-          Optional.of(
-              new HostMemory(
-                  MemorySegment.ofAddress(first.address())
-                      .reinterpret(first.byteSize() + second.byteSize())));
-      case DeviceMemory(Device.Cuda device, long address, long length)
-          when next instanceof DeviceMemory second
-              && second.device().equals(device)
-              && address + length == second.address() ->
-          Optional.of(new DeviceMemory(device, address, length + second.length()));
-      case FilePart(Extent extent)
-          when next instanceof FilePart(Extent second)
-              && second.file().equals(extent.file())
-              && extent.end() == second.offset() ->
-          Optional.of(
-              new FilePart(
-                  new Extent(extent.file(), extent.offset(), extent.length() + second.length())));
-      case HostMemory _, DeviceMemory _, FilePart _ -> Optional.empty();
-    };
-  }
-
-  private static boolean isAddress(MemorySegment segment) {
-    return segment.isNative() && segment.scope().equals(Arena.global().scope());
   }
 
   /// Memory of the CPU.

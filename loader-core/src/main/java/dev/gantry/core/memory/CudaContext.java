@@ -55,6 +55,13 @@ public final class CudaContext {
     return driver;
   }
 
+  /// Where the allocation ends that holds `address`; 0 where the driver knows of none.
+  public long allocationEnd(long address) {
+    try (var _ = enter()) {
+      return driver.allocationEnd(address);
+    }
+  }
+
   /// Waits for everything that was queued on the device, on whatever stream.
   public void synchronize() {
     try (var _ = enter()) {

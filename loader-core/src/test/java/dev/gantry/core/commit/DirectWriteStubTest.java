@@ -92,6 +92,21 @@ class DirectWriteStubTest extends WritePathContract {
   }
 
   @Test
+  void neighboursInOneAllocationAreCopiedAsOne() {
+    long before = cuda.calls("cuMemcpyDtoHAsync");
+    WriteReport report =
+        write(
+            folder.resolve("file"),
+            options().withPath(PathKind.STAGED),
+            part(1, 10),
+            part(11, REQUEST),
+            part(11 + REQUEST, 99),
+            part(7, 5));
+    assertThat(report.writes()).isEqualTo(2);
+    assertThat(cuda.calls("cuMemcpyDtoHAsync") - before).isEqualTo(3);
+  }
+
+  @Test
   void unalignedMemoryIsStaged() {
     WriteReport report = write(folder.resolve("file"), options(), part(1, 4 * REQUEST));
     assertThat(report.bytesByPath()).isEqualTo(Map.of(PathKind.STAGED, 4L * REQUEST));

@@ -179,6 +179,14 @@ public final class CudaDriver {
     check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
   }
 
+  /// Where the allocation ends that holds `address`; 0 where the driver knows of none.
+  public long allocationEnd(long address) {
+    Address base = new Address(0);
+    long[] bytes = new long[1];
+    int result = JCudaDriver.cuMemGetAddressRange(base, bytes, new Address(address));
+    return result == CUresult.CUDA_SUCCESS ? base.raw() + bytes[0] : 0;
+  }
+
   /// Pins memory of the CPU, for every context.
   public void pin(long address, long bytes) {
     check(
