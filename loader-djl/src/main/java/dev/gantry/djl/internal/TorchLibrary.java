@@ -164,10 +164,31 @@ public final class TorchLibrary {
       throw new MisuseException(
           String.format("address 0x%x is no place for elements of %s", address, dtype));
     }
+    return elements == 0
+        ? wrapNothing(device, dtype, shape, strides, release)
+        : wrapMemory(address, device, dtype, shape, strides, release);
+  }
+
+  /// libtorch asks the driver whose an address of a GPU is, and nothing lies nowhere: so nothing is
+  /// wrapped on the CPU and moved. `release` runs at once on a GPU.
+  private long wrapNothing(
+      Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
     // libtorch calls no deleter for a null address. This one is never read.
-    long place = elements == 0 ? Long.BYTES : address;
+    long onHost = wrapMemory(Long.BYTES, Device.HOST, dtype, shape, strides, release);
+    if (device.equals(Device.HOST)) {
+      return onHost;
+    }
+    try {
+      return move(onHost, device);
+    } finally {
+      delete(onHost);
+    }
+  }
+
+  private long wrapMemory(
+      long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
     long number = Releases.number();
-    long handle = wrapper.orElseThrow().wrap(place, device, dtype, shape, strides, number);
+    long handle = wrapper.orElseThrow().wrap(address, device, dtype, shape, strides, number);
     try {
       Releases.handOver(number, release);
     } catch (OutOfMemoryError noMemory) {

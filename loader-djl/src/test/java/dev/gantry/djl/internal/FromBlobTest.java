@@ -65,9 +65,20 @@ class FromBlobTest {
 
   @Test
   void namesTheGpu() {
-    long handle = wrap(new Device.Cuda(3), DType.F32, Shape.of(0, 5));
+    long handle = wrap(new Device.Cuda(3), DType.F32, Shape.of(2, 5));
     assertThat(torch.device(handle)).isEqualTo(new Device.Cuda(3));
     assertThat(torch.strides(handle)).containsExactly(5, 1);
+    torch.delete(handle);
+    assertThat(released).hasValue(1);
+  }
+
+  @Test
+  void aTensorWithoutElementsIsOfTheGpuToo() {
+    long handle = wrap(new Device.Cuda(3), DType.BF16, Shape.of(0, 5));
+    assertThat(released).hasValue(1);
+    assertThat(torch.device(handle)).isEqualTo(new Device.Cuda(3));
+    assertThat(torch.dtype(handle)).contains(DType.BF16);
+    assertThat(torch.shape(handle)).isEqualTo(Shape.of(0, 5));
     torch.delete(handle);
     assertThat(released).hasValue(1);
   }

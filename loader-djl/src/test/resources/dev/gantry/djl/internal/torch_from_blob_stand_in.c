@@ -47,6 +47,10 @@ int32_t torch_from_blob(void *data, int64_t ndim, const int64_t *sizes, const in
   if (device_type == 0 && device_index != -1) {
     return 2;
   }
+  /* The real one asks the driver whose an address is, and refuses one of the CPU's. */
+  if (device_type == 1 && (uintptr_t)data < 0x1000) {
+    return 1;
+  }
   if (ndim == 1 && sizes[0] == 13) {
     deleter(data, context);
     return 1;
@@ -65,8 +69,22 @@ int32_t torch_from_blob(void *data, int64_t ndim, const int64_t *sizes, const in
   return 0;
 }
 
+/* Without memory: only for tensors that have no elements. */
+int32_t aoti_torch_empty_strided(int64_t ndim, const int64_t *sizes, const int64_t *strides,
+                                 int32_t dtype, int32_t device_type, int32_t device_index,
+                                 struct tensor **result) {
+  return torch_from_blob((void *)0x1000, ndim, sizes, strides, 0, dtype, device_type, device_index,
+                         result, 77, NULL, 0, NULL, NULL);
+}
+
+int32_t aoti_torch_copy_(struct tensor *target, struct tensor *source, int32_t non_blocking) {
+  return target->ndim == source->ndim ? 0 : 2;
+}
+
 int32_t aoti_torch_delete_tensor_object(struct tensor *tensor) {
-  tensor->deleter(tensor->data, tensor->context);
+  if (tensor->deleter != NULL) {
+    tensor->deleter(tensor->data, tensor->context);
+  }
   free(tensor);
   return 0;
 }
@@ -86,5 +104,3 @@ QUERY(strides, int64_t *, tensor->strides)
 
 /* Looked for, not called here. */
 int32_t aoti_torch_new_tensor_handle(void) { return 2; }
-int32_t aoti_torch_empty_strided(void) { return 2; }
-int32_t aoti_torch_copy_(void) { return 2; }
