@@ -4,6 +4,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.memory.CudaContext;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -38,9 +39,14 @@ final class TorchRandom extends RandomSource {
     return "torch/" + device;
   }
 
+  /// @throws dev.gantry.core.TransferException if a kernel has failed on the device: libtorch would
+  ///     end the process on being asked then
   @Override
   public State state() {
     TorchGenerators generators = torch.generators();
+    if (device instanceof Device.Cuda cuda && generators.absence(device).isEmpty()) {
+      CudaContext.of(cuda).synchronize();
+    }
     return generators
         .absence(device)
         .<State>map(State.Absent::new)

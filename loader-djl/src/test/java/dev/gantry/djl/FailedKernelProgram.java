@@ -1,0 +1,31 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.Shape;
+import dev.gantry.core.TransferException;
+import dev.gantry.djl.internal.Training;
+import java.nio.file.Path;
+
+/// Saves a training on a GPU of which a kernel has failed. For a JVM of its own: nothing of that GPU
+/// can be used by the process afterwards.
+final class FailedKernelProgram {
+  private FailedKernelProgram() {}
+
+  /// @param arguments the folder
+  public static void main(String[] arguments) {
+    Training training = Fit.training();
+    CheckpointSaver saver = CheckpointSaver.builder().setDirectory(Path.of(arguments[0])).build();
+    NDManager manager = training.trainer.getManager();
+    NDArray _ = manager.ones(new Shape(3)).get(new NDIndex("{}", manager.create(new long[] {99})));
+    try {
+      var _ = saver.save(1, training.model, training.trainer);
+      System.out.println("saved");
+    } catch (TransferException failure) {
+      System.out.println("refused: " + failure.getMessage());
+    }
+    // Closing what is left can only fail.
+    Runtime.getRuntime().halt(0);
+  }
+}

@@ -1,0 +1,22 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import ai.djl.engine.Engine;
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class FailedKernelTest {
+  @TempDir private Path folder;
+
+  @Test
+  void aSaveAfterAKernelHasFailedIsRefusedAndDoesNotEndTheProcess() throws IOException {
+    assumeTrue(Engine.getInstance().getGpuCount() > 0, "needs DJL on CUDA");
+    assertThat(ChildJvm.run(folder, "256m", FailedKernelProgram.class, folder.toString()))
+        .contains("refused: ")
+        .contains("CUDA_ERROR_ASSERT");
+  }
+}
