@@ -153,6 +153,12 @@ public final class Gantry implements AutoCloseable {
     return new Folders(paths.calls());
   }
 
+  /// Frees the pinned buffers that the session keeps for the next load, as far as none uses them
+  /// now: for a process that has loaded what it needs. The next load makes them anew.
+  public void freeIdle() {
+    paths.freeIdle();
+  }
+
   /// What this machine has, and why not more.
   public Diagnosis diagnose() {
     return Examination.of(paths);

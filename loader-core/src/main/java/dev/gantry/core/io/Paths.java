@@ -173,6 +173,11 @@ public final class Paths implements AutoCloseable {
     };
   }
 
+  /// Frees the pinned buffers that no transfer uses now.
+  public void freeIdle() {
+    pools.values().forEach(StagingPool::freeIdle);
+  }
+
   /// The pinned buffers for a device's copies.
   public StagingPool stagingPool(Device.Cuda device) {
     CudaContext context = CudaContext.of(device);

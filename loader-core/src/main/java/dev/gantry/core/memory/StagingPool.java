@@ -87,7 +87,8 @@ public final class StagingPool implements AutoCloseable {
     freeIdle();
   }
 
-  private void freeIdle() {
+  /// Frees the idle pairs. The next reader makes new ones.
+  public void freeIdle() {
     for (Pair pair = idle.poll(); pair != null; pair = idle.poll()) {
       pair.free();
     }
