@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gantry on a Linux GPU host that has no Java: everything is in this folder.
 #
-#   run.sh tests              the tests that need a GPU, and the corpus on cuda:0
+#   run.sh tests              the tests that need a GPU, DJL's on gpu(0) where it can be had, and the corpus on cuda:0
 #   run.sh bench FILE         ceilings, peers and ours on one file, which is made (8.6 GB) if it is not there
 #   run.sh save FILE          only the saves of it
 #   run.sh sweep FILE         hot loads by number of readers and request size
@@ -10,14 +10,16 @@
 #   run.sh gantry ARGUMENTS   the command line
 #
 # As root, cold runs drop the page cache. libcufile is found by the loader or under /usr/local/cuda; libtorch by
-# GANTRY_LIBTORCH, or through python3's torch.
+# GANTRY_LIBTORCH, or through python3's torch. DJL needs its native library built for the host's libtorch (the folder
+# include/ has the JDK's headers for that); PYTORCH_LIBRARY_PATH names the folder that holds both.
 set -uo pipefail
 here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 java=$here/runtime/bin/java
 if [[ -d /usr/local/cuda/lib64 ]]; then
   export LD_LIBRARY_PATH=/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 fi
-options=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx1g -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
+options=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx1g -Dai.djl.offline=true
+  "-Dgantry.corpus=$here/corpus" -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
 
 main() {
   "$java" "${options[@]}" -cp "$here/lib/*" "$@"
@@ -40,8 +42,13 @@ tests() {
   find_libtorch
   echo "== tests of loader-core on the GPU"
   main dev.gantry.core.stub.TaggedTests dev.gantry.core gpu || failed=1
-  echo "== tests of loader-djl on the GPU, libtorch in ${GANTRY_LIBTORCH:-(none)}"
-  main dev.gantry.core.stub.TaggedTests dev.gantry.djl gpu || failed=1
+  if [[ -n ${PYTORCH_LIBRARY_PATH:-} ]]; then
+    echo "== all tests of loader-djl with DJL on CUDA, its library in $PYTORCH_LIBRARY_PATH"
+    main dev.gantry.core.stub.TaggedTests dev.gantry.djl || failed=1
+  else
+    echo "== tests of loader-djl on the GPU without DJL (PYTORCH_LIBRARY_PATH names no library of DJL's for CUDA), libtorch in ${GANTRY_LIBTORCH:-(none)}"
+    main dev.gantry.core.stub.TaggedTests dev.gantry.djl gpu || failed=1
+  fi
   echo "== tests of formats on the GPU"
   main dev.gantry.core.stub.TaggedTests dev.gantry.formats gpu || failed=1
   echo "== the corpus on cuda:0"

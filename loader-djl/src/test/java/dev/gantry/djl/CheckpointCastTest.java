@@ -3,7 +3,6 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -42,7 +41,7 @@ class CheckpointCastTest {
 
   @BeforeEach
   void open() {
-    manager = NDManager.newBaseManager(Device.cpu());
+    manager = NDManager.newBaseManager();
   }
 
   @AfterEach

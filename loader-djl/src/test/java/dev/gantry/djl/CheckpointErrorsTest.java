@@ -39,7 +39,7 @@ class CheckpointErrorsTest {
 
   @BeforeEach
   void open() {
-    manager = NDManager.newBaseManager(Device.cpu());
+    manager = NDManager.newBaseManager();
   }
 
   @AfterEach
@@ -179,7 +179,7 @@ class CheckpointErrorsTest {
   @Test
   void aManagerThatIsClosed() throws IOException {
     Checkpoint checkpoint = shards();
-    NDManager closed = NDManager.newBaseManager(Device.cpu());
+    NDManager closed = NDManager.newBaseManager();
     closed.close();
     assertThatThrownBy(() -> checkpoint.load(closed)).isInstanceOf(IllegalStateException.class);
     NDManager capped = manager.newSubManager();

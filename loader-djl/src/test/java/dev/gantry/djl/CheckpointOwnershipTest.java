@@ -2,7 +2,6 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -39,7 +38,7 @@ class CheckpointOwnershipTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aViewOutlivesParentListCheckpointAndSession(boolean lazy) {
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+    try (NDManager manager = NDManager.newBaseManager()) {
       NDArray view;
       try (Gantry session = Gantry.open();
           Checkpoint checkpoint = Checkpoint.open(file, session);
@@ -60,7 +59,7 @@ class CheckpointOwnershipTest {
 
   @Test
   void aViewOfAViewHoldsTheMemoryToo() {
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+    try (NDManager manager = NDManager.newBaseManager()) {
       NDList list = load(manager);
       NDArray first = list.get("b").reshape(3, 1);
       NDArray second = first.transpose();
@@ -74,7 +73,7 @@ class CheckpointOwnershipTest {
 
   @Test
   void closingTheManagerFreesEverything() {
-    NDManager manager = NDManager.newBaseManager(Device.cpu());
+    NDManager manager = NDManager.newBaseManager();
     NDList list = load(manager);
     NDArray view = list.get("f").get(new NDIndex("2:"));
     assertThat(LiveResources.snapshot().slabs()).isPositive();
@@ -86,7 +85,7 @@ class CheckpointOwnershipTest {
 
   @Test
   void closingTwiceDoesNoHarm() {
-    NDManager manager = NDManager.newBaseManager(Device.cpu());
+    NDManager manager = NDManager.newBaseManager();
     Checkpoint checkpoint = Checkpoint.open(file);
     NDList list = checkpoint.load(manager);
     NDArray kept = list.get("i");
@@ -106,7 +105,7 @@ class CheckpointOwnershipTest {
 
   @Test
   void aSubManagerFreesItsOwnOnly() {
-    NDManager manager = NDManager.newBaseManager(Device.cpu());
+    NDManager manager = NDManager.newBaseManager();
     NDList outer = load(manager);
     LiveResources.Snapshot outerOnly = LiveResources.snapshot();
     NDManager below = manager.newSubManager();
@@ -123,9 +122,9 @@ class CheckpointOwnershipTest {
 
   @Test
   void anArrayThatMovedToAnotherManagerOutlivesTheFirst() {
-    try (NDManager second = NDManager.newBaseManager(Device.cpu())) {
+    try (NDManager second = NDManager.newBaseManager()) {
       NDArray moved;
-      try (NDManager first = NDManager.newBaseManager(Device.cpu())) {
+      try (NDManager first = NDManager.newBaseManager()) {
         moved = load(first).get("b");
         moved.attach(second);
       }
@@ -139,7 +138,7 @@ class CheckpointOwnershipTest {
   @Test
   void anArrayThatNobodyManagesIsItsHoldersToClose() {
     NDArray loose;
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+    try (NDManager manager = NDManager.newBaseManager()) {
       loose = load(manager).get("f");
       loose.detach();
     }
@@ -156,7 +155,7 @@ class CheckpointOwnershipTest {
             .raw("a", DType.U8, dev.gantry.core.Shape.of(5000), new byte[5000])
             .raw("b", DType.U8, dev.gantry.core.Shape.of(5000), new byte[5000])
             .write(folder.resolve("two.safetensors"));
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+    try (NDManager manager = NDManager.newBaseManager()) {
       NDList list = Checkpoint.open(two).load(manager);
       long held = LiveResources.snapshot().hostBytes();
       assertThat(held).isBetween(10_000L, 10_000L + 2 * PlanLimits.BLOCK_BYTES);

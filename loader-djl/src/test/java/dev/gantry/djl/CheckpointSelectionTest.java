@@ -3,7 +3,6 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -40,7 +39,7 @@ class CheckpointSelectionTest {
   /// `layer.big` is 4 MiB: element `i` is `i`.
   @BeforeEach
   void open() throws IOException {
-    manager = NDManager.newBaseManager(Device.cpu());
+    manager = NDManager.newBaseManager();
     ByteBuffer big = ByteBuffer.allocate(ROWS * COLUMNS * 4).order(ByteOrder.LITTLE_ENDIAN);
     for (int i = 0; i < ROWS * COLUMNS; i++) {
       big.putInt(i);

@@ -2,7 +2,6 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -58,7 +57,7 @@ class CheckpointSoakTest {
             .write(folder.resolve("soak.safetensors"));
     Queue<NDArray> views = new ConcurrentLinkedQueue<>();
     int rounds = 0;
-    try (NDManager shared = NDManager.newBaseManager(Device.cpu());
+    try (NDManager shared = NDManager.newBaseManager();
         Checkpoint checkpoint = Checkpoint.open(file);
         ExecutorService threads = Executors.newFixedThreadPool(THREADS)) {
       Callable<Integer> work = () -> work(checkpoint, shared, views);
@@ -90,8 +89,7 @@ class CheckpointSoakTest {
     if (round % 2 == 0) {
       options.optCast(DataType.FLOAT32);
     }
-    try (NDManager manager =
-        round % 5 == 0 ? NDManager.newBaseManager(Device.cpu()) : shared.newSubManager()) {
+    try (NDManager manager = round % 5 == 0 ? NDManager.newBaseManager() : shared.newSubManager()) {
       NDList list = checkpoint.load(manager, options.build());
       assertThat(list.get("ones").toType(DataType.INT64, false).sum().getLong()).isEqualTo(ONES);
       assertThat(list.get("unaligned").toType(DataType.FLOAT32, false).toFloatArray())
@@ -139,7 +137,7 @@ class CheckpointSoakTest {
   private static void loadAndClose(Path file, long bytes, boolean lazy, int times) {
     LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
     for (int i = 0; i < times; i++) {
-      try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+      try (NDManager manager = NDManager.newBaseManager();
           Checkpoint checkpoint = Checkpoint.open(file)) {
         NDArray zeros = checkpoint.load(manager, options).singletonOrThrow();
         // Touches every page, of a mapping too.

@@ -2,7 +2,6 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -35,14 +34,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What is in the file is in the arrays, with its name, type and shape.
 @ExtendWith(NoLeaks.class)
 class CheckpointValuesTest {
-  private static final Path CORPUS = Path.of("../formats/src/test/resources/corpus/safetensors");
+  private static final Path CORPUS =
+      Path.of(System.getProperty("gantry.corpus", "../formats/src/test/resources/corpus"))
+          .resolve("safetensors");
 
   @TempDir private Path folder;
   private NDManager manager;
 
   @BeforeEach
   void open() {
-    manager = NDManager.newBaseManager(Device.cpu());
+    manager = NDManager.newBaseManager();
   }
 
   @AfterEach
@@ -64,7 +65,7 @@ class CheckpointValuesTest {
     assertThat(array.getName()).isEqualTo("x");
     assertThat(array.getDataType()).isEqualTo(PyTorch.dataType(dtype).orElseThrow());
     assertThat(array.getShape()).isEqualTo(new Shape(2, 3));
-    assertThat(array.getDevice()).isEqualTo(Device.cpu());
+    assertThat(array.getDevice()).isEqualTo(manager.getDevice());
     assertThat(array.getManager()).isSameAs(manager);
     assertThat(array.toType(DataType.FLOAT32, true).toFloatArray())
         .containsExactly(1, 0, 1, 1, 0, 1);

@@ -1,6 +1,5 @@
 package dev.gantry.djl;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
@@ -77,7 +76,7 @@ final class DatasetHeapProgram {
     long labels = 0;
     long pixels = 0;
     try (dataset;
-        NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+        NDManager manager = NDManager.newBaseManager()) {
       for (Batch batch : dataset.getData(manager)) {
         try (batch) {
           labels += sum(batch.getLabels().singletonOrThrow());

@@ -3,7 +3,6 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
@@ -40,7 +39,7 @@ class LargeTensorTest {
         out.write(i + 1);
       }
     }
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+    try (NDManager manager = NDManager.newBaseManager();
         Checkpoint checkpoint = Checkpoint.open(file)) {
       // libtorch is not what is measured.
       manager.create(1).add(1).close();

@@ -14,9 +14,11 @@ import ai.djl.training.ParameterStore;
 import ai.djl.util.JsonUtils;
 import com.google.gson.JsonObject;
 import java.io.IOException;
-import java.net.URISyntaxException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.assertj.core.data.Offset;
@@ -34,12 +36,22 @@ final class ReferenceModel {
               "05Linear_weight", "head.weight",
               "05Linear_bias", "head.bias"));
 
+  private static final List<String> FILES =
+      List.of(
+          "expected.json",
+          "model.safetensors.index.json",
+          "model-00001-of-00003.safetensors",
+          "model-00002-of-00003.safetensors",
+          "model-00003-of-00003.safetensors");
+
+  private static final Path FOLDER = unpack();
+
   private ReferenceModel() {}
 
   /// Loads it into a new block, before or after that is initialised.
   static void assertAnswers(NDManager parent, boolean initializeFirst, boolean lazy)
       throws IOException {
-    Path folder = folder();
+    Path folder = FOLDER;
     JsonObject expected =
         JsonUtils.GSON.fromJson(
             Files.readString(folder.resolve("expected.json")), JsonObject.class);
@@ -76,15 +88,21 @@ final class ReferenceModel {
     }
   }
 
-  private static Path folder() {
+  /// Copies the model's files, which may lie in a jar, to a folder.
+  private static Path unpack() {
     try {
-      return Path.of(
-              Objects.requireNonNull(
-                      ReferenceModel.class.getResource("/model/model.safetensors.index.json"))
-                  .toURI())
-          .getParent();
-    } catch (URISyntaxException e) {
-      throw new IllegalStateException(e);
+      Path folder = Files.createTempDirectory("reference-model-");
+      folder.toFile().deleteOnExit();
+      for (String name : FILES) {
+        Path copy = folder.resolve(name);
+        copy.toFile().deleteOnExit();
+        try (InputStream file = ReferenceModel.class.getResourceAsStream("/model/" + name)) {
+          Files.copy(Objects.requireNonNull(file, name), copy);
+        }
+      }
+      return folder;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 }

@@ -1,6 +1,5 @@
 package dev.gantry.djl;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
@@ -11,7 +10,7 @@ final class SmallHeapProgram {
   private SmallHeapProgram() {}
 
   public static void main(String[] arguments) {
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+    try (NDManager manager = NDManager.newBaseManager();
         Checkpoint checkpoint = Checkpoint.open(Path.of(arguments[0]))) {
       NDArray array = checkpoint.load(manager).singletonOrThrow();
       long sum = array.get(new NDIndex("-1000:")).sum().getLong();

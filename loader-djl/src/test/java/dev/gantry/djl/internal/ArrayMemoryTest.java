@@ -12,10 +12,11 @@ import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.util.passthrough.PassthroughNDArray;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.commit.Source;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -44,7 +45,11 @@ class ArrayMemoryTest {
       assertThat(memory.dtype()).isEqualTo(dtype);
       assertThat(memory.shape()).isEqualTo(Shape.of(2, 3));
       assertThat(memory.bytes()).isEqualTo(6L * dtype.bits() / Byte.SIZE);
-      assertThat(memory.device()).isEqualTo(Device.HOST);
+      assertThat(memory.device())
+          .isEqualTo(
+              manager.getDevice().isGpu()
+                  ? new Device.Cuda(manager.getDevice().getDeviceId())
+                  : Device.HOST);
       if (dtype != DType.C64) {
         assertThat(memory.address()).isEqualTo(Torch.LIBRARY.address(handle(array)));
       }
@@ -180,9 +185,16 @@ class ArrayMemoryTest {
   }
 
   private static float[] floats(ArrayMemory memory) {
-    return MemorySegment.ofAddress(memory.address())
-        .reinterpret(memory.bytes())
-        .toArray(ValueLayout.JAVA_FLOAT);
+    float[] floats = new float[Math.toIntExact(memory.bytes() / Float.BYTES)];
+    Source source =
+        switch (memory.device()) {
+          case Device.Host _ ->
+              new Source.HostMemory(
+                  MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
+          case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
+        };
+    Gantry.shared().copy(source, MemorySegment.ofArray(floats));
+    return floats;
   }
 
   private static long handle(NDArray array) {

@@ -68,6 +68,9 @@ class EveryMethodTest {
           WrappedMemory memory = new WrappedMemory();
           // The arrays by themselves, because one of the methods takes them away from their
           // manager.
+          // On the CPU: a wrong index is an assertion of a GPU's kernel, after which nothing of
+          // that
+          // GPU can be used by the process any more.
           try (NDManager manager = NDManager.newBaseManager(Device.cpu());
               NDArray array = memory.count(manager, dtype, dimensions);
               NDArray operand = memory.count(manager, dtype, dimensions)) {

@@ -31,7 +31,7 @@ class GantryNDArrayTest {
 
   @BeforeEach
   void open() {
-    manager = NDManager.newBaseManager(Device.cpu());
+    manager = NDManager.newBaseManager();
   }
 
   @AfterEach
@@ -50,7 +50,7 @@ class GantryNDArrayTest {
     NDArray array = memory.count(manager, dtype, 2, 3);
     assertThat(array.getDataType()).isEqualTo(PyTorch.dataType(dtype).orElseThrow());
     assertThat(((GantryNDArray) array).dtype()).contains(dtype);
-    assertThat(array.getDevice()).isEqualTo(Device.cpu());
+    assertThat(array.getDevice()).isEqualTo(manager.getDevice());
     assertThat(array.getShape()).isEqualTo(new Shape(2, 3));
     assertThat(array.toByteBuffer().remaining()).isEqualTo(6 * dtype.bits() / 8);
     assertThat(array.toByteBuffer(true)).isEqualTo(array.toByteBuffer(false));

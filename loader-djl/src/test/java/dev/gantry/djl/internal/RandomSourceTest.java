@@ -2,7 +2,9 @@ package dev.gantry.djl.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.util.RandomUtils;
@@ -45,7 +47,7 @@ class RandomSourceTest {
   @Test
   void everyStateThatTorchComesToIsOne() {
     Training.seed(5);
-    try (NDManager manager = NDManager.newBaseManager()) {
+    try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {
       for (int drawn = 0; drawn < 1300; drawn++) {
         State state = TORCH.state();
         TORCH.restore(base64(state));
@@ -104,6 +106,7 @@ class RandomSourceTest {
 
   @Test
   void aLibtorchForTheCpuHasNoGeneratorOfAGpu() {
+    assumeTrue(Engine.getInstance().getGpuCount() == 0);
     RandomSource cuda = new TorchRandom(Torch.LIBRARY, new Device.Cuda(0));
     assertThat(cuda.state())
         .isInstanceOfSatisfying(
@@ -132,7 +135,7 @@ class RandomSourceTest {
 
   /// Of the normal numbers libtorch draws one ahead.
   private static List<Float> torchNumbers() {
-    try (NDManager manager = NDManager.newBaseManager()) {
+    try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {
       float uniform = manager.randomUniform(0, 1, new Shape(3)).toFloatArray()[2];
       float normal = manager.randomNormal(new Shape(1)).getFloat();
       return List.of(uniform, normal);

@@ -5,13 +5,17 @@ import ai.djl.ndarray.NDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.memory.DeviceSlab;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// Memory outside the heap, of which arrays are made: counts how often it was released.
+/// Memory outside the heap, or of a GPU, of which arrays are made: counts how often it was released.
 final class WrappedMemory {
   final AtomicInteger released = new AtomicInteger();
 
@@ -27,7 +31,15 @@ final class WrappedMemory {
     return wrap(manager, dtype, shape, bytes.array());
   }
 
+  /// On the manager's device.
   NDArray wrap(NDManager manager, DType dtype, Shape shape, byte[] bytes) {
+    ai.djl.Device place = manager.getDevice();
+    return place.isGpu()
+        ? wrapOnDevice(manager, new Device.Cuda(place.getDeviceId()), dtype, shape, bytes)
+        : wrapOnHost(manager, dtype, shape, bytes);
+  }
+
+  private NDArray wrapOnHost(NDManager manager, DType dtype, Shape shape, byte[] bytes) {
     Arena arena = Arena.ofShared();
     MemorySegment memory = arena.allocate(Math.max(1, bytes.length), 64);
     MemorySegment.copy(MemorySegment.ofArray(bytes), 0, memory, 0, bytes.length);
@@ -41,6 +53,30 @@ final class WrappedMemory {
         () -> {
           memory.fill((byte) 0x7f);
           arena.close();
+          released.incrementAndGet();
+        });
+  }
+
+  private NDArray wrapOnDevice(
+      NDManager manager, Device.Cuda device, DType dtype, Shape shape, byte[] bytes) {
+    CudaContext context = CudaContext.of(device);
+    DeviceSlab slab = DeviceSlab.allocate(context, Math.max(1, bytes.length));
+    try (Arena arena = Arena.ofConfined();
+        var _ = context.enter()) {
+      MemorySegment copy = arena.allocateFrom(ValueLayout.JAVA_BYTE, bytes);
+      CudaDriver driver = context.driver();
+      driver.copyToDevice(slab.address(), copy.address(), bytes.length, CudaDriver.Stream.DEFAULT);
+      driver.synchronizeContext();
+    }
+    return TorchArrays.wrap(
+        manager,
+        slab.address(),
+        device,
+        dtype,
+        shape,
+        "wrapped",
+        () -> {
+          slab.release();
           released.incrementAndGet();
         });
   }
