@@ -30,7 +30,7 @@ import java.util.List;
 /// (pinned buffers, the cuFile driver) from load to load, and frees it when it closes. What it
 /// loaded outlives it.
 ///
-/// Thread-safe; several loads may run at once, and share the session's staging buffers.
+/// Thread-safe; several loads may run at once, and share the session's staging buffers evenly.
 public final class Gantry implements AutoCloseable {
   private final Paths paths;
   private final Rings rings;
@@ -116,7 +116,8 @@ public final class Gantry implements AutoCloseable {
 
   /// The CRC32C of bytes, wherever they are; whatever was queued on a device before comes first.
   ///
-  /// @throws TransferException if the file or device fails
+  /// @throws TransferException if the file or device fails, or the caller is interrupted while it
+  ///     waits for staging buffers
   public int checksum(Source source) {
     return paths.using(() -> new SourceReading(paths).checksum(source));
   }
@@ -132,7 +133,8 @@ public final class Gantry implements AutoCloseable {
   /// comes first.
   ///
   /// @param target of the source's length or more
-  /// @throws TransferException if the file or device fails
+  /// @throws TransferException if the file or device fails, or the caller is interrupted while it
+  ///     waits for staging buffers
   public void copy(Source source, MemorySegment target) {
     paths.using(() -> {
       new SourceReading(paths).copy(source, target);

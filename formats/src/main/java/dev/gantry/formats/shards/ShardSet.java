@@ -162,6 +162,6 @@ public final class ShardSet {
   /// @throws TransferException also if it is cancelled
   public void verify(
       Gantry session, int threads, ProgressListener progress, Cancellation cancellation) {
-    new ShardVerification(session, this).run(threads, progress, cancellation);
+    new ShardVerification(session, this, cancellation).run(threads, progress);
   }
 }

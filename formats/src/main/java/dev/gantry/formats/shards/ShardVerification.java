@@ -30,11 +30,12 @@ final class ShardVerification {
   private final List<Turn> turns = new ArrayList<>();
   private final AtomicInteger next = new AtomicInteger();
   private final LongAdder done = new LongAdder();
-  private final Crew crew = new Crew("verify", "gantry-verifier-");
+  private final Crew crew;
 
-  ShardVerification(Gantry session, ShardSet set) {
+  ShardVerification(Gantry session, ShardSet set, Cancellation cancellation) {
     this.session = session;
     this.set = set;
+    crew = new Crew("verify", "gantry-verifier-", cancellation);
     long blocks = Math.max(1, TURN_BYTES / set.blockBytes());
     for (Shard shard : set.shards()) {
       for (long block = 0; block < shard.blocks(); block += blocks) {
@@ -45,18 +46,18 @@ final class ShardVerification {
     }
   }
 
-  void run(int threads, ProgressListener progress, Cancellation cancellation) {
+  void run(int threads, ProgressListener progress) {
     int wanted =
         threads > 0 ? threads : Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors());
     crew.work(
         Math.min(wanted, turns.size()),
-        () -> takeTurns(cancellation),
+        this::takeTurns,
         () -> progress.onProgress(done.sum(), set.totalBytes()));
-    crew.checkpoint(cancellation);
+    crew.checkpoint();
   }
 
-  private void takeTurns(Cancellation cancellation) {
-    while (crew.goesOn(cancellation)) {
+  private void takeTurns() {
+    while (crew.goesOn()) {
       int turn = next.getAndIncrement();
       if (turn >= turns.size()) {
         return;

@@ -89,13 +89,12 @@ final class SnapshotCopy {
         Math.min(
             hostCopies.size(), Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors()));
     AtomicInteger next = new AtomicInteger();
-    Cancellation none = new Cancellation();
-    Crew crew = new Crew("snapshot", "gantry-snapshot-");
+    Crew crew = new Crew("snapshot", "gantry-snapshot-", new Cancellation());
     crew.work(
         threads,
         () -> {
           for (int i = next.getAndIncrement();
-              i < hostCopies.size() && crew.goesOn(none);
+              i < hostCopies.size() && crew.goesOn();
               i = next.getAndIncrement()) {
             hostCopies.get(i).to().copyFrom(hostCopies.get(i).from());
           }

@@ -11,6 +11,7 @@ import dev.gantry.core.memory.PinnedSlab;
 import dev.gantry.core.memory.StagingPool;
 import dev.gantry.core.plan.PlanLimits;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import java.util.function.Consumer;
 
 /// Takes bytes through the CPU in order, wherever they are; a device copies into one pinned buffer
@@ -83,8 +84,8 @@ public final class SourceReading {
     CudaContext context = CudaContext.of(memory.device());
     // The copies are ordered with no stream but their own.
     context.synchronize();
-    StagingPool pool = paths.stagingPool(memory.device());
-    StagingPool.Pair pair = pool.take(STEP_BYTES);
+    StagingPool.Share buffers = paths.stagingPool(memory.device()).share();
+    StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));
     boolean complete = false;
     try (CopyQueue queue = new CopyQueue(context)) {
       fetch(memory, 0, pair, queue);
@@ -98,9 +99,9 @@ public final class SourceReading {
       complete = true;
     } finally {
       if (complete || context.comesToRest()) {
-        pool.giveBack(pair);
+        buffers.giveBack(pair);
       } else {
-        pool.abandon();
+        buffers.abandon();
       }
     }
   }

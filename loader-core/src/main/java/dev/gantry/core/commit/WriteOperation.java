@@ -43,7 +43,11 @@ public final class WriteOperation {
   private final Set<Device.Cuda> devices;
   private final Map<Path, SourceFile> sources = new HashMap<>();
   private final AtomicInteger next = new AtomicInteger();
-  private final Crew crew = new Crew("save", "gantry-writer-");
+  private final Crew crew;
+
+  /// Of the buffers that device memory is copied to; null where there is none to copy.
+  private final StagingPool.@Nullable Share staging;
+
   private final Map<PathKind, Long> bytesByPath = new EnumMap<>(PathKind.class);
   private final LongAdder done = new LongAdder();
   private final LongAdder directBytes = new LongAdder();
@@ -63,6 +67,10 @@ public final class WriteOperation {
         files.stream()
             .flatMap(WriteOperation::devices)
             .collect(Collectors.toCollection(LinkedHashSet::new));
+    // Pinned for every context, so those of one device serve all.
+    staging = devices.isEmpty() ? null : paths.stagingPool(devices.iterator().next()).share();
+    crew = new Crew("save", "gantry-writer-", options.cancellation());
+    crew.whenFailed(this::wakeWaiting);
   }
 
   private static void checkNames(List<NewFile> files) {
@@ -97,7 +105,7 @@ public final class WriteOperation {
           () -> options.progress().onProgress(done.sum(), total));
       // Empty files have no write after which they would be finished.
       files.stream().filter(file -> file.plan().writes().isEmpty()).forEach(FileCommit::finish);
-      crew.checkpoint(options.cancellation());
+      crew.checkpoint();
       files.forEach(file -> file.rename(folders));
       files.stream()
           .map(file -> Folders.parent(file.file().file()))
@@ -153,35 +161,60 @@ public final class WriteOperation {
   }
 
   private void writeAll() {
-    WriteLane lane = openLane();
-    try {
-      for (Task task = takeNext(); task != null; task = takeNext()) {
-        lane.put(task.file(), task.number());
+    for (var buffers = buffers(); buffers != null; buffers = buffers()) {
+      WriteLane lane = new WriteLane(buffers, options.checksums(), sources, this::account);
+      try {
+        write(lane);
+      } catch (RuntimeException | Error e) {
+        crew.fail(e);
+      } finally {
+        lane.close();
       }
-      if (!crew.hasFailed()) {
-        lane.drain();
-      }
-    } catch (RuntimeException | Error e) {
-      crew.fail(e);
-    } finally {
-      lane.close();
+    }
+  }
+
+  /// Until nothing is left to write, or another load or save waits for buffers and has fewer.
+  private void write(WriteLane lane) {
+    for (Task task = takeNext(); task != null; task = givesWay() ? null : takeNext()) {
+      lane.put(task.file(), task.number());
+    }
+    if (!crew.hasFailed()) {
+      lane.drain();
+    }
+  }
+
+  private boolean givesWay() {
+    return staging != null && staging.owesOne();
+  }
+
+  private void wakeWaiting() {
+    if (staging != null) {
+      staging.wake();
     }
   }
 
   private @Nullable Task takeNext() {
-    if (!crew.goesOn(options.cancellation())) {
+    if (!crew.goesOn()) {
       return null;
     }
     int index = next.getAndIncrement();
-    return index < tasks.size() ? tasks.get(index) : null;
+    if (index < tasks.size()) {
+      return tasks.get(index);
+    }
+    wakeWaiting();
+    return null;
   }
 
-  private WriteLane openLane() {
-    return new WriteLane(buffers(), options.checksums(), sources, this::account);
+  private boolean isWorkLeft() {
+    return crew.goesOn() && next.get() < tasks.size();
   }
 
-  private WriteLane.Buffers buffers() {
-    if (devices.isEmpty()) {
+  /// Null where nothing is left to write.
+  private WriteLane.@Nullable Buffers buffers() {
+    if (!isWorkLeft()) {
+      return null;
+    }
+    if (staging == null) {
       HostSlab first = HostSlab.allocate(options.requestBytes());
       boolean complete = false;
       try {
@@ -195,11 +228,11 @@ public final class WriteOperation {
         }
       }
     }
-    // Pinned for every context, so those of one device serve all.
-    StagingPool pool = paths.stagingPool(devices.iterator().next());
-    StagingPool.Pair pair = pool.take(options.requestBytes());
-    return new WriteLane.Buffers(
-        pair.first(), pair.second(), () -> pool.giveBack(pair), pool::abandon);
+    StagingPool.Pair pair = staging.take(options.requestBytes(), this::isWorkLeft);
+    return pair == null
+        ? null
+        : new WriteLane.Buffers(
+            pair.first(), pair.second(), () -> staging.giveBack(pair), staging::abandon);
   }
 
   private void account(PathKind path, long bytes, boolean direct) {

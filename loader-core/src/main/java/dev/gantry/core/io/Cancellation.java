@@ -6,7 +6,7 @@ import java.util.Map;
 
 /// Ends a transfer early: hand it to the options, and call [#cancel] from any thread. The transfer
 /// frees what it took and fails with [dev.gantry.core.Failure.Cancelled]; reads under way end
-/// first.
+/// first, and waiting for buffers ends at once.
 public final class Cancellation {
   private final Map<Object, Runnable> listeners = new LinkedHashMap<>();
   private volatile boolean cancelled;

@@ -17,13 +17,19 @@ public final class Crew {
 
   private final String operation;
   private final String threadName;
+  private final Cancellation cancellation;
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+
+  /// Tells those who sleep that the crew has failed.
+  private final Cancellation stop = new Cancellation();
 
   /// @param operation what a cancellation is said to have ended
   /// @param threadName to which each thread's number is added
-  public Crew(String operation, String threadName) {
+  /// @param cancellation ends the job early
+  public Crew(String operation, String threadName, Cancellation cancellation) {
     this.operation = operation;
     this.threadName = threadName;
+    this.cancellation = cancellation;
   }
 
   /// Whether somebody failed, or the job was cancelled.
@@ -33,11 +39,19 @@ public final class Crew {
 
   /// Stops everybody, unless somebody has failed before. For the threads themselves.
   public void fail(Throwable reason) {
-    failure.compareAndSet(null, reason);
+    if (failure.compareAndSet(null, reason)) {
+      stop.cancel();
+    }
+  }
+
+  /// Has `action` run once when somebody fails or the job is cancelled: for threads of the crew
+  /// that sleep.
+  public void whenFailed(Runnable action) {
+    Runnable _ = stop.whenCancelled(action);
   }
 
   /// Whether to take the next piece of work.
-  public boolean goesOn(Cancellation cancellation) {
+  public boolean goesOn() {
     if (cancellation.isCancelled()) {
       fail(cancelled());
     }
@@ -52,6 +66,16 @@ public final class Crew {
   /// @param progress is called now and then on this thread while nobody has failed, and once at the
   ///     end
   public void work(int threads, Runnable job, Runnable progress) {
+    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled()));
+    try {
+      startAndAwait(threads, job, progress);
+    } finally {
+      forget.run();
+    }
+    rethrow();
+  }
+
+  private void startAndAwait(int threads, Runnable job, Runnable progress) {
     CountDownLatch ended = new CountDownLatch(threads);
     int started = 0;
     try {
@@ -63,7 +87,6 @@ public final class Crew {
       ended.countDown();
     }
     await(ended, progress);
-    rethrow();
   }
 
   /// Starts `threads` platform threads that keep no process alive, or fewer where the machine has
@@ -87,8 +110,8 @@ public final class Crew {
 
   /// Goes on unless the job was cancelled by now: for the caller after [#work], before what cannot
   /// be taken back.
-  public void checkpoint(Cancellation cancellation) {
-    if (!goesOn(cancellation)) {
+  public void checkpoint() {
+    if (!goesOn()) {
       rethrow();
     }
   }

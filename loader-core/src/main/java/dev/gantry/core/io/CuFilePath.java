@@ -46,11 +46,6 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
     return kind;
   }
 
-  @Override
-  public Lane openLane() {
-    return new CuFileLane(this);
-  }
-
   /// Writes device memory to the file, past the page cache where the file is open so. What was
   /// queued on the device for that memory must be done. Counts short of the request are no errors
   /// to cuFile: they are continued here.
@@ -88,7 +83,7 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
     }
   }
 
-  /// Nothing of its own: cuFile keeps what it needs.
+  /// Nothing of its own: cuFile keeps what it needs, and there is nothing to wait for or to free.
   static final class CuFileLane implements Lane {
     private final CuFilePath path;
 

@@ -7,12 +7,7 @@ import java.lang.foreign.MemorySegment;
 
 /// `host`: reads straight into memory of the CPU.
 public record HostPath() implements TransferPath {
-  @Override
-  public Lane openLane() {
-    return new HostLane();
-  }
-
-  /// Nothing of its own: the slab is the buffer.
+  /// Nothing of its own: the slab is the buffer, and there is nothing to wait for or to free.
   static final class HostLane implements Lane {
     @Override
     public boolean read(SourceFile file, Read read, Target target, boolean direct) {

@@ -1,62 +1,95 @@
 package dev.gantry.core.io;
 
 import dev.gantry.core.TransferException;
-import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// One reader's lanes, one for each path that it has taken. For one thread.
+/// What one reader reads with: buffers, from the first read on that is staged, and an account of
+/// what went which way. For one thread.
 final class Lanes implements AutoCloseable {
-  private final Map<TransferPath, TransferPath.Lane> lanes = new HashMap<>();
-  private final @Nullable StagedPath fallback;
+  private final @Nullable StagedPath staged;
+  private final boolean fallsBack;
   private final Account account;
+  private TransferPath.@Nullable Lane staging;
 
-  /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an
-  ///     error
-  Lanes(@Nullable StagedPath fallback, Account account) {
-    this.fallback = fallback;
+  /// @param staged the only one that routes name, or null where nothing is staged
+  /// @param fallsBack whether a file is staged that cuFile refuses in mid-way, which is an error
+  ///     otherwise
+  Lanes(@Nullable StagedPath staged, boolean fallsBack, Account account) {
+    this.staged = staged;
+    this.fallsBack = fallsBack;
     this.account = account;
   }
 
   /// Carries out one read by the path that suits the bytes. They may still be on their way when
   /// this returns: see [Target#ordered] and [#drain].
-  void read(Route route, Read read, Target target) {
+  ///
+  /// @return false where it is still to be done, since all buffers are in use: see [#awaitBuffers]
+  boolean read(Route route, Read read, Target target) {
     boolean direct = route.file().prefersDirect(read.fileOffset(), read.length());
     TransferPath path = route.path(direct);
+    TransferPath.Lane lane = lane(path);
+    if (lane == null) {
+      return false;
+    }
     boolean went;
     try {
-      went = lane(path).read(route.file(), read, target, direct);
+      went = lane.read(route.file(), read, target, direct);
     } catch (TransferException e) {
-      if (!(path instanceof CuFilePath) || fallback == null) {
+      if (!(path instanceof CuFilePath) || !fallsBack || staged == null) {
         throw e;
       }
-      route.fallBack(fallback, e);
-      path = fallback;
-      went = lane(path).read(route.file(), read, target, direct);
+      route.fallBack(staged, e);
+      return read(route, read, target);
     }
     // What cuFile reads through the page cache passes the CPU, whatever it does with the rest.
     PathKind kind = path instanceof CuFilePath && !went ? PathKind.COMPAT : Route.kind(path);
     account.add(kind, read.length(), went);
+    return true;
   }
 
-  private TransferPath.Lane lane(TransferPath path) {
+  private TransferPath.@Nullable Lane lane(TransferPath path) {
     return switch (path) {
-      // One a file, and with nothing of its own: not kept, since files come and go.
-      case CuFilePath cuFile -> cuFile.openLane();
-      case HostPath _, StagedPath _ -> lanes.computeIfAbsent(path, TransferPath::openLane);
+      case CuFilePath cuFile -> new CuFilePath.CuFileLane(cuFile);
+      case HostPath _ -> new HostPath.HostLane();
+      case StagedPath _ -> {
+        awaitBuffers(() -> false);
+        yield staging;
+      }
     };
+  }
+
+  /// Waits for buffers, unless this reader has some.
+  ///
+  /// @param wanted whether to wait, as of [dev.gantry.core.memory.StagingPool.Share#take]
+  void awaitBuffers(BooleanSupplier wanted) {
+    if (staging == null && staged != null) {
+      staging = staged.openLane(wanted);
+    }
+  }
+
+  /// Gives the buffers back where another load waits for some and has fewer.
+  void giveWay() {
+    if (staging != null && staged != null && staged.buffers().owesOne()) {
+      close();
+    }
   }
 
   /// Waits until everything read has arrived.
   void drain() {
-    lanes.values().forEach(TransferPath.Lane::drain);
+    if (staging != null) {
+      staging.drain();
+    }
   }
 
-  /// Waits for copies under way, whatever became of them, and frees the buffers.
+  /// Waits for copies under way, whatever became of them, and gives the buffers back.
   @Override
   public void close() {
-    Slab.runAll(lanes.values().stream().<Runnable>map(lane -> lane::close).toList());
+    TransferPath.Lane closing = staging;
+    staging = null;
+    if (closing != null) {
+      closing.close();
+    }
   }
 }

@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 /// they are staged by direct I/O into pinned memory; `compat` only serves on request, since it
 /// copies through the CPU as staging does, and does so more slowly. Thread-safe.
 public final class Paths implements AutoCloseable {
-  /// Readers that stage at once, over all of a session's loads.
+  /// Readers that stage at once, over all of a session's loads and saves.
   private static final int MOST_STAGING_PAIRS = 32;
 
   /// Room behind the largest read in a reader's buffer: a batch's small fields go with its large
@@ -82,8 +82,7 @@ public final class Paths implements AutoCloseable {
       List<Slab> targets = slabs.get();
       StagedPath staged = stagedPath(device, options);
       files.forEach((path, file) -> routes.put(path, route(file, device, staged, options)));
-      StagedPath fallback = options.onlyPath().isPresent() ? null : staged;
-      return new Transfer(plan, targets, routes, fallback, options).run(threads(device, options));
+      return new Transfer(plan, targets, routes, staged, options).run(threads(device, options));
     } finally {
       routes.values().forEach(Route::close);
       files.values().forEach(SourceFile::close);
@@ -130,7 +129,7 @@ public final class Paths implements AutoCloseable {
     return new StandingTransfer(
         file -> openRoute(file, device, staged, options),
         stages ? staged : null,
-        options.onlyPath().isPresent() ? null : staged,
+        options.onlyPath().isEmpty(),
         threads);
   }
 
@@ -143,7 +142,7 @@ public final class Paths implements AutoCloseable {
         CudaContext context = CudaContext.of(cuda);
         StagingPool pool = new StagingPool(context, threads);
         long bufferBytes = options.limits().requestBytes() + SMALL_READS_BYTES;
-        yield new StagedPath(context, pool, bufferBytes, true);
+        yield new StagedPath(context, pool.share(), bufferBytes, true);
       }
     };
   }
@@ -168,7 +167,8 @@ public final class Paths implements AutoCloseable {
       case Device.Host _ -> null;
       case Device.Cuda cuda -> {
         long bufferBytes = options.limits().requestBytes();
-        yield new StagedPath(CudaContext.of(cuda), stagingPool(cuda), bufferBytes, false);
+        StagingPool.Share buffers = stagingPool(cuda).share();
+        yield new StagedPath(CudaContext.of(cuda), buffers, bufferBytes, false);
       }
     };
   }

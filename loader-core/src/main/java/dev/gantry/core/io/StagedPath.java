@@ -7,27 +7,33 @@ import dev.gantry.core.memory.Slab;
 import dev.gantry.core.memory.StagingPool;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// `staged`: each reader fills one pinned buffer while the device copies from its other one.
 ///
 /// @param context whose device the slabs are on
-/// @param pool where the buffers come from
+/// @param buffers where the buffers come from
 /// @param bufferBytes at least the largest read
 /// @param sleepers whether readers sleep while they wait for a buffer: where copies are held until
 ///     a slab is free
-public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes, boolean sleepers)
+public record StagedPath(
+    CudaContext context, StagingPool.Share buffers, long bufferBytes, boolean sleepers)
     implements TransferPath {
-  @Override
-  public Lane openLane() {
-    return new StagedLane(this);
+  /// Opens what one reader thread needs.
+  ///
+  /// @param wanted whether to wait where all buffers are in use, as of [StagingPool.Share#take]
+  /// @return null where the caller would wait and does not want to
+  @Nullable StagedLane openLane(BooleanSupplier wanted) {
+    StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
+    return pair == null ? null : new StagedLane(this, pair);
   }
 
   /// Two buffers, and the queue of copies from them. Reads that are smaller than a buffer share it,
   /// as long as their copies are queued on one stream.
   static final class StagedLane implements Lane {
     private final CudaContext context;
-    private final StagingPool pool;
+    private final StagingPool.Share buffers;
     private final StagingPool.Pair pair;
     private final CopyQueue copies;
     private final long bufferBytes;
@@ -36,18 +42,18 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
     private CudaDriver.@Nullable Stream stream;
     private boolean awaited;
 
-    StagedLane(StagedPath path) {
+    private StagedLane(StagedPath path, StagingPool.Pair pair) {
       this.context = path.context;
-      this.pool = path.pool;
+      this.buffers = path.buffers;
       this.bufferBytes = path.bufferBytes;
-      this.pair = pool.take(bufferBytes);
+      this.pair = pair;
       boolean complete = false;
       try {
         copies = new CopyQueue(path.context, path.sleepers);
         complete = true;
       } finally {
         if (!complete) {
-          pool.giveBack(pair);
+          buffers.giveBack(pair);
         }
       }
     }
@@ -104,9 +110,9 @@ public record StagedPath(CudaContext context, StagingPool pool, long bufferBytes
 
     private void leaveBuffers() {
       if (awaited || context.comesToRest()) {
-        pool.giveBack(pair);
+        buffers.giveBack(pair);
       } else {
-        pool.abandon();
+        buffers.abandon();
       }
     }
   }

@@ -21,20 +21,18 @@ public final class StandingTransfer implements AutoCloseable {
   private final Account account = new Account();
   private final RouteCache routes;
   private final @Nullable StagedPath staged;
-  private final @Nullable StagedPath fallback;
+  private final boolean fallsBack;
   private final int threads;
 
-  /// @param staged whose pool this closes, or null where nothing is staged
-  /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an
-  ///     error
+  /// @param staged the one that routes name, whose pool has a pair for each reader and is closed
+  ///     with this; or null where nothing is staged
+  /// @param fallsBack whether a file is staged that cuFile refuses in mid-way, which is an error
+  ///     otherwise
   StandingTransfer(
-      Function<Path, Route> opener,
-      @Nullable StagedPath staged,
-      @Nullable StagedPath fallback,
-      int threads) {
+      Function<Path, Route> opener, @Nullable StagedPath staged, boolean fallsBack, int threads) {
     this.routes = new RouteCache(opener, MOST_FILES);
     this.staged = staged;
-    this.fallback = fallback;
+    this.fallsBack = fallsBack;
     this.threads = threads;
   }
 
@@ -63,13 +61,15 @@ public final class StandingTransfer implements AutoCloseable {
   @Override
   public void close() {
     List<Runnable> actions =
-        staged == null ? List.of(routes::close) : List.of(routes::close, staged.pool()::close);
+        staged == null
+            ? List.of(routes::close)
+            : List.of(routes::close, staged.buffers().pool()::close);
     Slab.runAll(actions);
   }
 
   /// What one thread reads with.
   public final class Reader implements AutoCloseable {
-    private final Lanes lanes = new Lanes(fallback, account);
+    private final Lanes lanes = new Lanes(staged, fallsBack, account);
 
     private Reader() {}
 
@@ -82,7 +82,9 @@ public final class StandingTransfer implements AutoCloseable {
     public void read(Read read, Target target) {
       try (RouteCache.Use use = routes.use(read.file())) {
         use.route().file().checkHolds(read);
-        lanes.read(use.route(), read, target);
+        if (!lanes.read(use.route(), read, target)) {
+          throw new IllegalStateException("more than " + threads + " readers at once");
+        }
       }
     }
 

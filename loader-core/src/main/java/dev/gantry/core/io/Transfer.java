@@ -7,6 +7,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
@@ -18,25 +20,31 @@ final class Transfer {
   private final List<Read> reads;
   private final List<Target> targets;
   private final Map<Path, Route> routes;
-  private final @Nullable StagedPath fallback;
+  private final @Nullable StagedPath staged;
   private final TransferOptions options;
   private final AtomicInteger next = new AtomicInteger();
-  private final Crew crew = new Crew("load", "gantry-reader-");
+
+  /// Taken by readers that found no buffer for them. Of these, the last at least goes on waiting,
+  /// until the read is taken by another or it has a buffer itself.
+  private final Queue<Read> left = new ConcurrentLinkedQueue<>();
+
+  private final Crew crew;
   private final Account account = new Account();
 
-  /// @param fallback where a file goes that cuFile refuses in mid-way, or null where that is an
-  ///     error
+  /// @param staged the one that routes name, or null where nothing is staged
   Transfer(
       ReadPlan plan,
       List<Slab> slabs,
       Map<Path, Route> routes,
-      @Nullable StagedPath fallback,
+      @Nullable StagedPath staged,
       TransferOptions options) {
     this.reads = plan.reads();
     this.targets = slabs.stream().map(Target::of).toList();
     this.routes = routes;
-    this.fallback = fallback;
+    this.staged = staged;
     this.options = options;
+    this.crew = new Crew("load", "gantry-reader-", options.cancellation());
+    crew.whenFailed(this::wakeWaiting);
   }
 
   TransferReport run(int threads) {
@@ -52,7 +60,7 @@ final class Transfer {
 
   /// One reader's work: takes the next read until there is none, or somebody failed.
   private void readAll() {
-    try (Lanes lanes = new Lanes(fallback, account)) {
+    try (Lanes lanes = new Lanes(staged, options.onlyPath().isEmpty(), account)) {
       readAll(lanes);
     } catch (RuntimeException | Error e) {
       crew.fail(e);
@@ -63,8 +71,14 @@ final class Transfer {
   private void readAll(Lanes lanes) {
     try {
       for (Read read = takeNext(); read != null; read = takeNext()) {
-        lanes.read(route(read), read, targets.get(read.slab()));
+        if (lanes.read(route(read), read, targets.get(read.slab()))) {
+          lanes.giveWay();
+        } else {
+          left.add(read);
+          lanes.awaitBuffers(this::isWorkLeft);
+        }
       }
+      wakeWaiting();
       if (!crew.hasFailed()) {
         lanes.drain();
       }
@@ -74,11 +88,25 @@ final class Transfer {
   }
 
   private @Nullable Read takeNext() {
-    if (!crew.goesOn(options.cancellation())) {
+    if (!crew.goesOn()) {
       return null;
+    }
+    Read read = left.poll();
+    if (read != null) {
+      return read;
     }
     int index = next.getAndIncrement();
     return index < reads.size() ? reads.get(index) : null;
+  }
+
+  private boolean isWorkLeft() {
+    return crew.goesOn() && (next.get() < reads.size() || !left.isEmpty());
+  }
+
+  private void wakeWaiting() {
+    if (staged != null) {
+      staged.buffers().wake();
+    }
   }
 
   private Route route(Read read) {

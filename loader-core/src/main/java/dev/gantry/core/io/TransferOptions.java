@@ -7,7 +7,9 @@ import org.jspecify.annotations.Nullable;
 /// How bytes are brought: the limits of the plan, the threads, the path, the page cache.
 ///
 /// @param threads readers that work at once, or 0 for what suits the path and the machine; each
-///     holds two buffers of a request's size where it stages, for a ring with 64 KiB more each
+///     holds two buffers of a request's size where it stages, for a ring with 64 KiB more each. Of
+///     all readers and writers of a session, rings aside, 32 stage at once on a device: loads and
+///     saves share these evenly, and a reader that has no buffers leaves its reads to the others
 /// @param path the only path to take, or null to choose by evidence. A path that cannot serve is an
 ///     error then
 /// @param cachePolicy whether reads go through the page cache

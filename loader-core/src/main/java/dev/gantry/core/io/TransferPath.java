@@ -2,12 +2,9 @@ package dev.gantry.core.io;
 
 import dev.gantry.core.plan.ReadPlan.Read;
 
-/// One way for bytes to travel from a file into a slab. Thread-safe; the lanes it opens are for one
-/// thread each.
+/// One way for bytes to travel from a file into a slab. Thread-safe; its lanes are for one thread
+/// each.
 public sealed interface TransferPath permits HostPath, StagedPath, CuFilePath {
-  /// Opens what one reader thread needs.
-  Lane openLane();
-
   /// One reader's own buffers and streams. For one thread.
   sealed interface Lane extends AutoCloseable
       permits HostPath.HostLane, StagedPath.StagedLane, CuFilePath.CuFileLane {

@@ -1,5 +1,6 @@
 package dev.gantry.core.io;
 
+import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -33,15 +34,15 @@ class StagedLaneStubTest {
   private final StubControls cuda = StubControls.cuda();
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));
   private final StagingPool pool = new StagingPool(context, 1);
+  private final StagingPool.Share buffers = pool.share();
   private StagingPool.Pair pair;
   private TransferPath.Lane lane;
 
   @BeforeEach
   void openLane() {
     cuda.clear();
-    pair = pool.take(2 * BLOCK);
-    pool.giveBack(pair);
-    lane = new StagedPath(context, pool, 2 * BLOCK, false).openLane();
+    pair = next();
+    lane = requireNonNull(new StagedPath(context, buffers, 2 * BLOCK, false).openLane(() -> false));
   }
 
   @AfterEach
@@ -52,8 +53,8 @@ class StagedLaneStubTest {
 
   /// The pair that the pool's next reader gets.
   private StagingPool.Pair next() {
-    StagingPool.Pair next = pool.take(2 * BLOCK);
-    pool.giveBack(next);
+    StagingPool.Pair next = requireNonNull(buffers.take(2 * BLOCK, () -> false));
+    buffers.giveBack(next);
     return next;
   }
 
