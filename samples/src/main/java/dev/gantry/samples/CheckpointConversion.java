@@ -68,7 +68,7 @@ record CheckpointConversion(
       throw new MisuseException("--shard-bytes is for a folder, but OUT is one file: " + output);
     }
     Path parent = output.toAbsolutePath().getParent();
-    if (isOneFile() && parent != null && Files.isSameFile(parent, input)) {
+    if (isOneFile() && parent != null && Files.exists(parent) && Files.isSameFile(parent, input)) {
       throw new MisuseException("OUT would be read as a part of IN: " + output);
     }
     for (Path file : old.files()) {

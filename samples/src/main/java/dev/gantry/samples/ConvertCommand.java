@@ -5,7 +5,6 @@ import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.Compression;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -104,7 +103,6 @@ final class ConvertCommand implements Callable<Integer> {
   public Integer call() throws IOException {
     try (dev.gantry.core.Gantry session = dev.gantry.core.Gantry.open()) {
       Input opened = Input.open(session, input);
-      requireFolder();
       convert(session, opened).show(spec.commandLine().getOut(), json);
     }
     return 0;
@@ -141,13 +139,6 @@ final class ConvertCommand implements Callable<Integer> {
     if (!given.isEmpty()) {
       throw new MisuseException(
           String.join(", ", given) + ": not for " + kind + ", which IN is: " + input);
-    }
-  }
-
-  private void requireFolder() throws IOException {
-    Path parent = output.toAbsolutePath().getParent();
-    if (parent != null && !Files.isDirectory(parent)) {
-      throw new IOException(output + ": there is no folder " + parent);
     }
   }
 }

@@ -90,7 +90,7 @@ record RecordsToShards(List<Path> files, RecordFields fields, Path output) {
     for (Path file : files) {
       Path folder = file.toAbsolutePath().getParent();
       if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
-        // What is named as a shard would be taken for an earlier writer's, and removed.
+        // A folder of both would be read as shards.
         throw new MisuseException("OUT is the folder of IN: " + output);
       }
     }

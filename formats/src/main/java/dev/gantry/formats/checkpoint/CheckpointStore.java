@@ -8,6 +8,7 @@ import dev.gantry.core.commit.NewFile;
 import dev.gantry.core.commit.Source;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.commit.WriteReport;
+import dev.gantry.formats.internal.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -37,7 +38,7 @@ public final class CheckpointStore implements AutoCloseable {
 
   private final Gantry session;
   private final StoreFolder folder;
-  private final StoreLock lock;
+  private final FolderLock lock;
   private final Retention retention;
   private final long shardBytes;
 
@@ -52,7 +53,7 @@ public final class CheckpointStore implements AutoCloseable {
   private CheckpointStore(
       Gantry session,
       StoreFolder folder,
-      StoreLock lock,
+      FolderLock lock,
       Retention retention,
       long shardBytes,
       long lastSequence) {
@@ -75,7 +76,7 @@ public final class CheckpointStore implements AutoCloseable {
       Gantry session, Path root, Retention retention, long shardBytes) {
     StoreFolder folder = new StoreFolder(root, session.folders());
     folder.create();
-    StoreLock lock = StoreLock.take(root);
+    FolderLock lock = FolderLock.take(root, "saver");
     boolean complete = false;
     try {
       folder.removeLeftovers();

@@ -1,14 +1,13 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.TransferException;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.TemporaryName;
 import dev.gantry.formats.internal.FolderEntries;
+import dev.gantry.formats.internal.MadeFolders;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Set;
 import java.util.regex.Pattern;
 
 /// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
@@ -24,9 +23,6 @@ final class StoreFolder {
           "[a-z][a-z0-9_]*"
               + "((-[0-9]{5,}-of-[0-9]{5,})?\\.safetensors|\\.safetensors\\.index\\.json)");
 
-  /// What says that a folder cannot be synchronised by us, rather than that it failed.
-  private static final Set<String> NOT_OURS = Set.of("EACCES", "EPERM", "EINVAL");
-
   private final Path root;
   private final Folders folders;
 
@@ -39,55 +35,14 @@ final class StoreFolder {
     return root;
   }
 
-  /// Makes the folder where it is missing, and those above it.
+  /// Makes the folder where it is missing, and those above it, which stay.
   void create() {
-    create(root.toAbsolutePath().normalize());
-  }
-
-  private void create(Path folder) {
-    Path parent = folder.getParent();
-    if (parent == null) {
-      return;
-    }
-    if (Files.isDirectory(folder)) {
-      makeLast(parent);
-      return;
-    }
-    create(parent);
-    try {
-      folders.create(folder);
-    } catch (TransferException e) {
-      // Another saver may have made it just now.
-      if (!e.isErrno(Set.of("EEXIST")) || !Files.isDirectory(folder)) {
-        throw e;
-      }
-      folders.sync(parent);
-    }
-  }
-
-  /// Whoever made a folder, a crash may have come before its entry was on the disk.
-  private void makeLast(Path parent) {
-    try {
-      folders.sync(parent);
-    } catch (TransferException e) {
-      if (!e.isErrno(NOT_OURS)) {
-        throw e;
-      }
-    }
+    MadeFolders.make(folders, root);
   }
 
   /// Makes a checkpoint's folder, or leaves nothing.
   void make(Path checkpoint) {
-    try {
-      folders.create(checkpoint);
-    } catch (TransferException failure) {
-      try {
-        folders.removeFolder(checkpoint);
-      } catch (TransferException besides) {
-        failure.addSuppressed(besides);
-      }
-      throw failure;
-    }
+    folders.create(checkpoint);
   }
 
   /// Folders with the name of a checkpoint, whole or not.

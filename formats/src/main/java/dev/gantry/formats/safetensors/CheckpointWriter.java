@@ -2,11 +2,12 @@ package dev.gantry.formats.safetensors;
 
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.NewFile;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.commit.WriteReport;
+import dev.gantry.formats.internal.MadeFolders;
+import dev.gantry.formats.internal.OutputFolder;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -27,39 +28,47 @@ final class CheckpointWriter {
 
   WriteReport write(WriteOptions options) {
     return switch (checkpoint.target()) {
-      case NewCheckpoint.Target.OneFile(Path file) -> {
-        Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
-        requireNone(folder, CheckpointOpener.INDEX_SUFFIX, "has an index, by which readers go");
-        yield session.write(checkpoint.files(), options);
-      }
-      case NewCheckpoint.Target.Folder(Path folder) ->
-          Files.exists(folder, LinkOption.NOFOLLOW_LINKS)
-              ? writeInto(folder, options)
-              : writeNew(folder, options);
+      case NewCheckpoint.Target.OneFile(Path file) -> writeFile(file, options);
+      case NewCheckpoint.Target.Folder(Path folder) -> writeInto(folder, options);
     };
   }
 
+  private WriteReport writeFile(Path file, WriteOptions options) {
+    MadeFolders made = MadeFolders.makeFor(folders, file);
+    try {
+      Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
+      requireNone(folder, CheckpointOpener.INDEX_SUFFIX, "has an index, by which readers go");
+      return session.write(checkpoint.files(), options);
+    } catch (RuntimeException | Error failure) {
+      made.takeBack(failure);
+      throw failure;
+    }
+  }
+
   private WriteReport writeInto(Path folder, WriteOptions options) {
+    OutputFolder output = OutputFolder.take(folders, folder, "writer of a checkpoint");
+    try {
+      requireEmpty(folder);
+    } catch (RuntimeException | Error failure) {
+      output.takeBack(() -> {}, failure);
+      throw failure;
+    }
+    WriteReport report;
+    try {
+      report = session.write(checkpoint.files(), options);
+    } catch (RuntimeException | Error failure) {
+      output.takeBack(this::removeFiles, failure);
+      throw failure;
+    }
+    output.release();
+    return report;
+  }
+
+  private void requireEmpty(Path folder) {
     String reason = "holds a checkpoint already";
     requireNone(folder, CheckpointOpener.SHARD_SUFFIX, reason);
     requireNone(folder, CheckpointOpener.INDEX_SUFFIX, reason);
     checkpoint.files().forEach(CheckpointWriter::requireFree);
-    try {
-      return session.write(checkpoint.files(), options);
-    } catch (RuntimeException | Error failure) {
-      takeBack(failure, this::removeFiles);
-      throw failure;
-    }
-  }
-
-  private WriteReport writeNew(Path folder, WriteOptions options) {
-    try {
-      folders.create(folder);
-      return writeInto(folder, options);
-    } catch (RuntimeException | Error failure) {
-      takeBack(failure, () -> folders.removeFolder(folder));
-      throw failure;
-    }
   }
 
   private static void requireNone(Path folder, String suffix, String reason) {
@@ -81,13 +90,5 @@ final class CheckpointWriter {
   private void removeFiles() {
     List<NewFile> files = checkpoint.files();
     files.reversed().forEach(file -> folders.removeFile(file.file()));
-  }
-
-  private static void takeBack(Throwable failure, Runnable removal) {
-    try {
-      removal.run();
-    } catch (TransferException besides) {
-      failure.addSuppressed(besides);
-    }
   }
 }

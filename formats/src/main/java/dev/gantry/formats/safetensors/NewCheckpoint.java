@@ -136,7 +136,7 @@ public final class NewCheckpoint {
   /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
   /// or find in it what they do not expect.
   ///
-  /// A folder of shards is made if it is not there. It must hold no safetensors files and no index
+  /// The folder is made where it is missing, and those above it. One of shards must hold no safetensors files and no index
   /// yet: there is no order of replacing several files in which no crash leaves readers with some of
   /// the old and some of the new. A failure leaves the folder as it was before. A crash while the
   /// files get their names leaves an index that names shards which are not there, and that readers
@@ -147,7 +147,8 @@ public final class NewCheckpoint {
   /// them by.
   ///
   /// @return on all files, in the order of [#files]
-  /// @throws MisuseException if the folder holds what would be mixed up with the new files
+  /// @throws MisuseException if the folder holds what would be mixed up with the new files, or another
+  ///     writer is at work there
   /// @throws TransferException if the folder cannot be made or read; else as [Gantry#write] has it
   public WriteReport write(Gantry session, WriteOptions options) {
     return new CheckpointWriter(session, this).write(options);

@@ -125,10 +125,12 @@ final class NewShardSet {
     }
   }
 
+  /// A shard's file, where it is before the set is finished.
+  ///
   /// @param contents the values of each field, and the padding between them, in the order of the
   ///     file
   NewFile file(int number, List<Source> contents) {
-    return new NewFile(ShardFolder.shard(folder, number), cut(contents));
+    return new NewFile(ShardFolder.shard(ShardFolder.unfinished(folder), number), cut(contents));
   }
 
   /// So that no part is of two blocks: of each part the checksum becomes known when it is written.
@@ -153,7 +155,8 @@ final class NewShardSet {
     for (int i = 0; i < parts.size(); i++) {
       sums.add(parts.get(i), file.parts().get(i).length());
     }
-    return new Shard(file.file(), layout.samples(), layout.bytes(), layout.offsets(), sums.sums());
+    Path named = folder.resolve(file.file().getFileName());
+    return new Shard(named, layout.samples(), layout.bytes(), layout.offsets(), sums.sums());
   }
 
   ShardSet set(List<Shard> shards) {

@@ -62,11 +62,10 @@ public final class NewShards {
       NewShardSet.checkSize(field, samples, value.length());
     }
     NewShards shards = new NewShards(plan, values, samples);
-    ShardFolder prepared = new ShardFolder(session, folder);
-    prepared.prepare();
+    ShardFolder prepared = ShardFolder.prepare(session, folder);
     try {
       ShardSet set = plan.set(shards.write(session));
-      prepared.writeIndex(plan, set);
+      prepared.finish(plan, set);
       return set;
     } catch (RuntimeException | Error failure) {
       prepared.takeBack(failure);

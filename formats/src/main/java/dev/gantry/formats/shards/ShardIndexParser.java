@@ -26,6 +26,7 @@ final class ShardIndexParser {
   private static final int SUM_DIGITS = 8;
 
   private final FileBytes bytes;
+  private final boolean withShards;
   private final JsonReader json;
   private final List<Field> fields = new ArrayList<>();
   private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
@@ -36,9 +37,11 @@ final class ShardIndexParser {
   private long samplesPosition;
   private int entries;
 
+  /// @param withShards whether to compare what the index says with the sizes of the files
   /// @throws MalformedFileException of kind `index-too-large`
-  ShardIndexParser(FileBytes bytes) {
+  ShardIndexParser(FileBytes bytes, boolean withShards) {
     this.bytes = bytes;
+    this.withShards = withShards;
     if (bytes.length() > ShardSet.MAX_INDEX_BYTES) {
       throw new MalformedFileException(
           bytes.file(),
@@ -93,7 +96,8 @@ final class ShardIndexParser {
     }
     List<Shard> checked =
         shards.stream()
-            .map(entry -> new ShardRules(bytes.file(), entry, fields, blockBytes).checked())
+            .map(entry -> new ShardRules(bytes.file(), entry, fields, blockBytes))
+            .map(rules -> rules.checked(withShards))
             .toList();
     return new ShardSet(bytes.file(), blockBytes, fields, metadata, checked);
   }

@@ -25,7 +25,8 @@ final class ShardRules {
     this.blockBytes = blockBytes;
   }
 
-  Shard checked() {
+  /// @param withFile whether the file is looked at, too
+  Shard checked(boolean withFile) {
     Shard shard = entry.shard();
     checkLayout(shard);
     long blocks = Math.ceilDiv(shard.bytes(), blockBytes);
@@ -33,7 +34,9 @@ final class ShardRules {
       throw malformed(
           "checksum-count-mismatch", shard.blocks() + " checksums for " + blocks + " blocks");
     }
-    checkFile(shard);
+    if (withFile) {
+      checkFile(shard);
+    }
     return shard;
   }
 

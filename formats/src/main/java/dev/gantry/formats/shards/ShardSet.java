@@ -92,8 +92,13 @@ public final class ShardSet {
             folderOrFile, 0, "no-shards", "the folder has no " + FILE_NAME);
       }
     }
+    return read(file, true);
+  }
+
+  /// @param withShards whether the shards are looked at, too
+  static ShardSet read(Path file, boolean withShards) {
     try (FileBytes bytes = FileBytes.open(file)) {
-      return new ShardIndexParser(bytes).parse();
+      return new ShardIndexParser(bytes, withShards).parse();
     }
   }
 

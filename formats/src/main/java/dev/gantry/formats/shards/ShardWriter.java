@@ -4,6 +4,7 @@ import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.commit.Source;
+import dev.gantry.core.memory.Slab;
 import dev.gantry.formats.dataset.Field;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -15,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes samples as raw tensor shards. What is appended is copied at once, into the columns of the
 /// shard in progress; a full shard is written in the background while the next is filled. The
 /// dataset is there when [#finish] returns, and not before: a crash leaves a folder without
-/// `shards.json`, which readers refuse and the next writer clears.
+/// `shards.json`, which readers refuse and the next writer clears. What others have put there stays.
 ///
 /// Its memory is bounded by (writers + 1) · (size of a full shard), outside of the heap, and by two
 /// buffers of [a request's size][dev.gantry.core.commit.WriteOptions#requestBytes] for each thread
@@ -25,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// from then on the writer can only be closed. So it is after any other failure, but not after what
 /// was wrong with the samples themselves: of those none is appended, and the writer goes on.
 ///
-/// For one thread at a time. While it is at work nobody else may write to its folder.
+/// For one thread at a time. While it is at work other writers of its folder are refused.
 public final class ShardWriter implements AutoCloseable {
   private enum State {
     OPEN("is open"),
@@ -59,21 +60,19 @@ public final class ShardWriter implements AutoCloseable {
     queue = new ShardQueue(session, plan);
   }
 
-  /// Makes the folder where it is missing, and removes from it what a writer left that did not come
-  /// to its end: files named like shards, and temporary ones.
+  /// Makes the folder where it is missing, and those above it, and removes from it what a writer of
+  /// Gantry left that did not come to its end.
   ///
   /// @param session which must stay open for as long as this
-  /// @param folder whose parent must exist
   /// @param fields in the order of their bytes
-  /// @throws MisuseException if the folder holds a `shards.json`, or the fields or options are such
-  ///     that no reader would read them
+  /// @throws MisuseException if the folder holds a `shards.json`, or a file named like a shard that
+  ///     no unfinished set tells of; if another writer is at work there; if the fields or options
+  ///     are such that no reader would read them
   /// @throws TransferException if the folder cannot be made, read or cleared
   public static ShardWriter create(
       Gantry session, Path folder, List<Field> fields, ShardOptions options) {
     NewShardSet plan = new NewShardSet(folder, fields, options);
-    ShardFolder prepared = new ShardFolder(session, folder);
-    prepared.prepare();
-    return new ShardWriter(session, plan, prepared);
+    return new ShardWriter(session, plan, ShardFolder.prepare(session, folder));
   }
 
   /// How many samples each shard gets, but for the last.
@@ -84,9 +83,9 @@ public final class ShardWriter implements AutoCloseable {
   /// Appends one sample.
   ///
   /// @param sample the value of each field by its name, little endian, in C order. Arrays are
-  ///     [MemorySegment#ofArray(float[])] and the like
-  /// @throws MisuseException if a field is missing or unknown or a value is of another size, or
-  ///     there is no room for another shard
+  ///     [MemorySegment#ofArray(float[])] and the like, of the field's own type; bytes may be any
+  /// @throws MisuseException if a field is missing or unknown, a value is of another size or from an
+  ///     array of another type, or there is no room for another shard
   /// @throws TransferException if a background write failed, or the caller is interrupted while it
   ///     waits for one
   public void append(Map<String, MemorySegment> sample) {
@@ -174,7 +173,7 @@ public final class ShardWriter implements AutoCloseable {
         submit(columns);
       }
       set[0] = plan.set(queue.finish());
-      folder.writeIndex(plan, set[0]);
+      folder.finish(plan, set[0]);
     });
     state = State.FINISHED;
     return set[0];
@@ -193,8 +192,8 @@ public final class ShardWriter implements AutoCloseable {
     state = before;
   }
 
-  /// After [#finish] nothing; else removes all that was written, and the folder if it was made for
-  /// this. Idempotent.
+  /// After [#finish] nothing; else removes all that was written, and the folders that were made for
+  /// this, and logs a warning where nothing had failed. Idempotent.
   ///
   /// @throws TransferException if something could not be removed
   @Override
@@ -204,8 +203,7 @@ public final class ShardWriter implements AutoCloseable {
     switch (before) {
       case FINISHED, CLOSED -> {}
       case OPEN, FAILED -> {
-        queue.abandon();
-        folder.takeBack();
+        Slab.runAll(List.of(queue::abandon, folder::takeBack));
       }
     }
   }

@@ -4,6 +4,7 @@ import dev.gantry.core.Crc32c;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.commit.AppendedFile;
+import dev.gantry.formats.internal.MadeFolders;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -23,6 +24,7 @@ import org.jspecify.annotations.Nullable;
 final class RecordOutput implements AutoCloseable {
   private static final int STEP_BYTES = 64 << 10;
 
+  private final MadeFolders made;
   private final AppendedFile file;
 
   /// Null without compression.
@@ -36,7 +38,13 @@ final class RecordOutput implements AutoCloseable {
   private boolean finished;
 
   RecordOutput(Gantry session, Path target, Compression compression) {
-    file = session.append(target);
+    made = MadeFolders.makeFor(session.folders(), target);
+    try {
+      file = session.append(target);
+    } catch (RuntimeException | Error failure) {
+      made.takeBack(failure);
+      throw failure;
+    }
     boolean complete = false;
     try {
       compressor = compressor(file, compression);
@@ -47,6 +55,7 @@ final class RecordOutput implements AutoCloseable {
     } finally {
       if (!complete) {
         file.close();
+        made.takeBack();
       }
     }
   }
@@ -151,7 +160,7 @@ final class RecordOutput implements AutoCloseable {
     }
   }
 
-  /// Removes the file, unless it was committed.
+  /// Removes the file, unless it was committed, and the folders that were made for it alone.
   @Override
   public void close() {
     try (file) {
@@ -162,5 +171,6 @@ final class RecordOutput implements AutoCloseable {
     } catch (MisuseException _) {
       // The file has failed before, and takes no more of it.
     }
+    made.takeBack();
   }
 }

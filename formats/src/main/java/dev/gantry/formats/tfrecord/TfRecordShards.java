@@ -26,6 +26,7 @@ public final class TfRecordShards implements AutoCloseable {
     this.outputs = outputs;
   }
 
+  /// @param folder which is made where it is missing, and those above it
   /// @param name what the files' names begin with, such as `train`
   /// @param shards how many files, up to [#MOST_SHARDS]
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
@@ -44,7 +45,7 @@ public final class TfRecordShards implements AutoCloseable {
       return new TfRecordShards(outputs);
     } finally {
       if (!complete) {
-        outputs.forEach(RecordOutput::close);
+        outputs.reversed().forEach(RecordOutput::close);
       }
     }
   }
@@ -83,6 +84,7 @@ public final class TfRecordShards implements AutoCloseable {
   /// Removes what was written, unless it was committed.
   @Override
   public void close() {
-    Slab.runAll(outputs.stream().<Runnable>map(output -> output::close).toList());
+    // The first one has made the folder, and goes when nothing is in it any more.
+    Slab.runAll(outputs.reversed().stream().<Runnable>map(output -> output::close).toList());
   }
 }

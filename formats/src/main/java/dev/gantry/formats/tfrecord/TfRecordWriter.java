@@ -24,6 +24,7 @@ public final class TfRecordWriter implements AutoCloseable {
     this.output = output;
   }
 
+  /// @param file whose folder is made where it is missing, and those above it
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
   public static TfRecordWriter create(Gantry session, Path file, Compression compression) {
     return new TfRecordWriter(new RecordOutput(session, file, compression));

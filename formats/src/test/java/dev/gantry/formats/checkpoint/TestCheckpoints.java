@@ -8,6 +8,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.commit.Source;
 import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.testing.TestFiles;
+import dev.gantry.formats.internal.FolderLock;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.io.IOException;
@@ -160,7 +161,7 @@ final class TestCheckpoints {
 
   /// Nothing is in the folder but what the listed manifests list.
   static void requireNoLeftovers(Path root, String where) {
-    Set<Path> expected = new TreeSet<>(Set.of(root.resolve(StoreLock.FILE_NAME)));
+    Set<Path> expected = new TreeSet<>(Set.of(root.resolve(FolderLock.FILE_NAME)));
     for (StoredCheckpoint stored : CheckpointStore.list(root).checkpoints()) {
       expected.add(stored.folder());
       expected.add(StoreFolder.manifest(stored.folder()));

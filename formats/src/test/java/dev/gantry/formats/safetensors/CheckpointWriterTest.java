@@ -15,6 +15,7 @@ import dev.gantry.core.commit.WriteOptions;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.After;
 import dev.gantry.core.testing.FaultyFileCalls.Fails;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.NoLeaks;
@@ -267,9 +268,46 @@ class CheckpointWriterTest {
   @Test
   void aFolderThatIsNoFolderIsAnError() throws IOException {
     Path file = Files.writeString(folder.resolve("x"), "");
-    assertThatThrownBy(() -> write(sharded(file, 1))).isInstanceOf(TransferException.class);
-    assertThatThrownBy(() -> write(sharded(folder.resolve("no/such"), 1)))
-        .isInstanceOf(TransferException.class)
-        .hasMessageContaining("ENOENT");
+    assertRefused(sharded(file, 1), file + " is there, but no folder");
+  }
+
+  @Test
+  void theFolderIsMadeWithThoseAboveItAndTakenBack() throws IOException {
+    Path target = folder.resolve("a/b/c");
+    FaultyFileCalls full =
+        new FaultyFileCalls(Libc.INSTANCE).from(Function.PWRITE, 1, new Fails(Errno.ENOSPC));
+    try (Gantry session = Sessions.over(full)) {
+      for (NewCheckpoint checkpoint :
+          List.of(
+              sharded(target, 1),
+              NewCheckpoint.file(target.resolve("x.safetensors"), tensors(1, 1), Map.of()))) {
+        assertThatThrownBy(() -> checkpoint.write(session, WriteOptions.defaults()))
+            .hasMessageContaining("ENOSPC");
+        assertThat(folder).isEmptyDirectory();
+      }
+    }
+    write(sharded(target, 1));
+    assertHolds(target, 6, 1);
+    Path file = folder.resolve("d/e/x.safetensors");
+    write(NewCheckpoint.file(file, tensors(2, 7), Map.of()));
+    assertHolds(file, 2, 7);
+  }
+
+  /// The first has written its index, and the second comes.
+  @Test
+  void aSecondWriterOfAFolderIsRefusedAndTheFirstGoesOn() {
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE)
+            .at(
+                Function.RENAME,
+                1,
+                new After(() ->
+                    assertRefused(
+                        sharded(folder, 5), "another writer of a checkpoint uses " + folder)));
+    try (Gantry session = Sessions.over(calls)) {
+      sharded(folder, 1).write(session, WriteOptions.defaults());
+    }
+    assertHolds(folder, 6, 1);
+    assertThat(folder).isDirectoryNotContaining(path -> path.endsWith(".gantry.lock"));
   }
 }

@@ -113,10 +113,10 @@ class ShardFaultTest {
   private void leftovers() {
     MemoryFolder.delete(folder());
     try {
-      Files.createDirectory(folder());
-      Files.write(folder().resolve("shard-00001.bin"), new byte[100]);
-      Files.write(folder().resolve("shard-00009.bin"), new byte[100]);
-      Files.write(folder().resolve(".gantry-0123456789abcdef.tmp"), new byte[100]);
+      Path left = Files.createDirectories(folder().resolve(".gantry-unfinished"));
+      Files.write(left.resolve("shard-00001.bin"), new byte[100]);
+      Files.write(left.resolve("shard-00009.bin"), new byte[100]);
+      Files.write(left.resolve(".gantry-0123456789abcdef.tmp"), new byte[100]);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

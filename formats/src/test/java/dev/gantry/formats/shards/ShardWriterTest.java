@@ -194,7 +194,7 @@ class ShardWriterTest {
     Files.createDirectories(folder().resolve("shard-00000.bin"));
     assertThatThrownBy(() -> writer(session, 1))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("shard-00000.bin is there, but no file");
+        .hasMessageContaining("shard-00000.bin is no unfinished work of a writer's");
   }
 
   @Test

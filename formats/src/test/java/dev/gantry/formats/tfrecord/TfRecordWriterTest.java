@@ -43,6 +43,22 @@ class TfRecordWriterTest {
 
   @TempDir Path folder;
 
+  @Test
+  void theFolderIsMadeWithThoseAboveItAndTakenBack() {
+    Path deep = folder.resolve("a/b");
+    try (Gantry session = Gantry.open()) {
+      TfRecordWriter.create(session, deep.resolve("x"), Compression.GZIP).close();
+      assertThat(folder).isEmptyDirectory();
+      TfRecordShards.create(session, deep, "x", 3, Compression.NONE).close();
+      assertThat(folder).isEmptyDirectory();
+      try (TfRecordShards writer = TfRecordShards.create(session, deep, "x", 3, Compression.NONE)) {
+        writer.write(1, MemorySegment.ofArray(new byte[5]));
+        writer.commit();
+      }
+      assertThat(read(session, deep.resolve("x-00001-of-00003"))).hasSize(1);
+    }
+  }
+
   private static List<byte[]> read(Gantry session, Path file) {
     List<byte[]> records = new ArrayList<>();
     try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {

@@ -21,14 +21,25 @@ public final class Folders {
 
   /// Makes one folder, and returns when it is on the disk.
   ///
-  /// @throws TransferException if that cannot be, or it is there already
+  /// @throws TransferException if that cannot be, and nothing has changed then; or it is there
+  ///     already
   public void create(Path folder) {
     check("mkdir", folder, calls.mkdir(folder, MODE));
-    sync(parent(folder));
+    try {
+      sync(parent(folder));
+    } catch (TransferException failure) {
+      try {
+        removeFolder(folder);
+      } catch (TransferException besides) {
+        failure.addSuppressed(besides);
+      }
+      throw failure;
+    }
   }
 
-  /// Gives a file another name of the same folder; durable only after [#sync].
-  void rename(Path from, Path to) {
+  /// Gives a file another name of the same file system, and replaces what had it; durable only
+  /// after [#sync].
+  public void rename(Path from, Path to) {
     int result = calls.rename(from, to);
     if (result < 0) {
       throw new TransferException("rename", from + " to " + to, Errno.failure(-result));
