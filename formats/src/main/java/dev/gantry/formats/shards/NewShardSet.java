@@ -1,5 +1,6 @@
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.commit.BlockSums;
 import dev.gantry.core.commit.NewFile;
@@ -8,11 +9,13 @@ import dev.gantry.core.commit.WriteReport;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.internal.JsonWriter;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 
 /// A set that is being written: its fields, how many samples go into a shard, and the names and
@@ -180,8 +183,52 @@ final class NewShardSet {
     }
   }
 
-  /// @throws MisuseException if the values of so many samples do not take so many bytes
-  static void checkSize(Field field, long samples, long bytes) {
+  /// @throws MisuseException if the values are of another size than so many samples take, or lie in
+  ///     an array of another type
+  static void checkValues(Field field, long samples, Source values) {
+    checkSize(field, samples, values.length());
+    if (values instanceof Source.HostMemory(MemorySegment memory)) {
+      checkType(field, memory);
+    }
+  }
+
+  /// As [#checkValues(Field, long, Source)], of one sample.
+  static void checkValue(Field field, MemorySegment value) {
+    checkSize(field, 1, value.byteSize());
+    checkType(field, value);
+  }
+
+  /// Bytes may be anything; an array of numbers is of its own type.
+  private static void checkType(Field field, MemorySegment values) {
+    DType dtype = field.dtype();
+    Optional<Object> array = values.heapBase();
+    if (array.isEmpty() || field.sampleBytes() == 0) {
+      return;
+    }
+    boolean fits =
+        switch (array.get()) {
+          case byte[] _ -> true;
+          case short[] _ ->
+              dtype == DType.I16 || dtype == DType.U16 || dtype == DType.F16 || dtype == DType.BF16;
+          case char[] _ -> dtype == DType.U16;
+          case int[] _ -> dtype == DType.I32 || dtype == DType.U32;
+          case long[] _ -> dtype == DType.I64 || dtype == DType.U64;
+          case float[] _ -> dtype == DType.F32 || dtype == DType.C64;
+          case double[] _ -> dtype == DType.F64;
+          case Object _ -> true;
+        };
+    if (!fits) {
+      throw new MisuseException(
+          "field '"
+              + field.name()
+              + "' is "
+              + dtype
+              + "; its values cannot come from a "
+              + array.get().getClass().getSimpleName());
+    }
+  }
+
+  private static void checkSize(Field field, long samples, long bytes) {
     long each = field.sampleBytes();
     if (each == 0 ? bytes != 0 : bytes % each != 0 || bytes / each != samples) {
       throw new MisuseException(

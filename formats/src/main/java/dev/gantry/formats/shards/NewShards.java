@@ -59,7 +59,7 @@ public final class NewShards {
     plan.checkNames(values);
     for (Field field : fields) {
       Source value = Objects.requireNonNull(values.get(field.name()));
-      NewShardSet.checkSize(field, samples, value.length());
+      NewShardSet.checkValues(field, samples, value);
     }
     NewShards shards = new NewShards(plan, values, samples);
     ShardFolder prepared = ShardFolder.prepare(session, folder);

@@ -12,6 +12,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// Writes samples as raw tensor shards. What is appended is copied at once, into the columns of the
 /// shard in progress; a full shard is written in the background while the next is filled. The
@@ -40,6 +42,8 @@ public final class ShardWriter implements AutoCloseable {
       this.word = word;
     }
   }
+
+  private static final Logger LOG = LoggerFactory.getLogger(ShardWriter.class);
 
   private final Gantry session;
   private final NewShardSet plan;
@@ -93,7 +97,7 @@ public final class ShardWriter implements AutoCloseable {
     plan.checkNames(sample);
     for (Field field : plan.fields()) {
       MemorySegment value = Objects.requireNonNull(sample.get(field.name()));
-      NewShardSet.checkSize(field, 1, value.byteSize());
+      NewShardSet.checkValue(field, value);
     }
     if (columns == null) {
       plan.requireRoom(shards);
@@ -120,7 +124,7 @@ public final class ShardWriter implements AutoCloseable {
     plan.checkNames(values);
     for (Field field : plan.fields()) {
       Source value = Objects.requireNonNull(values.get(field.name()));
-      NewShardSet.checkSize(field, count, value.length());
+      NewShardSet.checkValues(field, count, value);
     }
     long room = columns == null ? 0 : columns.room();
     if (count > room) {
@@ -203,6 +207,9 @@ public final class ShardWriter implements AutoCloseable {
     switch (before) {
       case FINISHED, CLOSED -> {}
       case OPEN, FAILED -> {
+        if (before == State.OPEN) {
+          LOG.warn("{}: closed without finish(), so nothing of it stays", plan.folder());
+        }
         Slab.runAll(List.of(queue::abandon, folder::takeBack));
       }
     }

@@ -25,9 +25,12 @@ import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.ForwardingFileCalls;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.dataset.Field;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -41,6 +44,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @ExtendWith(NoLeaks.class)
@@ -168,6 +172,82 @@ class ShardWriterTest {
       TestShards.append(writer, values, SAMPLES);
     }
     assertThat(TestShards.names(folder())).containsExactly("shard-1.bin");
+  }
+
+  @Test
+  void aWriterThatIsClosedWithoutFinishSaysSo() {
+    PrintStream before = System.err;
+    ByteArrayOutputStream log = new ByteArrayOutputStream();
+    System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+    try (ShardWriter writer = writer(session, 1)) {
+      TestShards.append(writer, values, 1);
+    } finally {
+      System.setErr(before);
+    }
+    assertThat(log.toString(StandardCharsets.UTF_8))
+        .contains("WARN")
+        .contains(folder() + ": closed without finish()");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "I64, double[]",
+    "F64, long[]",
+    "I32, float[]",
+    "F32, int[]",
+    "U8, long[]",
+    "BF16, char[]"
+  })
+  void arraysOfAnotherTypeAreRefused(DType dtype, String array) {
+    Map<String, MemorySegment> arrays =
+        Map.of(
+            "double[]", MemorySegment.ofArray(new double[] {7}),
+            "long[]", MemorySegment.ofArray(new long[] {7}),
+            "float[]", MemorySegment.ofArray(new float[] {7}),
+            "int[]", MemorySegment.ofArray(new int[] {7}),
+            "char[]", MemorySegment.ofArray(new char[] {7}));
+    MemorySegment value = arrays.get(array);
+    List<Field> fields =
+        List.of(new Field("label", dtype, Shape.of(value.byteSize() * Byte.SIZE / dtype.bits())));
+    String message = "field 'label' is " + dtype + "; its values cannot come from a " + array;
+    try (ShardWriter writer = ShardWriter.create(session, folder(), fields, TestShards.options())) {
+      assertThatThrownBy(() -> writer.append(Map.of("label", value)))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining(message);
+      assertThatThrownBy(() -> writer.append(1, Map.of("label", new Source.HostMemory(value))))
+          .hasMessageContaining(message);
+      writer.append(
+          Map.of("label", MemorySegment.ofArray(new byte[Math.toIntExact(value.byteSize())])));
+      writer.finish();
+    }
+    Map<String, Source> sources = Map.of("label", new Source.HostMemory(value));
+    assertThatThrownBy(() ->
+            NewShards.write(session, parent.resolve("x"), fields, 1, sources, TestShards.options()))
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void arraysOfTheFieldsTypeAreTaken() {
+    List<Field> fields = new ArrayList<>();
+    Map<String, MemorySegment> sample = new HashMap<>();
+    Map<DType, MemorySegment> arrays =
+        Map.of(
+            DType.F16, MemorySegment.ofArray(new short[] {1}),
+            DType.BF16, MemorySegment.ofArray(new short[] {1}),
+            DType.U16, MemorySegment.ofArray(new char[] {1}),
+            DType.U32, MemorySegment.ofArray(new int[] {1}),
+            DType.U64, MemorySegment.ofArray(new long[] {1}),
+            DType.F32, MemorySegment.ofArray(new float[] {1}),
+            DType.F64, MemorySegment.ofArray(new double[] {1}),
+            DType.C64, MemorySegment.ofArray(new float[] {1, 2}));
+    arrays.forEach((dtype, array) -> {
+      fields.add(new Field(dtype.name(), dtype, Shape.of()));
+      sample.put(dtype.name(), array);
+    });
+    try (ShardWriter writer = ShardWriter.create(session, folder(), fields, TestShards.options())) {
+      writer.append(sample);
+      assertThat(writer.finish().samples()).isEqualTo(1);
+    }
   }
 
   @Test
