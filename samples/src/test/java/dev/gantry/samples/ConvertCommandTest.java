@@ -131,10 +131,10 @@ class ConvertCommandTest {
   }
 
   @Test
-  void aFolderThatIsNotThereIsExitCode74() throws IOException {
-    Path out = temporary.resolve("no").resolve("out");
-    assertRefused(74, out, model, out);
-    assertRefused(74, out, model, temporary.resolve("no").resolve("out.safetensors"));
+  void theFolderIsMadeWithThoseAboveIt() throws IOException {
+    Path out = temporary.resolve("a").resolve("b");
+    assertThat(convert(model, out).exitCode()).isZero();
+    assertThat(convert(out, temporary.resolve("c").resolve("out.safetensors")).exitCode()).isZero();
   }
 
   @Test

@@ -71,7 +71,7 @@ public final class FolderLock implements AutoCloseable {
   private static Optional<FileChannel> lock(Path file, Supplier<MisuseException> refusal)
       throws IOException {
     try {
-      Files.createFile(file);
+      FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE).close();
     } catch (FileAlreadyExistsException _) {
       // Left by a crash, or held.
     }
