@@ -81,8 +81,8 @@ EXPORT CUfileError_t cuFileSetParameterPosixPoolSlabArray(
 
 EXPORT CUfileError_t cuFileGetBARSizeInKB(int gpu, size_t *kib) {
   CALLED("cuFileGetBARSizeInKB");
-  *kib = 262144;
-  return stub_status(gpu == 0 ? 0 : INVALID_VALUE);
+  *kib = gpu == 0 ? 262144 : 1024;
+  return stub_status(gpu < 2 ? 0 : INVALID_VALUE);
 }
 
 typedef struct {

@@ -5,9 +5,6 @@ import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.io.Paths;
 import dev.gantry.core.memory.CudaContext;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -63,26 +60,12 @@ final class Examination {
     try (var _ = context.enter()) {
       memory = driver.memoryInfo();
     }
-    String pciAddress = driver.pciAddress(device.ordinal());
     return new Diagnosis.CudaDevice(
         device,
         driver.deviceName(device.ordinal()),
-        pciAddress,
+        driver.pciAddress(device.ordinal()),
         memory.freeBytes(),
         memory.totalBytes(),
-        barBytes(pciAddress));
-  }
-
-  /// sysfs lists a device's windows as start, end and flags, one a line; BAR1 is the second.
-  private static long barBytes(String pciAddress) {
-    Path windows = Path.of("/sys/bus/pci/devices", pciAddress, "resource");
-    try {
-      String[] window = Files.readAllLines(windows).get(1).split(" ", 3);
-      long start = Long.decode(window[0]);
-      long end = Long.decode(window[1]);
-      return end > start ? end - start + 1 : 0;
-    } catch (IOException | IndexOutOfBoundsException | NumberFormatException _) {
-      return 0;
-    }
+        context.barBytes());
   }
 }

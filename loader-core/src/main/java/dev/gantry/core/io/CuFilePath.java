@@ -24,6 +24,7 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
   private final PathKind kind;
   private final CuFileHandle buffered;
   private final @Nullable CuFileHandle direct;
+  private volatile String bounced = "";
 
   /// @param registrations where slabs are registered, or null where that would gain nothing
   CuFilePath(
@@ -44,6 +45,11 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
   /// [PathKind#GDS] or [PathKind#COMPAT].
   public PathKind kind() {
     return kind;
+  }
+
+  /// Why some memory was filled by way of cuFile's own buffers; empty where none was.
+  String bounced() {
+    return bounced;
   }
 
   /// Writes device memory to the file, past the page cache where the file is open so. What was
@@ -99,7 +105,10 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
         throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
       }
       if (path.registrations != null) {
-        path.registrations.register(slab);
+        String refusal = path.registrations.register(slab);
+        if (!refusal.isEmpty()) {
+          path.bounced = refusal;
+        }
       }
       MemorySegment base = slab.deviceSegment();
       long done = 0;

@@ -8,8 +8,10 @@ import dev.gantry.core.internal.natives.CuFileProperties;
 import dev.gantry.core.internal.natives.CuFileProperties.Storage;
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.Registrations;
+import dev.gantry.core.memory.Slab;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -43,13 +45,25 @@ public final class CuFileSession implements AutoCloseable {
       CuFileProperties properties = cuFile.properties();
       direct = Files.exists(NVIDIA_FS) || properties.supported().contains(Storage.NVME_P2P);
       // BAR1 serves others too; cuFile's own bounce buffers come out of it.
-      long barBytes = cuFile.barSizeKib(0).toOptional().orElse(0L) << 10;
-      registrations = new Registrations(cuFile, barBytes / 2);
+      registrations = new Registrations(cuFile, context -> barBytes(cuFile, context) / 2);
       return Availability.present(cuFile);
     } catch (TransferException e) {
       // Open, but of no use: not left open, and not tried again for every file.
       cuFile.closeDriver();
       return Availability.absent(e.getMessage());
+    }
+  }
+
+  /// As libcufile says from 1.15 on, else as sysfs does.
+  private static long barBytes(CuFile cuFile, CudaContext context) {
+    try {
+      return cuFile
+          .barSizeKib(context.device().ordinal())
+          .toOptional()
+          .map(kib -> kib << 10)
+          .orElseGet(context::barBytes);
+    } catch (TransferException _) {
+      return context.barBytes();
     }
   }
 
@@ -105,6 +119,14 @@ public final class CuFileSession implements AutoCloseable {
       }
     } catch (TransferException e) {
       return Availability.absent(e.getMessage());
+    }
+  }
+
+  /// Deregisters memory that nothing is read into any more.
+  void deregister(List<Slab> slabs) {
+    Registrations known = registrations();
+    if (known != null) {
+      known.deregister(slabs);
     }
   }
 

@@ -12,6 +12,7 @@ import dev.gantry.core.memory.Slab;
 import dev.gantry.core.memory.StagingPool;
 import dev.gantry.core.plan.ReadPlan;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -77,15 +78,19 @@ public final class Paths implements AutoCloseable {
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
     Map<Path, SourceFile> files = new LinkedHashMap<>();
     Map<Path, Route> routes = new LinkedHashMap<>();
+    List<Slab> targets = List.of();
     try {
       openAll(plan, options, files);
-      List<Slab> targets = slabs.get();
+      targets = slabs.get();
       StagedPath staged = stagedPath(device, options);
       files.forEach((path, file) -> routes.put(path, route(file, device, staged, options)));
       return new Transfer(plan, targets, routes, staged, options).run(threads(device, options));
     } finally {
-      routes.values().forEach(Route::close);
-      files.values().forEach(SourceFile::close);
+      List<Slab> filled = targets;
+      List<Runnable> actions = new ArrayList<>(List.of(() -> cuFile.deregister(filled)));
+      routes.values().forEach(route -> actions.add(route::close));
+      files.values().forEach(file -> actions.add(file::close));
+      Slab.runAll(actions);
     }
   }
 

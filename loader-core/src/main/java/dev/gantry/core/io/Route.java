@@ -46,7 +46,11 @@ final class Route implements AutoCloseable {
 
   TransferReport.FileReport report() {
     Choice now = choice;
-    return new TransferReport.FileReport(file.file(), kind(now.cold()), now.reason());
+    String reason =
+        now.reason().isEmpty() && now.cold() instanceof CuFilePath cuFile
+            ? cuFile.bounced()
+            : now.reason();
+    return new TransferReport.FileReport(file.file(), kind(now.cold()), reason);
   }
 
   static PathKind kind(TransferPath path) {

@@ -5,6 +5,9 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -15,6 +18,10 @@ import java.util.concurrent.ConcurrentHashMap;
 /// Thread-safe.
 public final class CudaContext {
   private static final long AWAKE_NANOS = 500_000;
+  private static final int OWN_WINDOWS = 6;
+
+  /// `IORESOURCE_PREFETCH` of `linux/ioport.h`.
+  private static final long PREFETCHABLE = 0x2000;
 
   private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
 
@@ -59,6 +66,31 @@ public final class CudaContext {
   public long allocationEnd(long address) {
     try (var _ = enter()) {
       return driver.allocationEnd(address);
+    }
+  }
+
+  /// The device's BAR1 window, through which other PCIe devices reach its memory, in bytes; 0 where
+  /// sysfs does not say.
+  public long barBytes() {
+    return barBytes(Path.of("/sys/bus/pci/devices", driver.pciAddress(ordinal), "resource"));
+  }
+
+  /// sysfs lists a device's windows as start, end and flags, one a line, and those that bridges use
+  /// behind its own. BAR1 is not always the second, but the largest that can be prefetched.
+  static long barBytes(Path windows) {
+    try {
+      long most = 0;
+      for (String line : Files.readAllLines(windows).stream().limit(OWN_WINDOWS).toList()) {
+        String[] window = line.split(" ", 3);
+        long start = Long.decode(window[0]);
+        long end = Long.decode(window[1]);
+        if (end > start && (Long.decode(window[2]) & PREFETCHABLE) != 0) {
+          most = Math.max(most, end - start + 1);
+        }
+      }
+      return most;
+    } catch (IOException | IndexOutOfBoundsException | NumberFormatException _) {
+      return 0;
     }
   }
 

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Loaded;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.plan.Wanted;
 import dev.gantry.core.stub.StubControls;
 import java.util.List;
@@ -22,6 +24,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @Tag("gpu-stub")
 class DirectPathStubTest extends TransferPathContract {
   private static final int INTERNAL_ERROR = 5030;
+  private static final int PINNING_FAILED = 5036;
 
   private final StubControls cuFile = StubControls.cuFile();
 
@@ -60,6 +63,40 @@ class DirectPathStubTest extends TransferPathContract {
   /// Past the page cache, by one reader.
   private TransferOptions direct() {
     return options().withCachePolicy(CachePolicy.DIRECT).withThreads(1);
+  }
+
+  @Test
+  void weightsAreRegisteredForTheLoadOnly() {
+    try (Loaded loaded = gantry.load(wholeFile(), device(), direct())) {
+      assertThat(loaded.report().bytes(PathKind.GDS)).isEqualTo(loaded.report().bytes());
+      assertThat(loaded.report().files().getFirst().reason()).isEmpty();
+      assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
+      assertThat(cuFile.count("buffers")).isZero();
+      assertThat(LiveResources.snapshot().registrations()).isZero();
+    }
+  }
+
+  @Test
+  void aSlabThatCannotBeRegisteredIsReadAllTheSame() {
+    cuFile.fail("cuFileBufRegister", 1, PINNING_FAILED, 0);
+    TransferReport report = loadAndCompare(wholeFile(), direct());
+    assertThat(report.bytes(PathKind.GDS)).isEqualTo(report.bytes());
+    assertThat(report.files().getFirst().path()).isEqualTo(PathKind.GDS);
+    assertThat(report.files().getFirst().reason())
+        .contains("cuFileBufRegister", "CU_FILE_GPU_MEMORY_PINNING_FAILED");
+  }
+
+  @Test
+  void theWindowOfEachDeviceCounts() {
+    try (Loaded first = gantry.load(wholeFile(), new Device.Cuda(1), direct())) {
+      assertThat(first.report().files().getFirst().reason())
+          .as("the stub's second GPU has a window of 1 MiB")
+          .contains("cuda:1", "BAR1 window has room for 524288 more");
+      assertThat(first.report().bytes(PathKind.GDS)).isEqualTo(first.report().bytes());
+    }
+    assertThat(cuFile.calls("cuFileBufRegister")).isZero();
+    loadAndCompare(wholeFile(), direct());
+    assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
   }
 
   @Test

@@ -1,11 +1,13 @@
 package dev.gantry.core.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.stub.StubControls;
 import dev.gantry.core.testing.NoLeaks;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -17,6 +19,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(NoLeaks.class)
 class RegistrationsTest {
   private static final long SLAB_BYTES = 1 << 20;
+  private static final int PINNING_FAILED = 5036;
+  private static final int INTERNAL_ERROR = 5030;
 
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));
   private final StubControls cuda = StubControls.cuda();
@@ -41,11 +45,11 @@ class RegistrationsTest {
 
   @Test
   void slabsAreRegisteredOnceAndDeregisteredBeforeTheyAreFreed() {
-    Registrations registrations = new Registrations(cuFile, 8 * SLAB_BYTES);
+    Registrations registrations = new Registrations(cuFile, _ -> 8 * SLAB_BYTES);
     DeviceSlab slab = DeviceSlab.allocate(context, SLAB_BYTES);
 
-    assertThat(registrations.register(slab)).isTrue();
-    assertThat(registrations.register(slab)).isTrue();
+    assertThat(registrations.register(slab)).isEmpty();
+    assertThat(registrations.register(slab)).isEmpty();
     assertThat(stub.calls("cuFileBufRegister")).isEqualTo(1);
     assertThat(LiveResources.snapshot().registrations()).isEqualTo(1);
     long frees = cuda.calls("cuMemFree");
@@ -57,22 +61,73 @@ class RegistrationsTest {
 
   @Test
   void whatTheBudgetDoesNotCoverIsNotRegistered() {
-    Registrations registrations = new Registrations(cuFile, SLAB_BYTES);
+    Registrations registrations = new Registrations(cuFile, _ -> SLAB_BYTES);
     DeviceSlab first = DeviceSlab.allocate(context, SLAB_BYTES);
     DeviceSlab second = DeviceSlab.allocate(context, SLAB_BYTES);
 
-    assertThat(registrations.register(first)).isTrue();
-    assertThat(registrations.register(second)).isFalse();
+    assertThat(registrations.register(first)).isEmpty();
+    assertThat(registrations.register(second)).contains("BAR1 window has room for 0 more");
     first.release();
-    assertThat(registrations.register(second)).isTrue();
+    assertThat(registrations.register(second)).isEmpty();
     second.release();
   }
 
   @Test
-  void clearingDeregistersWhatLivesOn() {
-    Registrations registrations = new Registrations(cuFile, SLAB_BYTES);
+  void eachDeviceHasItsOwnBudget() {
+    Registrations registrations =
+        new Registrations(cuFile, device -> (device.device().ordinal() + 1) * SLAB_BYTES);
+    CudaContext other = CudaContext.of(new Device.Cuda(1));
+    List<DeviceSlab> slabs =
+        List.of(
+            DeviceSlab.allocate(context, SLAB_BYTES),
+            DeviceSlab.allocate(context, SLAB_BYTES),
+            DeviceSlab.allocate(other, SLAB_BYTES),
+            DeviceSlab.allocate(other, SLAB_BYTES),
+            DeviceSlab.allocate(other, SLAB_BYTES));
+
+    assertThat(slabs.stream().map(registrations::register).map(String::isEmpty))
+        .containsExactly(true, false, true, true, false);
+    Slab.releaseAll(slabs);
+    assertThat(stub.calls("cuFileBufDeregister")).isEqualTo(3);
+  }
+
+  @Test
+  void whatCuFileRefusesIsNotAskedForAgain() {
+    Registrations registrations = new Registrations(cuFile, _ -> SLAB_BYTES);
     DeviceSlab slab = DeviceSlab.allocate(context, SLAB_BYTES);
-    registrations.register(slab);
+    stub.fail("cuFileBufRegister", 1, PINNING_FAILED, 0);
+
+    for (int i = 0; i < 3; i++) {
+      assertThat(registrations.register(slab)).contains("CU_FILE_GPU_MEMORY_PINNING_FAILED");
+    }
+    assertThat(stub.calls("cuFileBufRegister")).isEqualTo(1);
+    slab.release();
+
+    assertThat(stub.calls("cuFileBufDeregister")).isZero();
+    DeviceSlab next = DeviceSlab.allocate(context, SLAB_BYTES);
+    assertThat(registrations.register(next)).as("its room was not taken").isEmpty();
+    next.release();
+  }
+
+  @Test
+  void memoryThatCannotBeDeregisteredIsNotFreed() {
+    Registrations registrations = new Registrations(cuFile, _ -> SLAB_BYTES);
+    DeviceSlab slab = DeviceSlab.allocate(context, SLAB_BYTES);
+    assertThat(registrations.register(slab)).isEmpty();
+    stub.fail("cuFileBufDeregister", 1, INTERNAL_ERROR, 0);
+
+    assertThatThrownBy(() -> registrations.deregister(List.of(slab)))
+        .hasMessageContaining("cuFileBufDeregister");
+    slab.release();
+
+    assertThat(stub.calls("cuFileBufDeregister")).as("asked again").isEqualTo(2);
+  }
+
+  @Test
+  void clearingDeregistersWhatLivesOn() {
+    Registrations registrations = new Registrations(cuFile, _ -> SLAB_BYTES);
+    DeviceSlab slab = DeviceSlab.allocate(context, SLAB_BYTES);
+    assertThat(registrations.register(slab)).isEmpty();
 
     registrations.clear();
     assertThat(LiveResources.snapshot().registrations()).isZero();
