@@ -38,6 +38,7 @@ static struct handle *handles;
 static struct buffer *buffers;
 static long limit_bytes = -1;
 static int p2p;
+static int serves = 1;
 
 static struct { size_t poll, direct, cache, pinned; int polls; } settings = {4, 16384, 131072,
                                                                             33554432, 0};
@@ -52,8 +53,16 @@ EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
 /* Whether the driver says from now on that it reaches NVMe disks past the CPU. */
 EXPORT void gantry_stub_p2p(long there) { p2p = there != 0; }
 
+/* Whether files can be reached past the CPU, where the driver says that it does so. */
+EXPORT void gantry_stub_serves(long all) { serves = all != 0; }
+
+static int passes_cpu_by(void) { return p2p && serves && !stub_flags[FORCE_COMPAT_MODE]; }
+
 EXPORT CUfileError_t cuFileDriverOpen(void) {
   CALLED("cuFileDriverOpen");
+  if (!p2p && !stub_flags[ALLOW_COMPAT_MODE]) {
+    return stub_status(DRIVER_NOT_INITIALIZED);
+  }
   pthread_mutex_lock(&stub_lock);
   if (opened++ == 0) {
     limit_bytes = limit_bytes < 0 ? stub_environment("GANTRY_STUB_CUFILE_LIMIT", -1) : limit_bytes;
@@ -83,7 +92,8 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
   *props = (CUfileDrvProps_t){.nvfs = {.poll_thresh_size = settings.poll,
                                        .max_direct_io_size = settings.direct,
                                        .dstatusflags = 1u << 4 | 1u << 6 | (unsigned)p2p << 11,
-                                       .dcontrolflags = 1u << 1 | (unsigned)settings.polls},
+                                       .dcontrolflags = (unsigned)stub_flags[ALLOW_COMPAT_MODE] << 1 |
+                                                        (unsigned)settings.polls},
                               .fflags = 1u << 1,
                               .max_device_cache_size = (unsigned)settings.cache,
                               .per_buffer_cache_size = 1024,
@@ -136,6 +146,9 @@ EXPORT CUfileError_t cuFileHandleRegister(CUfileHandle_t *out, CUfileDescr_t *de
   }
   if (flags & (O_APPEND | O_NONBLOCK)) {
     return stub_status(INVALID_FILE_OPEN_FLAG);
+  }
+  if (!passes_cpu_by() && !stub_flags[ALLOW_COMPAT_MODE]) {
+    return stub_status(IO_NOT_SUPPORTED);
   }
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", description->handle.fd);
@@ -263,6 +276,7 @@ static long admit(CUfileHandle_t handle, uintptr_t base, size_t size, off_t file
   }
   int aligned = ((uintptr_t)file | size | base | (uintptr_t)at) % PAGE == 0;
   stub_figures.unaligned += !aligned;
+  stub_figures.posix += !passes_cpu_by();
   return known->own;
 }
 
@@ -311,6 +325,7 @@ long gantry_stub_count(const char *what) {
          : strcmp(what, "unaligned") == 0        ? stub_figures.unaligned
          : strcmp(what, "wrong base") == 0       ? stub_figures.wrong_base
          : strcmp(what, "disorder") == 0         ? stub_figures.disorder
+         : strcmp(what, "posix") == 0            ? stub_figures.posix
                                                  : -1;
 }
 

@@ -12,6 +12,7 @@
 enum {
   DRIVER_NOT_INITIALIZED = 5001,
   DRIVER_UNSUPPORTED_LIMIT = 5003,
+  IO_NOT_SUPPORTED = 5008,
   INVALID_MAPPING_RANGE = 5017,
   INVALID_FILE_TYPE = 5018,
   INVALID_FILE_OPEN_FLAG = 5019,
@@ -52,10 +53,15 @@ struct figures {
   long handles, buffers, registered_bytes, bytes_read, bytes_written, unaligned;
   long wrong_base; /* I/O that named an address inside a registered buffer as its base */
   long disorder;   /* releases in an order that libcufile may punish */
+  long posix;      /* I/O that went through the CPU */
 };
 
 extern pthread_mutex_t stub_lock;
 extern struct figures stub_figures;
+
+/* CUFileBoolConfigParameter_t */
+enum { ALLOW_COMPAT_MODE = 1, FORCE_COMPAT_MODE = 2, FLAGS = 12 };
+extern bool stub_flags[FLAGS];
 
 CUfileError_t stub_status(int code);
 int stub_open(void);

@@ -5,11 +5,12 @@
 
 #include "stub_cufile.h"
 
+bool stub_flags[FLAGS] = {[ALLOW_COMPAT_MODE] = true, [4] = true, [6] = true};
+
 #ifndef STUB_OLD
-enum { SIZES = 12, FLAGS = 12, TEXTS = 3, TEXT_BYTES = 256 };
+enum { SIZES = 12, TEXTS = 3, TEXT_BYTES = 256 };
 
 static size_t sizes[SIZES] = {0, 128, 4, 8192, 4, 16384, 131072, 1024, 33554432, 128, 4, 5};
-static bool flags[FLAGS] = {[1] = true, [4] = true, [6] = true};
 static char texts[TEXTS][TEXT_BYTES] = {"ERROR", "", "/tmp"};
 
 static int refusal(unsigned int parameter, unsigned int most, int sets) {
@@ -37,8 +38,8 @@ static int refusal(unsigned int parameter, unsigned int most, int sets) {
 
 SETTER(cuFileSetParameterSizeT, size_t, sizes, SIZES)
 GETTER(cuFileGetParameterSizeT, size_t, sizes, SIZES)
-SETTER(cuFileSetParameterBool, bool, flags, FLAGS)
-GETTER(cuFileGetParameterBool, bool, flags, FLAGS)
+SETTER(cuFileSetParameterBool, bool, stub_flags, FLAGS)
+GETTER(cuFileGetParameterBool, bool, stub_flags, FLAGS)
 
 EXPORT CUfileError_t cuFileSetParameterString(unsigned int p, const char *value) {
   CALLED("cuFileSetParameterString");

@@ -3,6 +3,7 @@ package dev.gantry.core;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.io.PathKind;
 import dev.gantry.core.io.Paths;
 import dev.gantry.core.memory.CudaContext;
 import java.util.ArrayList;
@@ -32,19 +33,21 @@ final class Examination {
       // Without a device there is nothing for cuFile to read into, and its driver is not opened.
       return new Diagnosis(cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence);
     }
-    return switch (paths.cuFile().driver()) {
-      case Availability.Absent<CuFile>(String reason) ->
-          new Diagnosis(cudaAbsence, cudaVersion, devices, "", reason, reason);
-      case Availability.Present<CuFile>(CuFile cuFile) ->
-          new Diagnosis(
-              cudaAbsence,
-              cudaVersion,
-              devices,
-              cuFile.libraryName()
-                  + cuFile.version().toOptional().map(version -> " " + version).orElse(""),
-              "",
-              absence(paths.cuFile().direct()));
-    };
+    String directAbsence = absence(paths.cuFile().driver(PathKind.GDS));
+    String cuFileAbsence =
+        directAbsence.isEmpty() ? "" : absence(paths.cuFile().driver(PathKind.COMPAT));
+    return new Diagnosis(
+        cudaAbsence,
+        cudaVersion,
+        devices,
+        CuFile.find().toOptional().map(Examination::describe).orElse(""),
+        cuFileAbsence,
+        directAbsence);
+  }
+
+  private static String describe(CuFile cuFile) {
+    return cuFile.libraryName()
+        + cuFile.version().toOptional().map(version -> " " + version).orElse("");
   }
 
   private static String absence(Availability<?> availability) {

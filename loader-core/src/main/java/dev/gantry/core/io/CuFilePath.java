@@ -3,14 +3,16 @@ package dev.gantry.core.io;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.DeviceSlab;
-import dev.gantry.core.memory.Registrations;
+import dev.gantry.core.memory.Slab;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// `gds` and `compat`: libcufile moves one file's bytes straight into device memory, by itself past
@@ -18,33 +20,32 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Owns the file's registrations with cuFile. Thread-safe; [#close] only when no read is under way.
 public final class CuFilePath implements TransferPath, AutoCloseable {
-  private final CuFile cuFile;
-  private final @Nullable Registrations registrations;
+  private final CuFileSession.Opened driver;
   private final CudaContext context;
-  private final PathKind kind;
-  private final CuFileHandle buffered;
+  private final CuFileHandle handle;
   private final @Nullable CuFileHandle direct;
+  private final Runnable whenClosed;
+  private final AtomicBoolean closed = new AtomicBoolean();
   private volatile String bounced = "";
 
-  /// @param registrations where slabs are registered, or null where that would gain nothing
+  /// @param handle past the page cache for [PathKind#GDS], through it for [PathKind#COMPAT]
+  /// @param direct past the page cache for [PathKind#COMPAT], where there is such a way
   CuFilePath(
-      CuFile cuFile,
-      @Nullable Registrations registrations,
+      CuFileSession.Opened driver,
       CudaContext context,
-      PathKind kind,
-      CuFileHandle buffered,
-      @Nullable CuFileHandle direct) {
-    this.cuFile = cuFile;
-    this.registrations = registrations;
+      CuFileHandle handle,
+      @Nullable CuFileHandle direct,
+      Runnable whenClosed) {
+    this.driver = driver;
     this.context = context;
-    this.kind = kind;
-    this.buffered = buffered;
+    this.handle = handle;
     this.direct = direct;
+    this.whenClosed = whenClosed;
   }
 
   /// [PathKind#GDS] or [PathKind#COMPAT].
   public PathKind kind() {
-    return kind;
+    return driver.kind();
   }
 
   /// Why some memory was filled by way of cuFile's own buffers; empty where none was.
@@ -60,12 +61,12 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
   /// @param memory the context of the device whose memory this is
   /// @return whether it went past the page cache
   public boolean write(Path file, CudaContext memory, long address, long bytes, long fileOffset) {
-    CuFileHandle handle = direct != null ? direct : buffered;
+    CuFileHandle to = direct != null ? direct : handle;
     MemorySegment base = MemorySegment.ofAddress(address).reinterpret(bytes);
     long done = 0;
     try (var _ = memory.enter()) {
       while (done < bytes) {
-        long count = cuFile.write(handle, base, bytes - done, fileOffset + done, done);
+        long count = driver.cuFile().write(to, base, bytes - done, fileOffset + done, done);
         if (count <= 0) {
           throw new TransferException(
               "cuFileWrite",
@@ -75,17 +76,17 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
         done += count;
       }
     }
-    return direct != null;
+    return direct != null || kind() == PathKind.GDS;
   }
 
   @Override
   public void close() {
-    try {
-      buffered.close();
-    } finally {
+    if (closed.compareAndSet(false, true)) {
+      List<Runnable> actions = new ArrayList<>(List.of(handle::close, whenClosed));
       if (direct != null) {
-        direct.close();
+        actions.add(direct::close);
       }
+      Slab.runAll(actions);
     }
   }
 
@@ -100,12 +101,12 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
     @Override
     public boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
       CuFileHandle past = wantDirect ? path.direct : null;
-      CuFileHandle handle = past != null ? past : path.buffered;
+      CuFileHandle handle = past != null ? past : path.handle;
       if (!(target.slab() instanceof DeviceSlab slab)) {
         throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
       }
-      if (path.registrations != null) {
-        String refusal = path.registrations.register(slab);
+      if (path.kind() == PathKind.GDS) {
+        String refusal = path.driver.registrations().register(slab);
         if (!refusal.isEmpty()) {
           path.bounced = refusal;
         }
@@ -121,12 +122,14 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
         // is wanted has come.
         while (done < read.required()) {
           long count =
-              path.cuFile.read(
-                  handle,
-                  base,
-                  read.length() - done,
-                  read.fileOffset() + done,
-                  read.slabOffset() + done);
+              path.driver
+                  .cuFile()
+                  .read(
+                      handle,
+                      base,
+                      read.length() - done,
+                      read.fileOffset() + done,
+                      read.slabOffset() + done);
           if (count <= 0) {
             throw new TransferException(
                 "cuFileRead",
@@ -136,7 +139,7 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
           done += count;
         }
       }
-      return past != null;
+      return past != null || path.kind() == PathKind.GDS;
     }
 
     @Override

@@ -4,54 +4,63 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.core.internal.natives.CuFileProperties;
-import dev.gantry.core.internal.natives.CuFileProperties.Storage;
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.Registrations;
 import dev.gantry.core.memory.Slab;
-import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.EnumMap;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// The cuFile driver, opened when the first file asks for it, and what it can do here.
-///
-/// libcufile opens happily where no direct I/O is to be had, and then carries everything through
-/// the CPU without a word; so direct I/O is believed only where nvidia-fs is loaded or the driver
-/// reports peer-to-peer NVMe. Thread-safe.
+/// The cuFile driver, opened when the first file asks for it, for [PathKind#GDS] or for
+/// [PathKind#COMPAT]: it serves one of them at a time, and turns to the other when no file is open.
+/// Thread-safe.
 public final class CuFileSession implements AutoCloseable {
-  private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
+  /// The open driver.
+  ///
+  /// @param kind what it was opened for
+  /// @param registrations of memory for [PathKind#GDS]; with the other they would gain nothing
+  record Opened(CuFile cuFile, PathKind kind, Registrations registrations) {}
 
-  private @Nullable Availability<CuFile> driver;
-  private @Nullable Registrations registrations;
-  private boolean direct;
+  /// Why there is no driver for a kind; it is not tried again for every file.
+  private final Map<PathKind, String> refusals = new EnumMap<>(PathKind.class);
+
+  private @Nullable Opened opened;
+  private int files;
+  private boolean closed;
 
   /// The open driver, or why there is none.
-  public synchronized Availability<CuFile> driver() {
-    if (driver == null) {
-      driver = CuFile.find().then(this::open);
+  ///
+  /// @param kind [PathKind#GDS] or [PathKind#COMPAT]
+  public synchronized Availability<CuFile> driver(PathKind kind) {
+    if (closed) {
+      return Availability.absent("this session is closed");
+    }
+    if (refusals.containsKey(kind)) {
+      return Availability.absent(refusals.get(kind));
+    }
+    if (opened != null && opened.kind() == kind) {
+      return Availability.present(opened.cuFile());
+    }
+    if (opened != null && files > 0) {
+      return Availability.absent(
+          "this session has files open by " + opened.kind() + ", and cuFile serves one at a time");
+    }
+    closeDriver();
+    Availability<CuFile> driver = CuFile.find().then(cuFile -> CuFileMode.open(cuFile, kind));
+    switch (driver) {
+      case Availability.Present<CuFile>(CuFile cuFile) ->
+          // BAR1 serves others too; cuFile's own bounce buffers come out of it.
+          opened =
+              new Opened(
+                  cuFile,
+                  kind,
+                  new Registrations(cuFile, context -> barBytes(cuFile, context) / 2));
+      case Availability.Absent<CuFile>(String reason) -> refusals.put(kind, reason);
     }
     return driver;
-  }
-
-  private Availability<CuFile> open(CuFile cuFile) {
-    try {
-      cuFile.openDriver();
-    } catch (TransferException e) {
-      return Availability.absent(e.getMessage());
-    }
-    try {
-      CuFileProperties properties = cuFile.properties();
-      direct = Files.exists(NVIDIA_FS) || properties.supported().contains(Storage.NVME_P2P);
-      // BAR1 serves others too; cuFile's own bounce buffers come out of it.
-      registrations = new Registrations(cuFile, context -> barBytes(cuFile, context) / 2);
-      return Availability.present(cuFile);
-    } catch (TransferException e) {
-      // Open, but of no use: not left open, and not tried again for every file.
-      cuFile.closeDriver();
-      return Availability.absent(e.getMessage());
-    }
   }
 
   /// As libcufile says from 1.15 on, else as sysfs does.
@@ -67,17 +76,6 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
-  /// Whether bytes can go from a disk to device memory past the CPU.
-  public synchronized Availability<Set<Storage>> direct() {
-    return driver()
-        .then(cuFile ->
-            direct
-                ? Availability.present(cuFile.properties().supported())
-                : Availability.absent(
-                    "neither nvidia-fs nor peer-to-peer NVMe is there, so cuFile would copy through"
-                        + " the CPU"));
-  }
-
   /// A file as cuFile wants it.
   ///
   /// @param buffered the descriptor that goes through the page cache
@@ -87,71 +85,76 @@ public final class CuFileSession implements AutoCloseable {
 
   /// A path for one file, which the caller closes before the file; or why cuFile does not take the
   /// file.
+  ///
+  /// @param kind [PathKind#GDS], which goes past the page cache always, or [PathKind#COMPAT]
   public Availability<CuFilePath> pathTo(OpenFile file, CudaContext context, PathKind kind) {
-    if (kind == PathKind.GDS && file.direct() < 0) {
-      return Availability.absent(file.directAbsence());
-    }
-    Availability<CuFile> usable = kind == PathKind.GDS ? direct().then(_ -> driver()) : driver();
-    return usable.then(cuFile -> register(cuFile, file, context));
+    return kind == PathKind.GDS && file.direct() < 0
+        ? Availability.absent(file.directAbsence())
+        : enter(kind).then(driver -> register(driver, file, context));
   }
 
-  private Availability<CuFilePath> register(CuFile cuFile, OpenFile file, CudaContext context) {
+  private synchronized Availability<Opened> enter(PathKind kind) {
+    return driver(kind)
+        .then(_ -> {
+          files++;
+          return Availability.present(Objects.requireNonNull(opened));
+        });
+  }
+
+  private synchronized void leave() {
+    files--;
+  }
+
+  private Availability<CuFilePath> register(Opened driver, OpenFile file, CudaContext context) {
+    CuFile cuFile = driver.cuFile();
+    boolean gds = driver.kind() == PathKind.GDS;
+    CuFileHandle handle = null;
+    boolean complete = false;
     try (var _ = context.enter()) {
-      PathKind kind = isDirect() && file.direct() >= 0 ? PathKind.GDS : PathKind.COMPAT;
-      CuFileHandle buffered = cuFile.registerHandle(file.file(), file.buffered());
-      boolean complete = false;
-      try {
-        CuFileHandle past =
-            file.direct() < 0 ? null : cuFile.registerHandle(file.file(), file.direct());
-        complete = true;
-        return Availability.present(
-            new CuFilePath(
-                cuFile,
-                kind == PathKind.GDS ? registrations() : null,
-                context,
-                kind,
-                buffered,
-                past));
-      } finally {
-        if (!complete) {
-          buffered.close();
-        }
-      }
+      handle = cuFile.registerHandle(file.file(), gds ? file.direct() : file.buffered());
+      CuFileHandle direct =
+          gds || file.direct() < 0 ? null : cuFile.registerHandle(file.file(), file.direct());
+      complete = true;
+      return Availability.present(new CuFilePath(driver, context, handle, direct, this::leave));
     } catch (TransferException e) {
       return Availability.absent(e.getMessage());
+    } finally {
+      if (!complete) {
+        leave();
+        if (handle != null) {
+          handle.close();
+        }
+      }
     }
   }
 
   /// Deregisters memory that nothing is read into any more.
   void deregister(List<Slab> slabs) {
-    Registrations known = registrations();
-    if (known != null) {
-      known.deregister(slabs);
+    Opened now = opened();
+    if (now != null) {
+      now.registrations().deregister(slabs);
     }
   }
 
-  private synchronized @Nullable Registrations registrations() {
-    return registrations;
-  }
-
-  private synchronized boolean isDirect() {
-    return direct;
+  private synchronized @Nullable Opened opened() {
+    return opened;
   }
 
   /// Closes the driver; no file may be registered any more.
   @Override
   public synchronized void close() {
-    Availability<CuFile> before = driver;
-    driver = Availability.absent("this session is closed");
-    try {
-      if (registrations != null) {
-        registrations.clear();
-        registrations = null;
-      }
-    } finally {
-      if (before instanceof Availability.Present<CuFile>(CuFile open)) {
-        open.closeDriver();
-      }
+    closed = true;
+    closeDriver();
+  }
+
+  private void closeDriver() {
+    Opened closing = opened;
+    opened = null;
+    if (closing != null) {
+      Slab.runAll(
+          List.of(
+              closing.registrations()::clear,
+              () -> CuFileMode.close(closing.cuFile(), closing.kind())));
     }
   }
 }

@@ -32,10 +32,9 @@ class CompatWriteGpuTest extends WritePathContract {
     return PathKind.COMPAT;
   }
 
-  /// What shares its blocks with others is gathered by the CPU. Where cuFile can pass the CPU by,
-  /// it does so unasked.
+  /// What shares its blocks with others is gathered by the CPU.
   @Override
   protected Set<PathKind> carriers() {
-    return Set.of(PathKind.COMPAT, PathKind.GDS, PathKind.STAGED);
+    return Set.of(PathKind.COMPAT, PathKind.STAGED);
   }
 }

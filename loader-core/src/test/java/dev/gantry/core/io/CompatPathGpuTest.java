@@ -12,7 +12,6 @@ import dev.gantry.core.plan.Wanted;
 import dev.gantry.core.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Set;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,11 +41,5 @@ class CompatPathGpuTest extends TransferPathContract {
   @Override
   protected PathKind path() {
     return PathKind.COMPAT;
-  }
-
-  /// Where cuFile can pass the CPU by, it does so unasked.
-  @Override
-  protected Set<PathKind> carriers() {
-    return Set.of(PathKind.COMPAT, PathKind.GDS);
   }
 }

@@ -1,15 +1,22 @@
 package dev.gantry.core.io;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Loaded;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileParameters;
+import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.stub.NativeStubs;
 import dev.gantry.core.stub.StubControls;
+import dev.gantry.core.testing.TestFiles;
 import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -53,7 +60,10 @@ class DirectPathStubTest extends TransferPathContract {
   void nothingIsLeft() {
     cuFile.clear();
     cuFile.direct(false);
+    cuFile.serves(true);
+    gantry.close();
     assertThat(cuFile.count("handles")).isZero();
+    assertThat(cuFile.count("opened")).isZero();
   }
 
   private List<Wanted> wholeFile() {
@@ -63,6 +73,100 @@ class DirectPathStubTest extends TransferPathContract {
   /// Past the page cache, by one reader.
   private TransferOptions direct() {
     return options().withCachePolicy(CachePolicy.DIRECT).withThreads(1);
+  }
+
+  @Test
+  void aFileThatOnlyTheCpuReachesIsStaged() {
+    cuFile.serves(false);
+    long posix = cuFile.count("posix");
+    TransferReport report = loadAndCompare(wholeFile(), direct());
+    assertThat(report.bytesByPath()).containsOnlyKeys(PathKind.STAGED);
+    assertThat(report.files().getFirst().reason()).contains("CU_FILE_IO_NOT_SUPPORTED");
+    assertThat(cuFile.count("posix")).isEqualTo(posix);
+    assertThatThrownBy(() -> gantry.load(wholeFile(), device(), direct().withPath(PathKind.GDS)))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining("CU_FILE_IO_NOT_SUPPORTED");
+  }
+
+  @Test
+  void whatIsCountedAsGdsPassedTheCpuByAndWhatIsCountedAsCompatDidNot() {
+    long before = cuFile.count("posix");
+    TransferReport gds = load(direct().withPath(PathKind.GDS));
+    assertThat(gds.bytesByPath()).containsOnlyKeys(PathKind.GDS);
+    assertThat(cuFile.count("posix")).isEqualTo(before);
+    TransferReport compat = load(direct().withPath(PathKind.COMPAT));
+    assertThat(compat.bytesByPath()).containsOnlyKeys(PathKind.COMPAT);
+    assertThat(cuFile.count("posix") - before).isEqualTo(compat.reads());
+    TransferReport again = loadAndCompare(wholeFile(), direct());
+    assertThat(again.bytesByPath()).containsOnlyKeys(PathKind.GDS);
+    assertThat(cuFile.count("posix") - before).isEqualTo(compat.reads());
+  }
+
+  private TransferReport load(TransferOptions options) {
+    try (Loaded loaded = gantry.load(wholeFile(), device(), options)) {
+      assertThat(TestFiles.firstDifference(loaded, wholeFile())).isEmpty();
+      return loaded.report();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GDS", "COMPAT"})
+  void aFileThatIsOpenByOneWayKeepsTheOtherAway(PathKind used) {
+    PathKind other = used == PathKind.GDS ? PathKind.COMPAT : PathKind.GDS;
+    TransferOptions asking =
+        direct()
+            .withPath(used)
+            .withProgress((_, _) ->
+                assertThatThrownBy(
+                        () -> gantry.load(wholeFile(), device(), direct().withPath(other)))
+                    .isInstanceOf(DeviceUnavailableException.class)
+                    .hasMessageContaining("files open by " + used));
+    assertThat(load(asking).bytesByPath()).containsOnlyKeys(used);
+    assertThat(load(direct().withPath(other)).bytesByPath()).containsOnlyKeys(other);
+  }
+
+  @Test
+  void aDriverThatOthersOpenedForTheCpuAsWellIsNotBelieved() {
+    CuFile others = CuFile.find().orElseThrow(AssertionError::new);
+    others.openDriver();
+    try {
+      TransferReport report = loadAndCompare(wholeFile(), direct());
+      assertThat(report.bytesByPath()).containsOnlyKeys(PathKind.STAGED);
+      assertThat(report.files().getFirst().reason())
+          .contains("may copy through the CPU", "allow_compat_mode");
+    } finally {
+      others.closeDriver();
+    }
+  }
+
+  @Test
+  void othersInThisProcessHaveTheirOwnChoiceAfterASession() {
+    CuFileParameters parameters =
+        CuFile.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
+    assertThat(load(direct().withPath(PathKind.GDS)).reads()).isPositive();
+    assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isFalse();
+    assertThat(load(direct().withPath(PathKind.COMPAT)).reads()).isPositive();
+    assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isTrue();
+    gantry.close();
+    assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isTrue();
+    assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isFalse();
+  }
+
+  @Test
+  void aLibraryThatCannotBeToldToRefuseTheCpuIsNotBelieved() {
+    StubControls old = StubControls.of(NativeStubs.oldCuFile());
+    old.direct(true);
+    System.setProperty(CuFile.LIBRARY_PROPERTY, NativeStubs.oldCuFile().toString());
+    try {
+      TransferReport report = loadAndCompare(wholeFile(), direct());
+      assertThat(report.bytesByPath()).containsOnlyKeys(PathKind.STAGED);
+      assertThat(report.files().getFirst().reason()).contains("allow_compat_mode");
+      assertThat(load(direct().withPath(PathKind.COMPAT)).bytesByPath())
+          .containsOnlyKeys(PathKind.COMPAT);
+    } finally {
+      System.clearProperty(CuFile.LIBRARY_PROPERTY);
+      old.direct(false);
+    }
   }
 
   @Test

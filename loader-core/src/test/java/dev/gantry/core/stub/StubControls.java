@@ -68,8 +68,17 @@ public final class StubControls {
 
   /// Whether sessions that open libcufile's driver from now on find direct I/O.
   public void direct(boolean there) {
+    set("gantry_stub_p2p", there);
+  }
+
+  /// Whether files can be reached by direct I/O, where it is there at all.
+  public void serves(boolean files) {
+    set("gantry_stub_serves", files);
+  }
+
+  private void set(String function, boolean on) {
     try {
-      handle("gantry_stub_p2p", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(there ? 1L : 0L);
+      handle(function, FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(on ? 1L : 0L);
     } catch (Throwable e) {
       throw new AssertionError(e);
     }
@@ -84,7 +93,7 @@ public final class StubControls {
   /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
   /// device bytes`, `to host bytes`, `freed while pending`, `freed while registered`. libcufile:
   /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
-  /// `unaligned`, `wrong base`, `disorder`.
+  /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU).
   public long count(String what) {
     long count = ask("gantry_stub_count", what);
     if (count < 0) {
