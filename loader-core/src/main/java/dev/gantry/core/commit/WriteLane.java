@@ -177,9 +177,7 @@ final class WriteLane implements AutoCloseable {
                     memory.address(),
                     memory.length(),
                     last.write().offset());
-        // What cuFile writes through the page cache passes the CPU, whatever it does otherwise.
-        PathKind kind = direct ? path.get().kind() : PathKind.COMPAT;
-        account.add(kind, memory.length(), direct);
+        account.add(path.get().kind(), memory.length(), direct);
         return true;
       } catch (TransferException failed) {
         last.file().fallBack(failed);

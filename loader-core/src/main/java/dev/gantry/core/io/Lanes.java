@@ -43,9 +43,7 @@ final class Lanes implements AutoCloseable {
       route.fallBack(staged, e);
       return read(route, read, target);
     }
-    // What cuFile reads through the page cache passes the CPU, whatever it does with the rest.
-    PathKind kind = path instanceof CuFilePath && !went ? PathKind.COMPAT : Route.kind(path);
-    account.add(kind, read.length(), went);
+    account.add(Route.kind(path), read.length(), went);
     return true;
   }
 
