@@ -36,7 +36,8 @@ import org.slf4j.LoggerFactory;
 /// the model.
 ///
 /// Parameters go by their paths, as `Block#getParameters` has them; one with several paths is saved
-/// once. Served are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta.
+/// once. Served are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and classes derived
+/// from them that keep no state of their own: fields that may be state are refused.
 ///
 /// One saver at a time, of all processes, has a folder open. Its methods are for one thread, that
 /// which steps the trainer; an asynchronous save is written by another. After [#close] all calls

@@ -197,7 +197,7 @@ class CheckpointListenerErrorsTest {
   private static final class FailingSgd extends Sgd {
     private static final int PARAMETERS = 6;
 
-    private int updates;
+    private transient int updates;
 
     FailingSgd() {
       super(Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.1f)));

@@ -14,6 +14,7 @@ import ai.djl.training.optimizer.RmsProp;
 import ai.djl.training.optimizer.Sgd;
 import dev.gantry.core.MisuseException;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -41,10 +42,10 @@ record OptimizerKind(
               false,
               List.of(always(Adadelta.class, "accumG"), always(Adadelta.class, "accumDelta"))));
 
-  /// The kind of an optimizer; a subclass is of its parent's kind.
+  /// The kind of an optimizer; a subclass without state of its own is of its parent's kind.
   ///
-  /// @throws MisuseException if it is of none, or this version of DJL keeps the state of this kind
-  ///     elsewhere
+  /// @throws MisuseException if it is of none, may have state that is not known here, or this
+  ///     version of DJL keeps the state of this kind elsewhere
   static OptimizerKind of(Optimizer optimizer) {
     OptimizerKind kind =
         ALL.stream()
@@ -57,26 +58,16 @@ record OptimizerKind(
                         + " is not known, only that of "
                         + served()));
     PrivateField.requireAll(kind.states.stream().flatMap(StateField::fields).toList());
-    kind.requireNoOtherState();
+    Set<String> known =
+        Stream.concat(kind.states.stream().map(StateField::name), OptimizerState.FIELDS.stream())
+            .collect(Collectors.toSet());
+    new UnknownState(kind.type, known).requireNone(optimizer.getClass());
     return kind;
   }
 
   /// DJL's name for it, such as `AdamW`.
   String djlName() {
     return type.getSimpleName();
-  }
-
-  /// A state of which nothing is known here would be lost.
-  private void requireNoOtherState() {
-    List<String> known = states.stream().map(StateField::name).toList();
-    Stream.of(type.getDeclaredFields())
-        .filter(field -> field.getGenericType().getTypeName().equals(StateField.TYPE))
-        .filter(field -> !known.contains(field.getName()))
-        .findFirst()
-        .ifPresent(field -> {
-          throw new MisuseException(
-              djlName() + "." + field.getName() + " of this DJL is a state that is not known here");
-        });
   }
 
   private static OptimizerKind kind(Class<? extends Optimizer> type, StateField... states) {

@@ -18,11 +18,17 @@ import java.util.stream.Stream;
 /// An optimizer that several trainers share holds the state of all; here only that of this
 /// trainer's parameters is seen. Threads: that which steps the trainer.
 public final class OptimizerState {
+  private static final String COUNTS_NAME = "updateCounts";
+  private static final String UPDATES_NAME = "numUpdate";
+
+  /// The state that each optimizer has.
+  static final List<String> FIELDS = List.of(COUNTS_NAME, UPDATES_NAME);
+
   private static final PrivateField<Map<String, Integer>> COUNTS =
       PrivateField.of(
-          Optimizer.class, "updateCounts", "java.util.Map<java.lang.String, java.lang.Integer>");
+          Optimizer.class, COUNTS_NAME, "java.util.Map<java.lang.String, java.lang.Integer>");
   private static final PrivateField<Integer> UPDATES =
-      PrivateField.of(Optimizer.class, "numUpdate", "int");
+      PrivateField.of(Optimizer.class, UPDATES_NAME, "int");
 
   private final TrainerParts parts;
   private final OptimizerKind kind;
@@ -32,8 +38,8 @@ public final class OptimizerState {
     this.kind = kind;
   }
 
-  /// @throws MisuseException if the optimizer is none of those of DJL, nor derived from one, or
-  ///     this version of DJL keeps its state elsewhere
+  /// @throws MisuseException if the optimizer is none of those of DJL, nor derived from one, may
+  ///     have state that is not known here, or this version of DJL keeps its state elsewhere
   public static OptimizerState of(Trainer trainer) {
     TrainerParts parts = TrainerParts.of(trainer);
     PrivateField.requireAll(List.of(COUNTS, UPDATES));

@@ -13,10 +13,16 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.optimizer.Sgd;
 import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.MisuseException;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 class OptimizerStateTest {
   private static final OptimizerValues NOTHING =
@@ -190,6 +196,42 @@ class OptimizerStateTest {
     }
   }
 
+  static Stream<Arguments> optimizersWithStateOfTheirOwn() {
+    Map<String, NDArray> slow = new HashMap<>();
+    return Stream.of(
+        Arguments.of(new Averaging(), "Averaging.slow"),
+        Arguments.of(new Derived(), "Averaging.slow"),
+        Arguments.of(new Counting(), "Counting.steps"),
+        Arguments.of(
+            new Adam(Optimizer.adam()) {
+              @Override
+              public void update(String parameterId, NDArray weight, NDArray gradient) {
+                super.update(parameterId, weight, slow.getOrDefault(parameterId, gradient));
+                slow.put(parameterId, gradient);
+              }
+            },
+            "slow"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("optimizersWithStateOfTheirOwn")
+  void refusesASubclassThatMayHaveStateOfItsOwnAndNamesTheField(Optimizer subclass, String field) {
+    try (Training training = new Training(Training.perceptron(), subclass)) {
+      assertThatThrownBy(() -> OptimizerState.of(training.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining(field)
+          .hasMessageContaining("only that of DJL's Adam is saved");
+    }
+  }
+
+  @Test
+  void aSubclassWithSettingsIsServed() {
+    try (Training training = new Training(Training.perceptron(), new Settings())) {
+      training.steps(0, 1);
+      assertThat(OptimizerState.of(training.trainer).values().kind()).isEqualTo("Adam");
+    }
+  }
+
   @Test
   void saysWhichOptimizersAreServed() {
     try (Training training = new Training(Training.perceptron(), new Unknown())) {
@@ -259,6 +301,60 @@ class OptimizerStateTest {
         .setLearningRateTracker(Tracker.fixed(0.1f))
         .optMomentum(momentum)
         .build();
+  }
+
+  /// Keeps an average of the weights, as Lookahead does.
+  private static class Averaging extends Adam {
+    private final Map<String, NDArray> slow = new HashMap<>();
+
+    Averaging() {
+      super(Optimizer.adam());
+    }
+
+    @Override
+    public void update(String parameterId, NDArray weight, NDArray gradient) {
+      super.update(parameterId, weight, gradient);
+      slow.put(parameterId, weight);
+    }
+  }
+
+  private static final class Derived extends Averaging {}
+
+  private static final class Counting extends Adam {
+    private int steps;
+
+    Counting() {
+      super(Optimizer.adam());
+    }
+
+    @Override
+    public void update(String parameterId, NDArray weight, NDArray gradient) {
+      steps++;
+      super.update(parameterId, weight, gradient.mul(1f / steps));
+    }
+  }
+
+  /// What does not change from step to step, and what its author says is no state.
+  private static final class Settings extends Adam {
+    private static final Map<String, Float> FACTORS = Map.of();
+
+    private record Scale(float factor, String name) {}
+
+    private final float bound = 1;
+    private final Scale scale = new Scale(1, "all");
+    private final Tracker tracker = Tracker.fixed(1);
+    private transient int calls;
+
+    Settings() {
+      super(Optimizer.adam());
+    }
+
+    @Override
+    public void update(String parameterId, NDArray weight, NDArray gradient) {
+      calls++;
+      float factor = FACTORS.getOrDefault(parameterId, bound) * scale.factor();
+      super.update(parameterId, weight, gradient.mul(factor * tracker.getNewValue(calls)));
+    }
   }
 
   private static final class Unknown extends Optimizer {
