@@ -32,6 +32,7 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private final PrefetchRing<BatchView> ring;
   private final boolean endless;
   private final DatasetState end;
+  private final long progressBegin;
   private final long progressTotal;
   private final List<SlotBatch> open = new ArrayList<>();
   private Optional<RingBatch<BatchView>> ahead = Optional.empty();
@@ -49,7 +50,9 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     // Iterations cover the epochs 0 to n-1, n to 2n-1 and so on, wherever one of them goes on.
     long lastEpoch = from.epoch() - from.epoch() % settings.epochs() + settings.epochs() - 1;
     this.end = batches.start().atEpoch(endless ? lastEpoch : lastEpoch + 1);
-    this.progressTotal = total(batches.batchesPerEpoch(), from, lastEpoch);
+    OptionalLong perEpoch = batches.batchesPerEpoch();
+    this.progressTotal = endless ? 0 : product(perEpoch, settings.epochs());
+    this.progressBegin = product(perEpoch, from.epoch() % settings.epochs()) + from.batch();
     dev.gantry.core.Device target = PyTorch.device(device);
     this.maker = new BatchMaker(settings, target);
     this.ring =
@@ -67,13 +70,10 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     }
   }
 
-  /// How many batches are to come, or 0 where that is not known.
-  private static long total(OptionalLong perEpoch, DatasetState from, long lastEpoch) {
+  /// How many batches so many epochs have, or 0 where that is not known.
+  private static long product(OptionalLong perEpoch, long epochs) {
     try {
-      long epochs = Math.addExact(Math.subtractExact(lastEpoch, from.epoch()), 1);
-      return perEpoch.isEmpty()
-          ? 0
-          : Math.multiplyExact(perEpoch.getAsLong(), epochs) - from.batch();
+      return perEpoch.isEmpty() ? 0 : Math.multiplyExact(perEpoch.getAsLong(), epochs);
     } catch (ArithmeticException _) {
       return 0;
     }
@@ -90,6 +90,11 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
       return end;
     }
     return end.atEpoch(state.batch() == 0 ? state.epoch() : state.epoch() + 1);
+  }
+
+  /// Whether nothing is to come, as far as that is known.
+  boolean isOver() {
+    return state.equals(end);
   }
 
   RingStatistics statistics() {
@@ -120,7 +125,7 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     SlotBatch batch;
     try {
       batchManager = manager.newSubManager(device);
-      batch = maker.make(batchManager, slot, taken, progressTotal);
+      batch = maker.make(batchManager, slot, progressBegin + taken, progressTotal);
     } catch (RuntimeException | Error failure) {
       if (batchManager != null) {
         batchManager.close();

@@ -21,6 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 @ExtendWith(NoLeaks.class)
@@ -105,6 +106,31 @@ class DatasetResumeTest {
             .optRepeat(3)
             .optPrefetch(slots)
             .build());
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 3", "3, 9"})
+  void progressOfAResumedEpochCountsFromWhereItWas(long epochs, long total) throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 20, 17);
+    ShardDataset.Builder builder =
+        ShardDataset.builder().setPath(path).setSampling(7).optRepeat(epochs);
+    try (NDManager manager = NDManager.newBaseManager();
+        ShardDataset killed = builder.build();
+        ShardDataset resumed = builder.build()) {
+      Iterator<Batch> some = killed.getData(manager).iterator();
+      for (int i = 0; i < total - 2; i++) {
+        some.next().close();
+      }
+      resumed.restore(killed.state());
+      List<Long> progress = new ArrayList<>();
+      for (Batch batch : resumed.getData(manager)) {
+        try (batch) {
+          progress.add(batch.getProgress());
+          assertThat(batch.getProgressTotal()).isEqualTo(total);
+        }
+      }
+      assertThat(progress).containsExactly(total - 2, total - 1);
+    }
   }
 
   @Test
