@@ -8,6 +8,7 @@ import java.time.Instant;
 import java.time.InstantSource;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +39,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private final long everyEpochs;
   private final @Nullable Duration interval;
   private final Supplier<Optional<String>> datasetState;
+  private final BooleanSupplier datasetEpochOver;
   private final InstantSource clock;
   private long step;
   private long epoch;
@@ -50,6 +52,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private @Nullable Due due;
   private boolean begun;
 
+  /// Whether the dataset is at the next epoch's beginning, and the end of this one was not told.
+  private boolean epochOver;
+
   /// A checkpoint that is due after the step to come.
   private record Due(TrainingMoment moment, Optional<String> datasetState) {}
 
@@ -59,6 +64,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     this.everyEpochs = builder.everyEpochs;
     this.interval = builder.interval;
     this.datasetState = builder.datasetState;
+    this.datasetEpochOver = builder.datasetEpochOver;
     this.clock = builder.clock;
     this.step = builder.step;
     this.epoch = builder.epoch;
@@ -78,6 +84,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
     settle(trainer);
     drop();
+    epochOver = datasetEpochOver.getAsBoolean();
     if (isDue(step + 1)) {
       // First what may fail: a copy has to be closed.
       Optional<String> dataset = datasetState.get();
@@ -89,6 +96,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   public void onEpoch(Trainer trainer) {
     boolean stepped = countStep(trainer);
     epoch++;
+    epochOver = false;
     if (everyEpochs > 0 && epoch % everyEpochs == 0) {
       saveEpoch(trainer);
     } else if (stepped && due != null) {
@@ -130,6 +138,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   /// Counts the step that was made since the last batch, and saves it if that was due.
   private void settle(Trainer trainer) {
+    if (epochOver) {
+      // What came behind its last step has failed: to go on is to begin the next one.
+      epoch++;
+      epochOver = false;
+    }
     if (countStep(trainer) && due != null) {
       save(trainer, Optional.of(due.moment()), due.datasetState(), Map.of());
     }
@@ -187,6 +200,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     private long everyEpochs;
     private @Nullable Duration interval;
     private Supplier<Optional<String>> datasetState = Optional::empty;
+    private BooleanSupplier datasetEpochOver = () -> false;
     private InstantSource clock = InstantSource.system();
     private long step;
     private long epoch;
@@ -219,15 +233,21 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Asked where the dataset stands, when a batch has been taken from it.
+    /// Asked where the dataset stands, when a batch has been taken from it. Behind the last batch
+    /// of an epoch it must say that nothing is left of this one: if the evaluation fails then, the
+    /// epoch does not count as completed.
     public Builder optDatasetState(Supplier<Optional<String>> state) {
       datasetState = state;
+      datasetEpochOver = () -> false;
       return this;
     }
 
-    /// Saves where this dataset stands; [ResumableDataset#restore] goes on from there.
+    /// Saves where this dataset stands; [ResumableDataset#restore] goes on from there. An epoch of
+    /// which all steps were made counts as completed, also if its evaluation fails.
     public Builder optDataset(ResumableDataset dataset) {
-      return optDatasetState(() -> Optional.of(dataset.state()));
+      datasetState = () -> Optional.of(dataset.state());
+      datasetEpochOver = dataset::isEpochOver;
+      return this;
     }
 
     /// Counts steps and epochs on from where a training was restored; else from 0.

@@ -82,6 +82,11 @@ public abstract sealed class GantryDataset implements ResumableDataset
   }
 
   @Override
+  public synchronized boolean isEpochOver() {
+    return current != null && current.isOver();
+  }
+
+  @Override
   public synchronized void restore(String state) {
     DatasetState restored = check(state);
     endEpoch();

@@ -28,6 +28,9 @@ public final class MixedDataset implements ResumableDataset {
 
   private @Nullable MixedIteration current;
 
+  /// Whether the epoch that was settled is one that came to its end, and nothing has begun since.
+  private boolean over;
+
   private MixedDataset(Builder builder) {
     parts = List.copyOf(builder.parts);
     weights = List.copyOf(builder.weights);
@@ -81,6 +84,7 @@ public final class MixedDataset implements ResumableDataset {
       }
     }
     current = iteration;
+    over = false;
     return iteration;
   }
 
@@ -103,8 +107,14 @@ public final class MixedDataset implements ResumableDataset {
   public synchronized String state() {
     if (current != null && current.isOver()) {
       settle();
+      over = true;
     }
     return (current == null ? next : current.state()).toText();
+  }
+
+  @Override
+  public synchronized boolean isEpochOver() {
+    return over || (current != null && current.isOver());
   }
 
   @Override
@@ -120,6 +130,7 @@ public final class MixedDataset implements ResumableDataset {
     settle();
     restoreParts(restored);
     next = restored;
+    over = false;
   }
 
   @Override

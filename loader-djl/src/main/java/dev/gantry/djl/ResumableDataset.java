@@ -16,6 +16,12 @@ public interface ResumableDataset extends Dataset, AutoCloseable {
   /// says that nothing is left of this epoch.
   String state();
 
+  /// Whether the batch that was taken last was the epoch's last, and [#state] is already where the
+  /// next one begins. A training that stops there has completed the epoch.
+  default boolean isEpochOver() {
+    return false;
+  }
+
   /// Goes on from `state`, with the next call of `getData`.
   ///
   /// @throws dev.gantry.core.MisuseException if that is no state of this dataset, with these files,

@@ -1,0 +1,149 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.training.EasyTrain;
+import ai.djl.training.dataset.Batch;
+import ai.djl.training.dataset.Dataset;
+import ai.djl.util.Progress;
+import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.djl.internal.PlainState;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// A training that fails between the last step of an epoch and the next epoch. Where it goes on,
+/// dataset and epoch agree: it makes as many epochs as were asked for.
+@ExtendWith(NoLeaks.class)
+class EpochEndTest {
+  private static final int EPOCHS = 3;
+  private static final int BATCHES = 4;
+
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  @Test
+  void trainingFromShardsGoesOnBehindAnEvaluationThatFailed() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 4 * BATCHES, 9);
+    assertGoesOn(() -> shards(path, 4));
+  }
+
+  @Test
+  void trainingFromAStreamGoesOnBehindAnEvaluationThatFailed() throws Exception {
+    List<Path> files = ImageRecords.write(folder, 4 * BATCHES, 2, Compression.NONE);
+    assertGoesOn(() ->
+        TfRecordDataset.builder()
+            .setFiles(files)
+            .addFeature(FeatureSpec.bytes("image", 3, 5))
+            .addFeature(FeatureSpec.int64s("label"))
+            .setSampling(4)
+            .optNormalize("image", 1 / 255f, 0)
+            .optTransform(EpochEndTest::inputs)
+            .optLabelTransform(EpochEndTest::classes)
+            .build());
+  }
+
+  @Test
+  void trainingFromAMixtureGoesOnBehindAnEvaluationThatFailed() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 2 * BATCHES, 9);
+    assertGoesOn(() ->
+        MixedDataset.builder()
+            .addDataset(shards(path, 4), 1)
+            .addDataset(shards(path, 4), 1)
+            .build());
+  }
+
+  private static ShardDataset shards(Path path, int batchSize) {
+    return ShardDataset.builder()
+        .setPath(path)
+        .setSampling(batchSize)
+        .optData("image")
+        .optNormalize("image", 1 / 255f, 0)
+        .optTransform(EpochEndTest::inputs)
+        .optLabelTransform(EpochEndTest::classes)
+        .build();
+  }
+
+  /// As [Training] wants them.
+  private static NDList inputs(NDList images) {
+    return new NDList(
+        images.singletonOrThrow().flatten(1, -1).get(":, :6").reshape(new Shape(-1, 6)));
+  }
+
+  private static NDList classes(NDList labels) {
+    return new NDList(labels.singletonOrThrow().mod(3).toType(DataType.FLOAT32, false));
+  }
+
+  private void assertGoesOn(Supplier<ResumableDataset> datasets) throws Exception {
+    PlainState end;
+    try (ResumableDataset whole = datasets.get();
+        Training training = Fit.training()) {
+      EasyTrain.fit(training.trainer, EPOCHS, whole, null);
+      end = PlainState.of(training.trainer);
+    }
+    try (CheckpointSaver saver = saver()) {
+      try (ResumableDataset dataset = datasets.get();
+          Training failing = Fit.training(listener(saver, dataset).build())) {
+        assertThatThrownBy(
+                () -> EasyTrain.fit(failing.trainer, EPOCHS, dataset, new FailingDataset()))
+            .hasMessage("on purpose");
+      }
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly((long) BATCHES);
+      try (ResumableDataset dataset = datasets.get();
+          Training resumed = Fit.training()) {
+        RestoredTraining restored = saver.restoreLatest(resumed.model, resumed.trainer).get();
+        dataset.restore(restored.datasetState().orElseThrow());
+        EasyTrain.fit(resumed.trainer, EPOCHS - (int) restored.epoch(), dataset, null);
+        assertThat(PlainState.of(resumed.trainer)).isEqualTo(end);
+      }
+    }
+  }
+
+  @Test
+  void aTrainingThatGoesOnInTheSameProcessCountsTheEpochWhoseEvaluationFailed() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 4 * BATCHES, 9);
+    try (CheckpointSaver saver = saver();
+        ResumableDataset dataset = shards(path, 4);
+        Training training = Fit.training(listener(saver, dataset).build())) {
+      assertThatThrownBy(
+              () -> EasyTrain.fit(training.trainer, EPOCHS, dataset, new FailingDataset()))
+          .hasMessage("on purpose");
+      EasyTrain.fit(training.trainer, 1, dataset, null);
+      for (long epoch = 1; epoch <= 2; epoch++) {
+        assertThat(saver.restore(epoch * BATCHES, training.model, training.trainer).epoch())
+            .isEqualTo(epoch);
+      }
+    }
+  }
+
+  private CheckpointSaver saver() {
+    return CheckpointSaver.builder().setDirectory(folder.resolve("run")).build();
+  }
+
+  private static CheckpointListener.Builder listener(
+      CheckpointSaver saver, ResumableDataset dataset) {
+    return CheckpointListener.builder().setSaver(saver).optEverySteps(BATCHES).optDataset(dataset);
+  }
+
+  private static final class FailingDataset implements Dataset {
+    @Override
+    public Iterable<Batch> getData(NDManager manager) {
+      throw new IllegalStateException("on purpose");
+    }
+
+    @Override
+    public void prepare(Progress progress) {}
+  }
+}
