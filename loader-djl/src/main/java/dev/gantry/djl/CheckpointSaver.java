@@ -232,7 +232,7 @@ public final class CheckpointSaver implements AutoCloseable {
     private BusyPolicy busyPolicy = BusyPolicy.WAIT;
     private SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
     private WriteOptions options = WriteOptions.defaults();
-    private boolean verify;
+    private boolean verify = true;
     private boolean fallBack;
 
     private Builder() {}
@@ -308,7 +308,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Whether a restore compares the checksum of each tensor; sizes are always compared.
+    /// Whether a restore compares the checksum of each tensor; it does unless that is switched off.
+    /// Sizes and those of headers and manifests are always compared.
     public Builder optVerify(boolean chosen) {
       verify = chosen;
       return this;

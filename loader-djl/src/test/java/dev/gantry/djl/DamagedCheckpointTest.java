@@ -65,7 +65,7 @@ class DamagedCheckpointTest {
   @CsvSource({"model, 05Linear_weight", "optimizer, variances/02BatchNorm_gamma"})
   void aBitThatHasTurned(String group, String tensor) throws IOException {
     Path file = turnBit(2, group, tensor);
-    try (CheckpointSaver saver = saver().optVerify(true).build()) {
+    try (CheckpointSaver saver = saver().build()) {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("checksum-mismatch")
@@ -76,8 +76,8 @@ class DamagedCheckpointTest {
           .hasMessageContaining("checksum-mismatch");
       assertUnchanged();
     }
-    // Only who asks for it has it looked for.
-    try (CheckpointSaver saver = saver().build()) {
+    // Unless that is switched off.
+    try (CheckpointSaver saver = saver().optVerify(false).build()) {
       assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
           .isEqualTo(2);
     }
@@ -86,7 +86,7 @@ class DamagedCheckpointTest {
   @Test
   void aBitThatHasTurnedInAModelAlone() throws IOException {
     turnBit(2, "model", "05Linear_weight");
-    try (CheckpointSaver saver = saver().optVerify(true).build()) {
+    try (CheckpointSaver saver = saver().build()) {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, null))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("'05Linear_weight'");
@@ -101,7 +101,7 @@ class DamagedCheckpointTest {
     Path shard = shard(2, "model");
     String text = Files.readString(shard, StandardCharsets.ISO_8859_1);
     turnBit(shard, text.indexOf("05Linear_bias"));
-    try (CheckpointSaver saver = saver().optVerify(true).build()) {
+    try (CheckpointSaver saver = saver().build()) {
       assertThatThrownBy(
               () -> saver.restoreLatest(training.model, modelOnly ? null : training.trainer))
           .isInstanceOf(MalformedFileException.class)
@@ -143,7 +143,7 @@ class DamagedCheckpointTest {
   @Test
   void fallsBackToTheOneBeforeAndSaysSo() throws IOException {
     Path file = turnBit(2, "model", "01Linear_weight");
-    try (CheckpointSaver saver = saver().optVerify(true).optFallBack(true).build()) {
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
       String log =
           StandardError.during(() ->
               assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
@@ -243,7 +243,7 @@ class DamagedCheckpointTest {
   }
 
   private void assertNothingToFallBackTo(String name) {
-    try (CheckpointSaver saver = saver().optVerify(true).optFallBack(true).build()) {
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining(name);

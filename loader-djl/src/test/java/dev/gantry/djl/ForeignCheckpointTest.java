@@ -129,6 +129,6 @@ class ForeignCheckpointTest {
   }
 
   private CheckpointSaver saver() {
-    return CheckpointSaver.builder().setDirectory(folder).optVerify(true).build();
+    return CheckpointSaver.builder().setDirectory(folder).build();
   }
 }

@@ -265,6 +265,6 @@ class ModelCheckpointTest {
   }
 
   private CheckpointSaver saver(boolean async) {
-    return CheckpointSaver.builder().setDirectory(folder).optAsync(async).optVerify(true).build();
+    return CheckpointSaver.builder().setDirectory(folder).optAsync(async).build();
   }
 }

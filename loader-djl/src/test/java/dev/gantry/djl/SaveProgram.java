@@ -18,7 +18,6 @@ final class SaveProgram {
             CheckpointSaver.builder()
                 .setDirectory(Path.of(arguments[0]))
                 .optAsync(Boolean.parseBoolean(arguments[2]))
-                .optVerify(true)
                 .build()) {
       NDManager manager = model.getNDManager();
       for (int i = 0; i < Integer.parseInt(arguments[1]); i++) {

@@ -132,7 +132,7 @@ class SaverResumeTest {
     Training.seed(2);
     try (Training resumed = new Training(block.get(), optimizer.get());
         CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(folder).optVerify(true).build()) {
+            CheckpointSaver.builder().setDirectory(folder).build()) {
       RestoredTraining restored = saver.restoreLatest(resumed.model, resumed.trainer).orElseThrow();
       assertThat(restored.step()).isEqualTo(INTERRUPTED);
       assertThat(PlainState.of(resumed.trainer)).isEqualTo(state);
