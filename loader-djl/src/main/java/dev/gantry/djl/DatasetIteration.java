@@ -6,6 +6,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ring.PrefetchRing;
 import dev.gantry.core.ring.RingBatch;
 import dev.gantry.core.ring.RingStatistics;
+import dev.gantry.djl.internal.OpenMpAdvice;
 import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
@@ -54,6 +55,9 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     this.progressTotal = endless ? 0 : product(perEpoch, settings.epochs());
     this.progressBegin = product(perEpoch, from.epoch() % settings.epochs()) + from.batch();
     dev.gantry.core.Device target = PyTorch.device(device);
+    if (target instanceof dev.gantry.core.Device.Host) {
+      OpenMpAdvice.logOnce();
+    }
     this.maker = new BatchMaker(settings, target);
     this.ring =
         settings
