@@ -20,7 +20,9 @@ import org.slf4j.LoggerFactory;
 ///
 /// @param verify whether to compare the checksums of all tensors
 /// @param fallBack whether an earlier checkpoint may stand in for a damaged one
-record CheckpointChoice(Gantry session, Path directory, boolean verify, boolean fallBack) {
+/// @param userStates which are restored with a trainer
+record CheckpointChoice(
+    Gantry session, Path directory, boolean verify, boolean fallBack, UserStates userStates) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
 
   /// As [CheckpointSaver#restoreLatest] has it.
@@ -95,6 +97,6 @@ record CheckpointChoice(Gantry session, Path directory, boolean verify, boolean 
 
   private RestoredTraining restore(
       StoredCheckpoint checkpoint, Model model, @Nullable Trainer trainer) {
-    return new TrainingRestore(session, checkpoint, verify).into(model, trainer);
+    return new TrainingRestore(session, checkpoint, verify, userStates).into(model, trainer);
   }
 }

@@ -88,7 +88,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     if (isDue(step + 1)) {
       // First what may fail: a copy has to be closed.
       Optional<String> dataset = datasetState.get();
-      due = new Due(TrainingMoment.copied(trainer), dataset);
+      due = new Due(saver.moment(trainer), dataset);
     }
   }
 

@@ -15,11 +15,15 @@ import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.checkpoint.SaveQueue;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -52,6 +56,7 @@ public final class CheckpointSaver implements AutoCloseable {
   private final WriteOptions options;
   private final CheckpointChoice choice;
   private final Optional<Retention.Best> keepBest;
+  private final UserStates userStates;
   private boolean warned;
   private boolean closed;
 
@@ -60,7 +65,9 @@ public final class CheckpointSaver implements AutoCloseable {
     this.directory = directory;
     this.options = builder.options;
     this.keepBest = Optional.ofNullable(builder.keepBest);
-    this.choice = new CheckpointChoice(session, directory, builder.verify, builder.fallBack);
+    this.userStates = new UserStates(builder.userStates);
+    this.choice =
+        new CheckpointChoice(session, directory, builder.verify, builder.fallBack, userStates);
     this.store = CheckpointStore.open(session, directory, builder.retention(), builder.shardBytes);
     this.queue =
         builder.async ? new SaveQueue(store, builder.snapshots, builder.busyPolicy, options) : null;
@@ -106,13 +113,18 @@ public final class CheckpointSaver implements AutoCloseable {
 
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
-    try (TrainingCapture capture = TrainingCapture.of(request, moment)) {
+    try (TrainingCapture capture = TrainingCapture.of(request, moment, userStates)) {
       if (queue != null) {
         return queue.submit(capture.checkpoint());
       }
       return CompletableFuture.completedFuture(
           new SaveOutcome.Saved(store.save(capture.checkpoint(), options)));
     }
+  }
+
+  /// What the step to come leaves as it is now, for a save when it was made. The caller closes it.
+  TrainingMoment moment(Trainer trainer) {
+    return TrainingMoment.copied(trainer, userStates);
   }
 
   /// Waits until all saves are on the disk.
@@ -234,6 +246,7 @@ public final class CheckpointSaver implements AutoCloseable {
     private WriteOptions options = WriteOptions.defaults();
     private boolean verify = true;
     private boolean fallBack;
+    private final SequencedMap<String, UserStates.Access> userStates = new LinkedHashMap<>();
 
     private Builder() {}
 
@@ -319,6 +332,26 @@ public final class CheckpointSaver implements AutoCloseable {
     /// and logs a warning; else that is an error.
     public Builder optFallBack(boolean chosen) {
       fallBack = chosen;
+      return this;
+    }
+
+    /// A state of your own that the training needs besides, such as how many numbers a transform of
+    /// the dataset has drawn from a `java.util.Random`: it is saved with each training, and given
+    /// back when a training is restored. Without a trainer neither is done. A state that was not
+    /// saved stays as it is, and the log says so.
+    ///
+    /// Both are called by the thread that saves and restores. A [CheckpointListener] saves the state
+    /// as it was when the step's batch had come, before the next one was asked for.
+    ///
+    /// @param name by which it is saved
+    /// @param save gives the state as a text; what it throws is thrown by the save
+    /// @param restore takes it; what it throws is thrown by the restore, when parameters and
+    ///     optimizer have been restored
+    /// @throws MisuseException if the name was given before
+    public Builder optState(String name, Supplier<String> save, Consumer<String> restore) {
+      if (userStates.putIfAbsent(name, new UserStates.Access(save, restore)) != null) {
+        throw new MisuseException("optState is given twice for '" + name + "'");
+      }
       return this;
     }
 

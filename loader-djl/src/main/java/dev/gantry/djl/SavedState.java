@@ -43,14 +43,27 @@ final class SavedState {
   /// How often each parameter was updated, by its path.
   SequencedMap<String, Integer> updateCounts() {
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
-    for (String key : state.keySet()) {
-      if (key.startsWith(StateKeys.OPTIMIZER_COUNT)) {
-        counts.put(
-            key.substring(StateKeys.OPTIMIZER_COUNT.length()),
-            (int) number(key, Integer.MAX_VALUE));
-      }
-    }
+    after(StateKeys.OPTIMIZER_COUNT)
+        .keySet()
+        .forEach(path ->
+            counts.put(path, (int) number(StateKeys.OPTIMIZER_COUNT + path, Integer.MAX_VALUE)));
     return counts;
+  }
+
+  /// The states of the user's own, by their names.
+  SequencedMap<String, String> user() {
+    return after(StateKeys.USER);
+  }
+
+  /// What the keys hold that begin so, by the rest of the key.
+  private SequencedMap<String, String> after(String prefix) {
+    SequencedMap<String, String> found = new LinkedHashMap<>();
+    state.forEach((key, value) -> {
+      if (key.startsWith(prefix)) {
+        found.put(key.substring(prefix.length()), value);
+      }
+    });
+    return found;
   }
 
   /// With which DJL's engine was seeded last, if it was.

@@ -15,5 +15,8 @@ final class StateKeys {
   /// Followed by the name of a generator.
   static final String RANDOM = "random.state.";
 
+  /// Followed by the name of a state of the user's own.
+  static final String USER = "user.";
+
   private StateKeys() {}
 }

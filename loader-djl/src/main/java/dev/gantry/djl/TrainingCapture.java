@@ -38,9 +38,11 @@ final class TrainingCapture implements AutoCloseable {
   }
 
   /// @param moment what counts instead of what is there now
+  /// @param states of the user's own, saved with a trainer
   /// @throws MisuseException if a parameter is not initialised, or the optimizer's state cannot be
   ///     reached
-  static TrainingCapture of(SaveRequest request, Optional<TrainingMoment> moment) {
+  static TrainingCapture of(
+      SaveRequest request, Optional<TrainingMoment> moment, UserStates states) {
     request.trainer().ifPresent(trainer -> requireOf(request.model(), trainer));
     TrainingCapture capture = new TrainingCapture(request);
     boolean complete = false;
@@ -54,7 +56,7 @@ final class TrainingCapture implements AutoCloseable {
               .orElseGet(() -> parameters(request));
       moment.ifPresent(earlier -> parameters.putAll(earlier.arrays()));
       capture.add(MODEL, parameters);
-      request.trainer().ifPresent(trainer -> capture.addTraining(trainer, moment));
+      request.trainer().ifPresent(trainer -> capture.addTraining(trainer, moment, states));
       complete = true;
       return capture;
     } finally {
@@ -84,7 +86,7 @@ final class TrainingCapture implements AutoCloseable {
     return arrays;
   }
 
-  private void addTraining(Trainer trainer, Optional<TrainingMoment> moment) {
+  private void addTraining(Trainer trainer, Optional<TrainingMoment> moment, UserStates states) {
     OptimizerValues optimizer = OptimizerState.of(trainer).values();
     state.put(StateKeys.OPTIMIZER_KIND, optimizer.kind());
     state.put(StateKeys.OPTIMIZER_UPDATES, Integer.toString(optimizer.updates()));
@@ -93,7 +95,7 @@ final class TrainingCapture implements AutoCloseable {
         .forEach((path, count) -> state.put(StateKeys.OPTIMIZER_COUNT + path, count.toString()));
     add(OPTIMIZER, optimizer.arrays());
     state.putAll(
-        moment.map(TrainingMoment::state).orElseGet(() -> TrainingMoment.generators(trainer)));
+        moment.map(TrainingMoment::state).orElseGet(() -> TrainingMoment.state(trainer, states)));
   }
 
   private void add(String group, Map<String, NDArray> arrays) {

@@ -12,8 +12,8 @@ import java.util.SequencedMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What the forward pass of a batch changes, copied when that pass was over: running means and
-/// variances, and the generators of random numbers. The other parameters and the optimizer change
+/// What changes before the step of a batch, copied when its forward pass was over: running means and
+/// variances, the generators of random numbers, and states of the user's own. The other parameters and the optimizer change
 /// only with the step that follows. Owns the copies.
 ///
 /// @param arrays by the path of the parameter
@@ -23,7 +23,7 @@ record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> 
   private static final Logger LOG = LoggerFactory.getLogger(TrainingMoment.class);
 
   /// With copies of the arrays, for a checkpoint that is saved when they have changed again.
-  static TrainingMoment copied(Trainer trainer) {
+  static TrainingMoment copied(Trainer trainer, UserStates states) {
     SequencedMap<String, NDArray> values = TrainingParameters.of(trainer).values();
     Map<String, NDArray> copies = new LinkedHashMap<>();
     boolean complete = false;
@@ -38,7 +38,7 @@ record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> 
           copy.attach(trainer.getManager());
         }
       });
-      TrainingMoment moment = new TrainingMoment(copies, generators(trainer));
+      TrainingMoment moment = new TrainingMoment(copies, state(trainer, states));
       complete = true;
       return moment;
     } finally {
@@ -55,8 +55,8 @@ record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> 
     };
   }
 
-  /// Where the generators of random numbers stand now.
-  static SequencedMap<String, String> generators(Trainer trainer) {
+  /// Where the generators of random numbers and the user's own states stand now.
+  static SequencedMap<String, String> state(Trainer trainer, UserStates states) {
     SequencedMap<String, String> state = new LinkedHashMap<>();
     Integer seed = trainer.getManager().getEngine().getSeed();
     if (seed != null) {
@@ -70,6 +70,7 @@ record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> 
             LOG.warn("random numbers of {} are not saved: {}", source.name(), reason);
       }
     }
+    states.values().forEach((name, value) -> state.put(StateKeys.USER + name, value));
     return state;
   }
 

@@ -29,13 +29,17 @@ final class TrainingRestore {
   private final Gantry session;
   private final StoredCheckpoint checkpoint;
   private final boolean verify;
+  private final UserStates userStates;
   private final SavedState state;
 
   /// @param verify whether to compare the checksums of all tensors
-  TrainingRestore(Gantry session, StoredCheckpoint checkpoint, boolean verify) {
+  /// @param userStates which are restored with a trainer
+  TrainingRestore(
+      Gantry session, StoredCheckpoint checkpoint, boolean verify, UserStates userStates) {
     this.session = session;
     this.checkpoint = checkpoint;
     this.verify = verify;
+    this.userStates = userStates;
     this.state = new SavedState(checkpoint);
   }
 
@@ -93,6 +97,8 @@ final class TrainingRestore {
       TrainingParameters.of(trainer).restore(parameters);
       optimizerState.restore(optimizer);
     }
+    userStates.restore(state.user(), checkpoint.folder());
+    // Last: the user's own may draw numbers.
     random.apply();
   }
 

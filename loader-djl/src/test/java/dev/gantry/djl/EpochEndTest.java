@@ -37,7 +37,7 @@ class EpochEndTest {
   @Test
   void trainingFromShardsGoesOnBehindAnEvaluationThatFailed() throws Exception {
     Path path = ImageShards.write(folder.resolve("shards"), 4 * BATCHES, 9);
-    assertGoesOn(() -> shards(path, 4));
+    assertGoesOn(() -> shards(path).build());
   }
 
   @Test
@@ -60,24 +60,24 @@ class EpochEndTest {
     Path path = ImageShards.write(folder.resolve("shards"), 2 * BATCHES, 9);
     assertGoesOn(() ->
         MixedDataset.builder()
-            .addDataset(shards(path, 4), 1)
-            .addDataset(shards(path, 4), 1)
+            .addDataset(shards(path).build(), 1)
+            .addDataset(shards(path).build(), 1)
             .build());
   }
 
-  private static ShardDataset shards(Path path, int batchSize) {
+  /// Four samples a batch.
+  static ShardDataset.Builder shards(Path path) {
     return ShardDataset.builder()
         .setPath(path)
-        .setSampling(batchSize)
+        .setSampling(4)
         .optData("image")
         .optNormalize("image", 1 / 255f, 0)
         .optTransform(EpochEndTest::inputs)
-        .optLabelTransform(EpochEndTest::classes)
-        .build();
+        .optLabelTransform(EpochEndTest::classes);
   }
 
   /// As [Training] wants them.
-  private static NDList inputs(NDList images) {
+  static NDList inputs(NDList images) {
     return new NDList(
         images.singletonOrThrow().flatten(1, -1).get(":, :6").reshape(new Shape(-1, 6)));
   }
@@ -115,7 +115,7 @@ class EpochEndTest {
   void aTrainingThatGoesOnInTheSameProcessCountsTheEpochWhoseEvaluationFailed() throws Exception {
     Path path = ImageShards.write(folder.resolve("shards"), 4 * BATCHES, 9);
     try (CheckpointSaver saver = saver();
-        ResumableDataset dataset = shards(path, 4);
+        ResumableDataset dataset = shards(path).build();
         Training training = Fit.training(listener(saver, dataset).build())) {
       assertThatThrownBy(
               () -> EasyTrain.fit(training.trainer, EPOCHS, dataset, new FailingDataset()))

@@ -131,8 +131,7 @@ class SaverResumeTest {
     assertThat(expected).doesNotHaveDuplicates();
     Training.seed(2);
     try (Training resumed = new Training(block.get(), optimizer.get());
-        CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(folder).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
       RestoredTraining restored = saver.restoreLatest(resumed.model, resumed.trainer).orElseThrow();
       assertThat(restored.step()).isEqualTo(INTERRUPTED);
       assertThat(PlainState.of(resumed.trainer)).isEqualTo(state);
