@@ -183,6 +183,34 @@ class CheckpointListenerTest {
     }
   }
 
+  /// As of several workers only the first saves.
+  @Test
+  void anotherListenerMayTellIt() throws IOException, TranslateException {
+    try (CheckpointSaver saver = saver(false)) {
+      CheckpointListener told =
+          CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build();
+      TrainingListener telling =
+          new TrainingListenerAdapter() {
+            @Override
+            public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+              told.onTrainingBatch(trainer, batchData);
+            }
+
+            @Override
+            public void onEpoch(Trainer trainer) {
+              told.onEpoch(trainer);
+            }
+          };
+      try (Training training =
+          Fit.training(new EvaluatorTrainingListener(), telling, stopAfter(Duration.ofDays(1)))) {
+        Fit.fit(training);
+      }
+      assertThat(saver.list())
+          .hasSize(3)
+          .allMatch(one -> one.manifest().metrics().containsKey("validate_loss"));
+    }
+  }
+
   @Test
   void anEarlyStopAfterItIsOfAnEpochThatIsSaved() {
     try (CheckpointSaver saver = saver(false);
@@ -191,7 +219,7 @@ class CheckpointListenerTest {
                 new EpochTrainingListener(),
                 new EvaluatorTrainingListener(),
                 CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build(),
-                stopAtOnce())) {
+                stopAfter(Duration.ZERO))) {
       assertThatThrownBy(() -> Fit.fit(training))
           .isInstanceOf(EarlyStoppingListener.EarlyStoppedException.class);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(4L);
@@ -205,7 +233,7 @@ class CheckpointListenerTest {
             Fit.training(
                 new EpochTrainingListener(),
                 new EvaluatorTrainingListener(),
-                stopAtOnce(),
+                stopAfter(Duration.ZERO),
                 CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build())) {
       PlainState before = PlainState.of(training.trainer);
       assertThatThrownBy(() -> Fit.fit(training))
@@ -215,8 +243,8 @@ class CheckpointListenerTest {
     }
   }
 
-  private static TrainingListener stopAtOnce() {
-    return EarlyStoppingListener.builder().optMaxMillis(0).build();
+  private static TrainingListener stopAfter(Duration time) {
+    return EarlyStoppingListener.builder().optMaxDuration(time).optEpochPatience(100).build();
   }
 
   private static TrainingListener onEpoch(Consumer<Trainer> work) {
