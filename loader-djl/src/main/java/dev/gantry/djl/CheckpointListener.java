@@ -25,14 +25,15 @@ import org.jspecify.annotations.Nullable;
 /// What a save throws is thrown into the training; of an asynchronous one, into the next save or,
 /// at the latest, by `Trainer#close`, which then must be called again or left to the model's.
 ///
-/// DJL tells listeners in the order in which they were added. After DJL's
-/// `EvaluatorTrainingListener`, the save at the end of an epoch has that epoch's figures as metrics,
-/// such as `validate_loss`; a save within an epoch has none. Before `EarlyStoppingListener`, which
-/// ends the training when it is told of an epoch, so that what comes after it is not told.
+/// DJL tells listeners in the order in which they were added. Add this one after DJL's
+/// `EvaluatorTrainingListener`: then the save at the end of an epoch has that epoch's figures as
+/// metrics, such as `validate_loss`. A save within an epoch has none. Add it before
+/// `EarlyStoppingListener`, which ends the training at the end of an epoch, and tells no listener
+/// after it.
 ///
 /// The first batch is refused with a [dev.gantry.core.MisuseException] where `EarlyStoppingListener`
-/// comes first, where epochs are saved and `optKeepBest` names a metric that this training has not,
-/// and with Adadelta, of which DJL counts no updates. For one training, on its thread.
+/// comes first, where epochs are saved and `optKeepBest` names a metric that this training does not
+/// have, and with Adadelta, of which DJL counts no updates. For one training, on its thread.
 public final class CheckpointListener extends TrainingListenerAdapter {
   private final CheckpointSaver saver;
   private final long everySteps;
@@ -139,7 +140,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Counts the step that was made since the last batch, and saves it if that was due.
   private void settle(Trainer trainer) {
     if (epochOver) {
-      // What came behind its last step has failed: to go on is to begin the next one.
+      // Its evaluation has failed, or the loop tells of no epochs: the dataset is at the next one.
       epoch++;
       epochOver = false;
     }
