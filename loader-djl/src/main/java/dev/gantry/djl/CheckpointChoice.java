@@ -30,9 +30,13 @@ record CheckpointChoice(
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
-      // Nobody knows whether it is of the latest.
-      orFallBack(damaged);
-      last = damaged;
+      if (listing.doubtful().contains(damaged)) {
+        orFallBack(damaged);
+        last = damaged;
+      } else {
+        LOG.warn(
+            "DAMAGED CHECKPOINT, older than the one that is restored: {}", damaged.getMessage());
+      }
     }
     for (StoredCheckpoint checkpoint : listing.checkpoints().reversed()) {
       try {

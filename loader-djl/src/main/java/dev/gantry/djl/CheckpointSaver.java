@@ -140,7 +140,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// All checkpoints that are on the disk, in the order in which they were saved; of one step only
   /// the last. Those whose manifest is damaged are left out.
   ///
-  /// @throws TransferException if the folder cannot be read
+  /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
     requireOpen();
     return CheckpointStore.list(directory).checkpoints();
@@ -148,7 +148,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// The last of [#list].
   ///
-  /// @throws TransferException if the folder cannot be read
+  /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
     return CheckpointStore.list(directory).latest();
@@ -157,7 +157,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// That of [#list] which `optKeepBest` finds best, or empty where none has its metric.
   ///
   /// @throws MisuseException if this was built without `optKeepBest`
-  /// @throws TransferException if the folder cannot be read
+  /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> best() {
     Retention.Best best =
         keepBest.orElseThrow(() ->
@@ -167,8 +167,9 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// Goes on from the checkpoint that was saved last, or changes nothing where there is none.
   ///
-  /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not. A
-  /// damaged manifest does not say when it was saved, and counts as the latest.
+  /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not. One
+  /// whose manifest is damaged counts as the latest, unless its folder's name or what is left of the
+  /// manifest says that another was saved after it.
   ///
   /// @param trainer that has been initialised, or null: see [#restore(long, Model, Trainer)]
   /// @throws MalformedFileException if the checkpoint is damaged; names the file, and the tensor if

@@ -193,6 +193,18 @@ class DamagedCheckpointTest {
     }
   }
 
+  @Test
+  void aDamagedManifestOfAnOlderCheckpointIsLoggedAndTheLatestIsRestored() throws IOException {
+    damageManifest(1);
+    try (CheckpointSaver saver = saver().build()) {
+      String log =
+          StandardError.during(() ->
+              assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+                  .isEqualTo(2));
+      assertThat(log).contains("WARN", "DAMAGED CHECKPOINT", "older", manifest(1).toString());
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({
     "epoch, none",

@@ -11,6 +11,7 @@ import dev.gantry.core.commit.WriteReport;
 import dev.gantry.formats.internal.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
@@ -48,6 +49,10 @@ public final class CheckpointStore implements AutoCloseable {
   /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
   private final AtomicLong lastSequence;
 
+  /// All that are whole, without what their manifests say of tensors; guarded by this. Nobody else
+  /// saves here, so that no manifest is read again.
+  private final List<StoredCheckpoint> checkpoints;
+
   private boolean closed;
 
   private CheckpointStore(
@@ -56,13 +61,14 @@ public final class CheckpointStore implements AutoCloseable {
       FolderLock lock,
       Retention retention,
       long shardBytes,
-      long lastSequence) {
+      StoreScan found) {
     this.session = session;
     this.folder = folder;
     this.lock = lock;
     this.retention = retention;
     this.shardBytes = shardBytes;
-    this.lastSequence = new AtomicLong(lastSequence);
+    this.lastSequence = new AtomicLong(found.lastSequence());
+    this.checkpoints = new ArrayList<>(found.checkpoints());
   }
 
   /// Opens a folder for saving, makes it where it is missing, and removes what saves that never
@@ -81,8 +87,7 @@ public final class CheckpointStore implements AutoCloseable {
     try {
       folder.removeLeftovers();
       CheckpointStore store =
-          new CheckpointStore(
-              session, folder, lock, retention, shardBytes, StoreScan.of(folder).lastSequence());
+          new CheckpointStore(session, folder, lock, retention, shardBytes, StoreScan.of(folder));
       complete = true;
       return store;
     } finally {
@@ -96,10 +101,16 @@ public final class CheckpointStore implements AutoCloseable {
   ///
   /// @param checkpoints in the order in which they were saved; of those of one step only the last
   /// @param damaged those whose manifest cannot be used, and why
-  public record Listing(List<StoredCheckpoint> checkpoints, List<MalformedFileException> damaged) {
+  /// @param doubtful those of the damaged that may have been saved after all of `checkpoints`, as far
+  ///     as their folders' names and the rest of their manifests tell
+  public record Listing(
+      List<StoredCheckpoint> checkpoints,
+      List<MalformedFileException> damaged,
+      List<MalformedFileException> doubtful) {
     public Listing {
       checkpoints = List.copyOf(checkpoints);
       damaged = List.copyOf(damaged);
+      doubtful = List.copyOf(doubtful);
     }
 
     /// The one that was saved last.
@@ -113,16 +124,20 @@ public final class CheckpointStore implements AutoCloseable {
   }
 
   /// What is there at one moment of the call, whoever saves and removes meanwhile. Only manifests
-  /// are read. Nobody need have the folder open for that, and a folder that is missing holds
-  /// nothing.
+  /// are read, and of each no more is kept than its step, number and metrics. Nobody need have the
+  /// folder open for that, and a folder that is missing holds nothing.
   ///
-  /// @throws TransferException if a file or folder cannot be read
+  /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
+  ///     may be whole all the same
   public static Listing list(Path root) {
     StoreScan all = StoreScan.of(new StoreFolder(root, Gantry.shared().folders()));
     SequencedMap<Long, StoredCheckpoint> bySteps = new LinkedHashMap<>();
     // A step that was saved again is where the later save belongs.
     all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
-    return new Listing(List.copyOf(bySteps.values()), all.damaged());
+    return new Listing(
+        List.copyOf(bySteps.values()),
+        all.damaged().stream().map(StoreScan.Damaged::reason).toList(),
+        all.doubtful());
   }
 
   /// Does `work` while this store removes nothing. Within it nothing can be saved: a save removes
@@ -172,6 +187,7 @@ public final class CheckpointStore implements AutoCloseable {
       // 2
       report = session.write(SavePlan.in(target, files), options.withChecksums(true));
       stored = new StoredCheckpoint(target, plan.manifest(report));
+      checkpoints.add(new StoredCheckpoint(target, stored.manifest().head()));
       // 3
       writeManifest(stored, options);
     } catch (RuntimeException | Error failure) {
@@ -210,8 +226,11 @@ public final class CheckpointStore implements AutoCloseable {
   private void removeSurplus() {
     removal.writeLock().lock();
     try {
-      for (StoredCheckpoint one : retention.surplus(StoreScan.of(folder).checkpoints())) {
+      // Those of saves that failed, and what somebody removed by hand.
+      checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
+      for (StoredCheckpoint one : retention.surplus(checkpoints)) {
         folder.remove(one.folder());
+        checkpoints.remove(one);
       }
     } catch (TransferException e) {
       LOG.warn("{}: old checkpoints could not be removed: {}", folder.root(), e.getMessage());

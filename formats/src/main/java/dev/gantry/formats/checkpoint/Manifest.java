@@ -8,6 +8,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.SequencedMap;
 
 /// What a checkpoint's `manifest.json` says. Immutable.
@@ -66,13 +67,40 @@ public record Manifest(
     }
   }
 
+  /// What is asked of many checkpoints at once: of each the tensors' checksums would take megabytes.
+  record Head(long step, long sequence, SequencedMap<String, Double> metrics) {
+    Head {
+      metrics = copy(metrics);
+    }
+  }
+
+  Head head() {
+    return new Head(step, sequence, metrics);
+  }
+
   /// Reads and checks a manifest.
   ///
   /// @throws MalformedFileException if it is none, each fault with its own kind
   /// @throws TransferException if the file cannot be opened or read
   public static Manifest read(Path file) {
     try (FileBytes bytes = FileBytes.open(file)) {
-      return new ManifestParser(bytes).parse();
+      return new ManifestParser(bytes, true).parse();
+    }
+  }
+
+  /// As [#read], without keeping the files; that their bytes are right is checked as well.
+  static Head readHead(Path file) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new ManifestParser(bytes, false).parse().head();
+    }
+  }
+
+  /// As [ManifestParser#sequence]; empty also for what is too long for a manifest, or no file.
+  static OptionalLong sequence(Path file, long step) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new ManifestParser(bytes, false).sequence(step);
+    } catch (MalformedFileException _) {
+      return OptionalLong.empty();
     }
   }
 

@@ -24,15 +24,18 @@ import java.util.function.Supplier;
 /// some.
 final class ManifestParser {
   private final FileBytes bytes;
+  private final boolean withFiles;
   private final JsonReader json;
   private final Set<String> fileNames = new HashSet<>();
   private int entries;
   private int ownChecksum;
   private OptionalLong ownChecksumOffset = OptionalLong.empty();
 
+  /// @param withFiles whether the files are kept; else only the checksum of all bytes is for them
   /// @throws MalformedFileException of kind `manifest-too-large`
-  ManifestParser(FileBytes bytes) {
+  ManifestParser(FileBytes bytes, boolean withFiles) {
     this.bytes = bytes;
+    this.withFiles = withFiles;
     if (bytes.length() > Manifest.MAX_BYTES) {
       throw new MalformedFileException(
           bytes.file(),
@@ -65,7 +68,13 @@ final class ManifestParser {
         case "state" -> state = map(() -> string("state"));
         case "metrics" -> metrics = map(this::metric);
         case "metadata" -> metadata = map(() -> string("metadata"));
-        case "files" -> files = files();
+        case "files" -> {
+          if (withFiles) {
+            files = files();
+          } else {
+            json.skip();
+          }
+        }
         default -> json.skip();
       }
     }
@@ -79,6 +88,30 @@ final class ManifestParser {
     }
     return new Manifest(
         step.orElseThrow(), sequence.orElseThrow(), state, metrics, metadata, files);
+  }
+
+  /// The number of the save, as far as it can be told of a manifest that is damaged elsewhere.
+  ///
+  /// @param step of the training, which must be there, too
+  OptionalLong sequence(long step) {
+    OptionalLong found = OptionalLong.empty();
+    boolean ofStep = false;
+    try {
+      requireObject("not-an-object");
+      for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+        switch (json.memberName()) {
+          case "step" -> ofStep = json.count("step") == step;
+          case "sequence" -> found = OptionalLong.of(json.count("sequence"));
+          default -> json.skip();
+        }
+        if (ofStep && found.isPresent()) {
+          return found;
+        }
+      }
+    } catch (MalformedFileException _) {
+      // From here on nothing is known.
+    }
+    return OptionalLong.empty();
   }
 
   /// @param members those before it

@@ -17,6 +17,9 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   /// Everything stays.
   public static final Retention ALL = new Retention(Integer.MAX_VALUE, 0, Optional.empty());
 
+  private static final Comparator<StoredCheckpoint> NEWEST_FIRST =
+      Comparator.comparingLong(StoredCheckpoint::sequence).reversed();
+
   public Retention {
     if (last < 0 || everySteps < 0) {
       throw new IllegalArgumentException(
@@ -42,49 +45,41 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
 
     /// The best of these, or empty where none has the metric.
     public Optional<StoredCheckpoint> of(List<StoredCheckpoint> checkpoints) {
-      return checkpoints.stream()
-          .filter(one -> rates(one.manifest()))
-          .min(Comparator.comparing(StoredCheckpoint::manifest, order()));
+      return checkpoints.stream().filter(this::rates).min(order());
     }
 
     /// The best first; of equals, the one that was saved earlier.
-    Comparator<Manifest> order() {
-      Comparator<Manifest> byValue =
-          Comparator.comparingDouble(
-              manifest -> goal == Goal.MINIMIZE ? value(manifest) : -value(manifest));
-      return byValue.thenComparing(Comparator.comparingLong(Manifest::sequence));
+    Comparator<StoredCheckpoint> order() {
+      Comparator<StoredCheckpoint> byValue =
+          Comparator.comparingDouble(one -> goal == Goal.MINIMIZE ? value(one) : -value(one));
+      return byValue.thenComparing(NEWEST_FIRST.reversed());
     }
 
-    boolean rates(Manifest manifest) {
-      return !Double.isNaN(value(manifest));
+    boolean rates(StoredCheckpoint one) {
+      return !Double.isNaN(value(one));
     }
 
-    private double value(Manifest manifest) {
-      return manifest.metrics().getOrDefault(metric, Double.NaN);
+    private double value(StoredCheckpoint one) {
+      return one.metrics().getOrDefault(metric, Double.NaN);
     }
   }
 
   /// The checkpoints that need not stay. Of several of one step only the one saved last can.
   public List<StoredCheckpoint> surplus(List<StoredCheckpoint> all) {
-    List<Manifest> newestFirst =
-        all.stream()
-            .map(StoredCheckpoint::manifest)
-            .sorted(Comparator.comparingLong(Manifest::sequence).reversed())
-            .toList();
     Set<Long> steps = new HashSet<>();
-    List<Manifest> current =
-        newestFirst.stream().filter(manifest -> steps.add(manifest.step())).toList();
-    Set<Long> kept = new HashSet<>();
-    current.stream().limit(Math.max(1, last)).forEach(manifest -> kept.add(manifest.sequence()));
+    List<StoredCheckpoint> current =
+        all.stream().sorted(NEWEST_FIRST).filter(one -> steps.add(one.step())).toList();
+    Set<StoredCheckpoint> kept = new HashSet<>();
+    current.stream().limit(Math.max(1, last)).forEach(kept::add);
     current.stream()
-        .filter(manifest -> everySteps > 0 && manifest.step() % everySteps == 0)
-        .forEach(manifest -> kept.add(manifest.sequence()));
+        .filter(one -> everySteps > 0 && one.step() % everySteps == 0)
+        .forEach(kept::add);
     best.ifPresent(rule ->
         current.stream()
             .filter(rule::rates)
             .sorted(rule.order())
             .limit(rule.count())
-            .forEach(manifest -> kept.add(manifest.sequence())));
-    return all.stream().filter(one -> !kept.contains(one.manifest().sequence())).toList();
+            .forEach(kept::add));
+    return all.stream().filter(one -> !kept.contains(one)).toList();
   }
 }

@@ -2,20 +2,31 @@ package dev.gantry.formats.checkpoint;
 
 import dev.gantry.core.commit.Folders;
 import dev.gantry.core.commit.TemporaryName;
+import dev.gantry.formats.internal.FileErrors;
 import dev.gantry.formats.internal.FolderEntries;
 import dev.gantry.formats.internal.MadeFolders;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.FileTime;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
 /// with names that a saver gives are ever removed, in folders with names that no other program
 /// gives: a model that somebody else keeps beside ours has no manifest, and is no leftover.
 /// Thread-safe.
 final class StoreFolder {
-  private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-[0-9]+(-[0-9]+)?");
+  private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?");
 
   /// The files of a group, see [UnsavedCheckpoint].
   private static final Pattern TENSORS =
@@ -51,6 +62,40 @@ final class StoreFolder {
         .filter(child -> CHECKPOINT.matcher(child.getFileName().toString()).matches())
         .filter(child -> Files.isDirectory(child, LinkOption.NOFOLLOW_LINKS))
         .toList();
+  }
+
+  /// By what a manifest is known to be the same at two looks.
+  ///
+  /// @param key what the file system knows it by, if it does
+  record ManifestStamp(@Nullable Object key, long size, FileTime modified) {}
+
+  /// The checkpoints, whole or not, and their manifests as they are now.
+  Map<Path, Optional<ManifestStamp>> look() {
+    Map<Path, Optional<ManifestStamp>> found = new TreeMap<>();
+    for (Path checkpoint : checkpoints()) {
+      Path manifest = manifest(checkpoint);
+      try {
+        BasicFileAttributes now = Files.readAttributes(manifest, BasicFileAttributes.class);
+        found.put(
+            checkpoint,
+            Optional.of(new ManifestStamp(now.fileKey(), now.size(), now.lastModifiedTime())));
+      } catch (NoSuchFileException _) {
+        found.put(checkpoint, Optional.empty());
+      } catch (IOException e) {
+        throw FileErrors.of("stat", manifest.toString(), e);
+      }
+    }
+    return found;
+  }
+
+  /// Which step's a checkpoint is, by its folder's name; empty where that is no number that fits.
+  static OptionalLong step(Path checkpoint) {
+    Matcher name = CHECKPOINT.matcher(checkpoint.getFileName().toString());
+    try {
+      return name.matches() ? OptionalLong.of(Long.parseLong(name.group(1))) : OptionalLong.empty();
+    } catch (NumberFormatException _) {
+      return OptionalLong.empty();
+    }
   }
 
   /// A folder for a checkpoint, which is not there yet: `gantry-step-N`, or else
@@ -105,7 +150,7 @@ final class StoreFolder {
   }
 
   /// False also where nobody can tell.
-  private static boolean hasNoManifest(Path checkpoint) {
+  static boolean hasNoManifest(Path checkpoint) {
     return Files.notExists(manifest(checkpoint), LinkOption.NOFOLLOW_LINKS);
   }
 

@@ -6,22 +6,34 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
+import java.util.stream.LongStream;
 
 /// What a folder of checkpoints holds. Immutable.
 ///
 /// @param checkpoints in the order in which they were saved, also those that were replaced by a
 ///     later save of their step
-/// @param damaged those whose manifest cannot be used, and why
-/// @param unfinished folders without a manifest: just being saved or removed, or left by a crash
-record StoreScan(
-    List<StoredCheckpoint> checkpoints,
-    List<MalformedFileException> damaged,
-    List<Path> unfinished) {
+/// @param damaged those whose manifest cannot be used
+record StoreScan(List<StoredCheckpoint> checkpoints, List<Damaged> damaged) {
+  /// @param reason what is wrong with the manifest
+  /// @param step by the folder's name; empty where that has no number that fits
+  /// @param sequence where the manifest can still tell
+  record Damaged(MalformedFileException reason, OptionalLong step, OptionalLong sequence) {
+    /// False where it may have been saved later.
+    boolean isOlderThan(StoredCheckpoint other) {
+      if (sequence.isPresent()) {
+        return sequence.getAsLong() < other.sequence();
+      }
+      return step.isPresent() && step.getAsLong() < other.step();
+    }
+  }
+
   StoreScan {
     checkpoints = List.copyOf(checkpoints);
     damaged = List.copyOf(damaged);
-    unfinished = List.copyOf(unfinished);
   }
 
   /// What is there at one moment, though a saver may work meanwhile.
@@ -29,45 +41,66 @@ record StoreScan(
   /// One look does not tell: while it goes on, a checkpoint may be finished that it did not see yet
   /// and the one before it removed, and it finds neither. What two looks in succession find was
   /// there between them.
+  ///
+  /// @throws TransferException if a manifest cannot be read: it may be whole all the same
   static StoreScan of(StoreFolder folder) {
-    StoreScan scan = once(folder);
-    boolean certain = false;
-    while (!certain) {
-      StoreScan again = once(folder);
-      certain =
-          again.checkpoints.equals(scan.checkpoints) && again.unfinished.equals(scan.unfinished);
-      scan = again;
+    Map<Path, Optional<StoreFolder.ManifestStamp>> before = folder.look();
+    while (true) {
+      StoreScan scan = read(before.keySet());
+      Map<Path, Optional<StoreFolder.ManifestStamp>> after = folder.look();
+      if (after.equals(before)) {
+        return scan;
+      }
+      before = after;
     }
-    return scan;
   }
 
-  private static StoreScan once(StoreFolder folder) {
+  private static StoreScan read(Set<Path> folders) {
     List<StoredCheckpoint> found = new ArrayList<>();
-    List<MalformedFileException> damaged = new ArrayList<>();
-    List<Path> unfinished = new ArrayList<>();
-    for (Path checkpoint : folder.checkpoints()) {
+    List<Damaged> damaged = new ArrayList<>();
+    for (Path checkpoint : folders) {
+      Path manifest = StoreFolder.manifest(checkpoint);
       try {
-        Manifest manifest = Manifest.read(StoreFolder.manifest(checkpoint));
-        found.add(new StoredCheckpoint(checkpoint, manifest));
+        found.add(new StoredCheckpoint(checkpoint, Manifest.readHead(manifest)));
       } catch (MalformedFileException e) {
-        damaged.add(e);
+        damaged.add(damaged(checkpoint, e));
       } catch (TransferException e) {
-        if (e.isErrno(Set.of("ENOENT"))) {
-          unfinished.add(checkpoint);
-        } else {
-          // One that cannot be read is no reason to be without the others.
-          Path manifest = StoreFolder.manifest(checkpoint);
-          damaged.add(
-              new MalformedFileException(manifest, 0, "unreadable-manifest", e.getMessage()));
+        if (e.isErrno(Set.of("EISDIR"))) {
+          MalformedFileException reason =
+              new MalformedFileException(manifest, 0, "not-a-regular-file", "it is a folder");
+          damaged.add(new Damaged(reason, StoreFolder.step(checkpoint), OptionalLong.empty()));
+        } else if (!e.isErrno(Set.of("ENOENT"))) {
+          throw e;
         }
       }
     }
-    found.sort(Comparator.comparingLong(one -> one.manifest().sequence()));
-    return new StoreScan(found, damaged, unfinished);
+    found.sort(Comparator.comparingLong(StoredCheckpoint::sequence));
+    return new StoreScan(found, damaged);
   }
 
-  /// 0 where there is no checkpoint.
+  private static Damaged damaged(Path checkpoint, MalformedFileException reason) {
+    OptionalLong step = StoreFolder.step(checkpoint);
+    OptionalLong sequence =
+        step.isEmpty()
+            ? OptionalLong.empty()
+            : Manifest.sequence(StoreFolder.manifest(checkpoint), step.getAsLong());
+    return new Damaged(reason, step, sequence);
+  }
+
+  /// Of all saves as far as they can be told; 0 where there was none.
   long lastSequence() {
-    return checkpoints.isEmpty() ? 0 : checkpoints.getLast().manifest().sequence();
+    return LongStream.concat(
+            checkpoints.stream().mapToLong(StoredCheckpoint::sequence),
+            damaged.stream().flatMapToLong(one -> one.sequence().stream()))
+        .max()
+        .orElse(0);
+  }
+
+  /// Those of the damaged that may have been saved after all that are not.
+  List<MalformedFileException> doubtful() {
+    return damaged.stream()
+        .filter(one -> checkpoints.isEmpty() || !one.isOlderThan(checkpoints.getLast()))
+        .map(Damaged::reason)
+        .toList();
   }
 }

@@ -2,6 +2,7 @@ package dev.gantry.formats.checkpoint;
 
 import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.FileErrors;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
@@ -12,14 +13,66 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
+import java.util.SequencedMap;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
-/// A checkpoint that was saved whole, as its manifest says. Immutable.
-///
-/// @param folder that holds it
-public record StoredCheckpoint(Path folder, Manifest manifest) {
+/// A checkpoint that was saved whole. Thread-safe.
+public final class StoredCheckpoint {
+  private final Path folder;
+  private final Manifest.Head head;
+
+  /// Null until somebody asks for it.
+  private volatile @Nullable Manifest manifest;
+
+  StoredCheckpoint(Path folder, Manifest.Head head) {
+    this.folder = folder;
+    this.head = head;
+  }
+
+  StoredCheckpoint(Path folder, Manifest manifest) {
+    this(folder, manifest.head());
+    this.manifest = manifest;
+  }
+
+  /// That holds it.
+  public Path folder() {
+    return folder;
+  }
+
+  /// Of the training.
   public long step() {
-    return manifest.step();
+    return head.step();
+  }
+
+  /// The number of the save among all saves of the store, from 1.
+  public long sequence() {
+    return head.sequence();
+  }
+
+  /// By name; may be NaN or infinite.
+  public SequencedMap<String, Double> metrics() {
+    return head.metrics();
+  }
+
+  /// All that the manifest says: read when it is first asked for, and kept.
+  ///
+  /// @throws MalformedFileException if it is damaged, each fault with its own kind; of kind
+  ///     `changed-manifest` if it is of another save now
+  /// @throws TransferException if the file cannot be read, or the checkpoint was removed meanwhile
+  public Manifest manifest() {
+    Manifest known = manifest;
+    if (known == null) {
+      Path file = StoreFolder.manifest(folder);
+      known = Manifest.read(file);
+      if (!known.head().equals(head)) {
+        throw new MalformedFileException(
+            file, 0, "changed-manifest", "it is of another save than when the folder was listed");
+      }
+      manifest = known;
+    }
+    return known;
   }
 
   /// Opens a group's tensors, after the sizes of all files and the checksums of the group's headers
@@ -71,7 +124,7 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
   }
 
   private Manifest.FileEntry entry(Path file) {
-    return manifest.files().stream()
+    return manifest().files().stream()
         .filter(entry -> file.endsWith(entry.name()))
         .findFirst()
         .orElseThrow(() ->
@@ -96,7 +149,7 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
 
   /// Whether there is such a group.
   public boolean has(String group) {
-    return manifest.files().stream().anyMatch(file -> file.name().equals(indexName(group)));
+    return manifest().files().stream().anyMatch(file -> file.name().equals(indexName(group)));
   }
 
   static String indexName(String group) {
@@ -105,7 +158,7 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
 
   /// @throws MalformedFileException of kind `missing-file` or `wrong-size`
   public void checkSizes() {
-    for (Manifest.FileEntry entry : manifest.files()) {
+    for (Manifest.FileEntry entry : manifest().files()) {
       Path file = folder.resolve(entry.name());
       long size;
       try {
@@ -145,5 +198,23 @@ public record StoredCheckpoint(Path folder, Manifest manifest) {
               crc32c,
               saved));
     }
+  }
+
+  /// Whether it is the same save.
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof StoredCheckpoint that
+        && folder.equals(that.folder)
+        && head.equals(that.head);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(folder, head);
+  }
+
+  @Override
+  public String toString() {
+    return folder.toString();
   }
 }

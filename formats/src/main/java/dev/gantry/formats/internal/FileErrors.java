@@ -51,7 +51,9 @@ public final class FileErrors {
       case "Not a directory" -> new Failure.Errno(20, "ENOTDIR", meaning);
       case "Too many open files" -> new Failure.Errno(24, "EMFILE", meaning);
       case "File name too long" -> new Failure.Errno(36, "ENAMETOOLONG", meaning);
-      case "Too many levels of symbolic links" -> new Failure.Errno(40, "ELOOP", meaning);
+      case "Too many levels of symbolic links",
+          "Too many levels of symbolic links or unable to access attributes of symbolic link" ->
+          new Failure.Errno(40, "ELOOP", meaning);
       case "Stale file handle" -> new Failure.Errno(116, "ESTALE", meaning);
       case "Input/output error" -> new Failure.Errno(5, "EIO", meaning);
       case null -> new Failure.Errno(0, "unknown", "the JDK gives no reason");

@@ -89,7 +89,7 @@ class RetentionPropertiesTest {
     Map<Long, StoredCheckpoint> bySteps = new LinkedHashMap<>();
     all.forEach(one -> bySteps.put(one.step(), one));
     return bySteps.values().stream()
-        .sorted(Comparator.comparingLong(one -> one.manifest().sequence()))
+        .sorted(Comparator.comparingLong(one -> one.sequence()))
         .toList();
   }
 
@@ -150,14 +150,12 @@ class RetentionPropertiesTest {
   }
 
   private static double loss(StoredCheckpoint one) {
-    return one.manifest().metrics().getOrDefault(LOSS, Double.NaN);
+    return one.metrics().getOrDefault(LOSS, Double.NaN);
   }
 
   private static boolean isBetter(Goal goal, StoredCheckpoint one, StoredCheckpoint other) {
     double difference = goal == Goal.MINIMIZE ? loss(other) - loss(one) : loss(one) - loss(other);
-    return loss(one) == loss(other)
-        ? one.manifest().sequence() < other.manifest().sequence()
-        : difference > 0;
+    return loss(one) == loss(other) ? one.sequence() < other.sequence() : difference > 0;
   }
 
   /// A retention that was applied has nothing more to say.

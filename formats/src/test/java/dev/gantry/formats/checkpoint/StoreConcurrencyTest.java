@@ -55,7 +55,7 @@ class StoreConcurrencyTest {
   }
 
   private static long latest(Path root) {
-    return CheckpointStore.list(root).latest().orElseThrow().manifest().sequence();
+    return CheckpointStore.list(root).latest().orElseThrow().sequence();
   }
 
   /// Asks for the latest again and again; it never goes back.
