@@ -9,12 +9,14 @@ public final class MalformedFileException extends GantryException {
   private final String file;
   private final long offset;
   private final String kind;
+  private final String detail;
 
   /// @param offset where in the file the fault shows, in bytes from its start
   /// @param kind the rule that is broken, as a stable name in kebab case such as `header-too-large`
   /// @param detail what was found, for a person; control characters are escaped
   public MalformedFileException(Path file, long offset, String kind, String detail) {
     super(file + ": offset " + offset + ": " + kind + ": " + OneLine.of(detail));
+    this.detail = OneLine.of(detail);
     this.file = file.toString();
     this.offset = offset;
     this.kind = kind;
@@ -32,5 +34,10 @@ public final class MalformedFileException extends GantryException {
   /// The rule that is broken, as a stable name in kebab case.
   public String kind() {
     return kind;
+  }
+
+  /// What was found.
+  public String detail() {
+    return detail;
   }
 }

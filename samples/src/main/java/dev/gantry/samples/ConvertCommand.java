@@ -1,5 +1,6 @@
 package dev.gantry.samples;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.shards.ShardSet;
@@ -36,6 +37,10 @@ final class ConvertCommand implements Callable<Integer> {
   private static final String COMPRESSION = "--compression";
 
   /// What is for some inputs only.
+  /// What a record may have that its field has no place for, unless it is filled up.
+  private static final Set<String> CURED_BY_PAD =
+      Set.of("missing-feature", "unknown-feature", "wrong-length");
+
   private static final Set<String> SPECIAL =
       Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
 
@@ -116,9 +121,7 @@ final class ConvertCommand implements Callable<Integer> {
       }
       case Input.Records(List<Path> files) -> {
         allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
-        RecordFields fields = new RecordFields(files, fieldTypes, pad);
-        yield new RecordsToShards(files, fields, output)
-            .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
+        yield records(session, files);
       }
       case Input.Shards(ShardSet set) -> {
         allow("raw tensor shards", Set.of(SHARDS, COMPRESSION));
@@ -126,6 +129,23 @@ final class ConvertCommand implements Callable<Integer> {
         yield new ShardsToRecords(set, output, shards, chosen).run(session);
       }
     };
+  }
+
+  private Written records(dev.gantry.core.Gantry session, List<Path> files) throws IOException {
+    RecordFields fields = new RecordFields(files, fieldTypes, pad);
+    try {
+      return new RecordsToShards(files, fields, output)
+          .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
+    } catch (MalformedFileException fault) {
+      if (!pad && CURED_BY_PAD.contains(fault.kind())) {
+        throw new MalformedFileException(
+            fault.file(),
+            fault.offset(),
+            fault.kind(),
+            fault.detail() + "; " + PAD + " fills shorter and missing features with 0");
+      }
+      throw fault;
+    }
   }
 
   /// @throws MisuseException if an option is given that is not for this input

@@ -58,7 +58,19 @@ enum Format {
     if (isRecordName(name)) {
       return TFRECORD;
     }
-    throw new MalformedFileException(
+    throw unknown(file);
+  }
+
+  /// The reader of safetensors knows what other formats begin with.
+  private static MalformedFileException unknown(Path file) {
+    try {
+      SafetensorsHeader.read(file);
+    } catch (MalformedFileException fault) {
+      if (fault.kind().equals("another-format")) {
+        return fault;
+      }
+    }
+    return new MalformedFileException(
         file,
         0,
         "unknown-format",
@@ -112,8 +124,12 @@ enum Format {
   /// Files that are being written, or that a crash left, begin like whole ones.
   private static boolean isRecordFile(Gantry session, Path file) {
     return !TemporaryName.is(file)
-        && !name(file).endsWith(TfRecordIndex.SUFFIX)
+        && !isRecordIndex(file)
         && (isRecordName(name(file)) || TfRecordProbe.beginsLikeOne(session, file));
+  }
+
+  static boolean isRecordIndex(Path file) {
+    return name(file).endsWith(TfRecordIndex.SUFFIX);
   }
 
   private static boolean isRecordName(String name) {

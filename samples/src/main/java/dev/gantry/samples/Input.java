@@ -36,12 +36,18 @@ sealed interface Input {
     };
   }
 
-  /// The TFRecord files that some paths stand for.
+  /// The TFRecord files that some paths stand for. Indexes among them are passed over: a shell's
+  /// `folder/*` names them too.
   ///
-  /// @throws MisuseException if one is of another format
+  /// @throws MisuseException if one is of another format, or all are indexes
   static List<Path> recordFiles(Gantry session, List<Path> paths) {
+    List<Path> named = paths.stream().filter(path -> !Format.isRecordIndex(path)).toList();
+    if (named.isEmpty()) {
+      throw new MisuseException(
+          paths.getFirst() + " is an index; name the TFRecord file that it belongs to");
+    }
     List<Path> all = new ArrayList<>();
-    for (Path path : paths) {
+    for (Path path : named) {
       switch (open(session, path)) {
         case Records(List<Path> files) -> all.addAll(files);
         case Checkpoint _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");

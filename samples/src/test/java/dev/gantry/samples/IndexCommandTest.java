@@ -95,6 +95,14 @@ class IndexCommandTest {
   }
 
   @Test
+  void indexesThatAShellNamesBesideTheirFilesArePassedOver() {
+    TestSamples.run("index", first, second);
+    assertThat(check(0, first, indexOf(first), second, indexOf(second)).out().lines()).hasSize(2);
+    assertThat(check(64, indexOf(first)).err())
+        .contains("name the TFRecord file that it belongs to");
+  }
+
+  @Test
   void aMissingIndexIsNotUsable() {
     TestSamples.run("index", first);
     CommandLineRun run = check(1, first, second);

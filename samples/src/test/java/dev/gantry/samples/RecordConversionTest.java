@@ -157,7 +157,10 @@ class RecordConversionTest {
     int offset = 16 + example(1).toBytes().length;
     assertRefused(
         65,
-        in + ": offset " + offset + ": wrong-length: record 1: feature 'x': length 1, not 3",
+        in
+            + ": offset "
+            + offset
+            + ": wrong-length: record 1: feature 'x': length 1, not 3; --pad fills",
         in,
         temporary.resolve("out"));
   }
@@ -172,6 +175,8 @@ class RecordConversionTest {
         more,
         temporary.resolve("out"));
     Path fewer = records(example(1), new ExampleBuilder().int64s("label", 1));
+    assertRefused(
+        65, "; --pad fills shorter and missing features with 0", fewer, temporary.resolve("out"));
     assertRefused(
         65,
         "offset " + offset + ": missing-feature: record 1: feature 'image'",

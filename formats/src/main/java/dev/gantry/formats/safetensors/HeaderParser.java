@@ -3,6 +3,7 @@ package dev.gantry.formats.safetensors;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.OtherFormats;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
@@ -42,6 +43,12 @@ final class HeaderParser {
     ByteBuffer word = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
     bytes.readFully(word, 0);
     long length = word.getLong(0);
+    if (Long.compareUnsigned(length, bytes.length() - LENGTH_BYTES) > 0) {
+      OtherFormats.describe(bytes)
+          .ifPresent(format -> {
+            throw malformed("another-format", "not safetensors: the file is " + format);
+          });
+    }
     if (Long.compareUnsigned(length, SafetensorsHeader.MAX_HEADER_BYTES) > 0) {
       throw malformed(
           "header-too-large",

@@ -15,10 +15,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What the corpus does not hold. Verdicts that follow the reference were asked of it (safetensors
@@ -261,5 +264,28 @@ class SafetensorsHeaderTest {
                       });
               assertThat(e).hasMessageContaining(file.toString());
             });
+  }
+
+  static Stream<Arguments> otherFormats() {
+    return Stream.of(
+        Arguments.of("version https://git-lfs.github.com/spec/v1\noid sha256:46", "git lfs pull"),
+        Arguments.of("PK\u0003\u0004\0\0\b\b archive/data.pkl", ".pt and .bin"),
+        Arguments.of("\u0080\u0002\u008a\nl\u00fc\u009cF\u00f9 j\u00a8P", "pickle"),
+        Arguments.of("GGUF\u0003\0\0\0\0\0\0\0", "GGUF"),
+        Arguments.of("<!DOCTYPE html><html><head>", "HTML"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("otherFormats")
+  void saysWhatAFileOfAnotherFormatIs(String start, String words) throws IOException {
+    Path file =
+        Files.write(
+            folder.resolve("model.safetensors"), start.getBytes(StandardCharsets.ISO_8859_1));
+    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+        .isInstanceOfSatisfying(
+            MalformedFileException.class,
+            refusal -> assertThat(refusal.kind()).isEqualTo("another-format"))
+        .hasMessageContaining("the file is ")
+        .hasMessageContaining(words);
   }
 }
