@@ -2,11 +2,14 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.safetensors.TensorSelection;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.SequencedMap;
@@ -22,6 +25,7 @@ import java.util.SequencedMap;
 public final class Checkpoint implements AutoCloseable {
   private final SafetensorsCheckpoint contents;
   private final Gantry session;
+  private volatile boolean closed;
 
   private Checkpoint(SafetensorsCheckpoint contents, Gantry session) {
     this.contents = contents;
@@ -78,33 +82,62 @@ public final class Checkpoint implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if a file or device fails, or the load is cancelled;
   ///     nothing stays loaded then
   /// @throws dev.gantry.core.MisuseException if a selected name is unknown, a cast does not exist,
-  ///     or the manager is not PyTorch's
+  ///     the manager is not PyTorch's, or this is closed
   public NDList load(NDManager manager, LoadOptions options) {
-    return new TensorLoad(session, manager, options).load(options.selection().of(tensors()));
+    requireOpen();
+    return new TensorLoad(session, manager, options)
+        .load(options.selection().orElseGet(TensorSelection::all).of(tensors()));
   }
 
-  /// Loads a block's parameters, direct ones and its children's.
+  /// Loads a block's parameters, direct ones and its children's, and initialises the block, so that
+  /// it predicts afterwards.
   ///
-  /// @see #load(NDManager, ParameterList, ParameterNames, LoadOptions)
-  public void load(NDManager manager, Block block, ParameterNames names, LoadOptions options) {
-    load(manager, block.getParameters(), names, options);
+  /// A parameter that has no array yet gets the loaded one, cast to FLOAT32, or to what `optCast`
+  /// says; without a copy where it is of that type. One that has an array keeps it, and the values
+  /// are copied into it, cast to its type where both are floating-point, so that trainers and other
+  /// holders of the array see them.
+  ///
+  /// @param inputShapes of one batch, as [Block#initialize] takes them; needed unless the block is
+  ///     initialised, and not used then
+  /// @return what was loaded, what the block lacks, and what it did not use
+  /// @throws dev.gantry.core.MisuseException if the block is not initialised and cannot be from
+  ///     `inputShapes`; a parameter lacks a tensor, and `optPartial` does not allow that; a shape
+  ///     or type is not the parameter's; `names` is a table with entries for other parameters; the
+  ///     options have a selection; or this is closed. No parameter has been changed then
+  public LoadReport load(
+      NDManager manager,
+      Block block,
+      ParameterNames names,
+      LoadOptions options,
+      Shape... inputShapes) {
+    return parameterLoad(manager, options).into(block, names, inputShapes);
   }
 
-  /// Loads parameters. One that has no array yet gets the loaded one, without a copy; one that is
-  /// initialised keeps its array, into which the values are copied, cast to its type where both are
-  /// floating-point, so that trainers and other holders of the array see them.
+  /// Loads parameters as [#load(NDManager, Block, ParameterNames, LoadOptions, Shape...)] does, but
+  /// initialises nothing: of a parameter that has no array, the tensor's type stays unless
+  /// `optCast` says otherwise, and without a tensor, too, it stays without one.
   ///
-  /// The options' selection is not used: `names` selects.
-  ///
-  /// @throws dev.gantry.core.MisuseException if a tensor is unknown, or its shape or type is not
-  ///     the parameter's; no parameter has been changed then
-  public void load(
+  /// @throws dev.gantry.core.MisuseException as there
+  public LoadReport load(
       NDManager manager, ParameterList parameters, ParameterNames names, LoadOptions options) {
-    new ParameterLoad(session, manager, options).load(tensors(), parameters, names);
+    return parameterLoad(manager, options).into(parameters, names);
   }
 
-  /// Does nothing yet but say that the caller is done: nothing is held open between loads. Loaded
-  /// arrays live on.
+  private ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {
+    requireOpen();
+    return new ParameterLoad(session, manager, options, tensors());
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new MisuseException("this checkpoint is closed, and loads nothing more");
+    }
+  }
+
+  /// Ends loading: later loads are refused. Nothing is held open between loads, and loaded arrays
+  /// live on.
   @Override
-  public void close() {}
+  public void close() {
+    closed = true;
+  }
 }

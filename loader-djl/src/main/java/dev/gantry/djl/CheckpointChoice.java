@@ -101,6 +101,7 @@ record CheckpointChoice(
 
   private RestoredTraining restore(
       StoredCheckpoint checkpoint, Model model, @Nullable Trainer trainer) {
-    return new TrainingRestore(session, checkpoint, verify, userStates).into(model, trainer);
+    return new TrainingRestore(session, checkpoint, verify, userStates, LoadOptions.defaults())
+        .into(model, trainer);
   }
 }

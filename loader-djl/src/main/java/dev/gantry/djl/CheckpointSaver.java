@@ -182,8 +182,11 @@ public final class CheckpointSaver implements AutoCloseable {
     return store.reading(() -> choice.latest(model, trainer));
   }
 
-  /// Goes on from the checkpoint of a step. All of it is loaded before anything changes, which
-  /// takes its size of memory on the trainer's device meanwhile.
+  /// Goes on from the checkpoint of a step. What it holds is compared with what is there before
+  /// anything changes, and its checksums too if they are; then it is loaded part by part into the
+  /// arrays that are there, which takes no more memory on the trainer's device than a part does
+  /// (512 MiB; a single row that is larger). A failure between two parts says that the training's
+  /// values are mixed: restore again before it goes on.
   ///
   /// A generator of random numbers that was not saved, such as that of another device, stays as it
   /// is.

@@ -8,6 +8,7 @@ import dev.gantry.core.io.PathKind;
 import dev.gantry.core.io.ProgressListener;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.plan.PlanLimits;
 import dev.gantry.formats.safetensors.TensorSelection;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -16,8 +17,9 @@ import org.jspecify.annotations.Nullable;
 /// How a checkpoint is loaded. Immutable.
 public final class LoadOptions {
   private final @Nullable Device device;
-  private final TensorSelection selection;
+  private final @Nullable TensorSelection selection;
   private final @Nullable DataType cast;
+  private final boolean partial;
   private final boolean lazy;
   private final TransferOptions transfer;
   private final Consumer<TransferReport> report;
@@ -26,6 +28,7 @@ public final class LoadOptions {
     this.device = builder.device;
     this.selection = builder.selection;
     this.cast = builder.cast;
+    this.partial = builder.partial;
     this.lazy = builder.lazy;
     this.transfer = builder.transfer;
     this.report = builder.report;
@@ -44,12 +47,16 @@ public final class LoadOptions {
     return Optional.ofNullable(device);
   }
 
-  TensorSelection selection() {
-    return selection;
+  Optional<TensorSelection> selection() {
+    return Optional.ofNullable(selection);
   }
 
   Optional<DataType> cast() {
     return Optional.ofNullable(cast);
+  }
+
+  boolean partial() {
+    return partial;
   }
 
   boolean lazy() {
@@ -67,8 +74,9 @@ public final class LoadOptions {
   /// Makes [LoadOptions]; nothing is required. For one thread.
   public static final class Builder {
     private @Nullable Device device;
-    private TensorSelection selection = TensorSelection.all();
+    private @Nullable TensorSelection selection;
     private @Nullable DataType cast;
+    private boolean partial;
     private boolean lazy;
     private TransferOptions transfer = TransferOptions.defaults();
     private Consumer<TransferReport> report = _ -> {};
@@ -81,20 +89,29 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Which tensors, and which rows of them; else all. Only their bytes are read.
+    /// Which tensors, and which rows of them; else all. Only their bytes are read. Not for loads
+    /// into parameters, whose names choose.
     public Builder optSelection(TensorSelection chosen) {
       selection = chosen;
       return this;
     }
 
     /// Turns floating-point tensors (F16, BF16, F32, F64) into this type, on the device, after they
-    /// are read; the others stay as they are. A selection with FP8 or smaller floating-point
+    /// are read; the others stay as they are. The parameters of a block that is not initialised get
+    /// this type, else FLOAT32, and those that have an array keep theirs. A selection with FP8 or smaller floating-point
     /// tensors is refused then, since DJL cannot hold what they would be cast from.
     ///
     /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32,
     ///     FLOAT64
     public Builder optCast(DataType type) {
       cast = Casts.requireTarget(type);
+      return this;
+    }
+
+    /// Lets a load into parameters leave out those for which there is no tensor; else that is an
+    /// error. The [LoadReport] names them.
+    public Builder optPartial(boolean chosen) {
+      partial = chosen;
       return this;
     }
 
@@ -109,6 +126,14 @@ public final class LoadOptions {
     /// The most that one read asks for, in bytes; a multiple of 4096, at most 1 GiB.
     public Builder optRequestBytes(long bytes) {
       transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
+      return this;
+    }
+
+    /// For tests, whose checkpoints are small: how much memory a load takes as one piece.
+    Builder slabBytes(long bytes) {
+      PlanLimits limits = transfer.limits();
+      transfer =
+          transfer.withLimits(new PlanLimits(limits.requestBytes(), limits.gapBytes(), bytes));
       return this;
     }
 

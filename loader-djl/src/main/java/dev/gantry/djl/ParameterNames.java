@@ -6,11 +6,11 @@ import java.util.Optional;
 
 /// Which tensor of a checkpoint fills which parameter of a block. DJL's names carry the place of
 /// each child (`01Linear_weight`), those of a checkpoint the names of the layers (`fc1.weight`), so
-/// somebody must say which is which.
+/// the caller must say which is which.
 @FunctionalInterface
 public interface ParameterNames {
-  /// The tensor for the parameter of this name, as `Block.getParameters()` spells it; empty to
-  /// leave the parameter as it is.
+  /// The tensor for the parameter of this name, as `Block.getParameters()` spells it; empty if
+  /// there is none, which a load refuses unless it may be partial.
   Optional<String> tensorFor(String parameterName);
 
   /// The tensors have the parameters' own names.
@@ -18,16 +18,14 @@ public interface ParameterNames {
     return Optional::of;
   }
 
-  /// By table, from parameter to tensor; a parameter that is not in it is an error.
+  /// By table, from parameter to tensor. A load refuses a table with an entry for a parameter that
+  /// it does not have.
+  ///
+  /// @throws MisuseException if the table is empty
   static ParameterNames of(Map<String, String> tensorByParameter) {
-    Map<String, String> table = Map.copyOf(tensorByParameter);
-    return parameter -> {
-      String tensor = table.get(parameter);
-      if (tensor == null) {
-        throw new MisuseException(
-            "no tensor is named for parameter '" + parameter + "'; named are " + table.keySet());
-      }
-      return Optional.of(tensor);
-    };
+    if (tensorByParameter.isEmpty()) {
+      throw new MisuseException("the table of names is empty; it must name a tensor or more");
+    }
+    return new NameTable(Map.copyOf(tensorByParameter));
   }
 }

@@ -11,6 +11,7 @@ import dev.gantry.core.Loaded;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Region;
 import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.io.ProgressListener;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.io.TransferReport;
@@ -19,7 +20,10 @@ import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.djl.internal.TorchArrays;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /// One load of tensors as arrays. All or nothing.
 final class TensorLoad {
@@ -27,6 +31,8 @@ final class TensorLoad {
   private final NDManager manager;
   private final LoadOptions options;
   private final Device device;
+  private TransferReport report = TransferReport.NOTHING;
+  private long taken;
 
   TensorLoad(Gantry session, NDManager manager, LoadOptions options) {
     this.session = session;
@@ -38,19 +44,12 @@ final class TensorLoad {
     }
   }
 
+  /// Loads all of these at once, and says so.
   NDList load(SequencedMap<String, TensorInfo> tensors) {
-    List<TensorInfo> infos = List.copyOf(tensors.values());
-    if (options.cast().isPresent()) {
-      infos.forEach(Casts::concerns);
-    }
-    NDList arrays = new NDList(infos.size());
+    NDList arrays = arrays(List.copyOf(tensors.values()), options.cast());
     boolean complete = false;
     try {
-      TransferReport report =
-          options.cast().isPresent()
-              ? loadCast(infos, arrays)
-              : loadPart(infos, arrays, options.transfer());
-      options.report().accept(report);
+      report();
       complete = true;
       return arrays;
     } finally {
@@ -60,19 +59,51 @@ final class TensorLoad {
     }
   }
 
+  /// Tells the options' listener what was loaded so far.
+  void report() {
+    options.report().accept(report);
+  }
+
+  /// An array for each tensor, with its name.
+  ///
+  /// @param cast what floating-point tensors become, if that is wanted
+  NDList arrays(List<TensorInfo> infos, Optional<DataType> cast) {
+    NDList arrays = new NDList(infos.size());
+    boolean complete = false;
+    try {
+      if (cast.isPresent() && isNeeded(infos, cast.orElseThrow())) {
+        loadCast(infos, arrays, cast.orElseThrow());
+      } else {
+        loadPart(infos, arrays, options.transfer());
+      }
+      complete = true;
+      return arrays;
+    } finally {
+      if (!complete) {
+        arrays.close();
+      }
+    }
+  }
+
+  private static boolean isNeeded(List<TensorInfo> infos, DataType target) {
+    boolean needed = false;
+    for (TensorInfo info : infos) {
+      needed |= Casts.concerns(info) && !PyTorch.dataType(info.dtype()).equals(Optional.of(target));
+    }
+    return needed;
+  }
+
   /// Loads and casts part by part, so that the memory for what is cast from is a part's, not the
   /// checkpoint's.
-  private TransferReport loadCast(List<TensorInfo> infos, NDList arrays) {
-    DataType target = options.cast().orElseThrow();
+  private void loadCast(List<TensorInfo> infos, NDList arrays, DataType target) {
     long total = bytes(infos);
-    TransferReport report = TransferReport.NOTHING;
     long before = 0;
     int first = 0;
     while (first < infos.size()) {
       int next = endOfPart(infos, first);
       List<TensorInfo> part = infos.subList(first, next);
       long bytes = bytes(part);
-      report = report.plus(loadPart(part, arrays, partOf(before, bytes, total)));
+      loadPart(part, arrays, partOf(before, bytes, total));
       for (int i = first; i < next; i++) {
         if (Casts.concerns(infos.get(i))) {
           arrays.set(i, cast(arrays.get(i), target));
@@ -81,7 +112,79 @@ final class TensorLoad {
       before += bytes;
       first = next;
     }
-    return report;
+  }
+
+  /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
+  interface Taker {
+    void take(String tensor, NDArray rows, long firstRow);
+  }
+
+  /// Some rows of a tensor, or all of it.
+  private record Piece(TensorInfo rows, long first) {}
+
+  /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
+  /// than that of a slab: one that is larger comes in several pieces.
+  ///
+  /// @throws TransferException as a load does; if some have been taken already, that says so
+  void eachPart(List<TensorInfo> infos, Taker taker) {
+    eachPart(infos, taker, () -> {});
+  }
+
+  /// @param beforeLast runs when all was read and the last part was not taken yet
+  void eachPart(List<TensorInfo> infos, Taker taker, Runnable beforeLast) {
+    List<Piece> pieces = infos.stream().flatMap(this::pieces).toList();
+    List<TensorInfo> parts = pieces.stream().map(Piece::rows).toList();
+    long total = bytes(infos);
+    long before = 0;
+    int next = 0;
+    for (int first = 0; first < parts.size(); first = next) {
+      next = endOfPart(parts, first);
+      List<TensorInfo> part = parts.subList(first, next);
+      try (NDList arrays = new NDList()) {
+        loadAfterOthers(part, arrays, partOf(before, bytes(part), total));
+        if (next == parts.size()) {
+          beforeLast.run();
+        }
+        for (int i = 0; i < arrays.size(); i++) {
+          taker.take(part.get(i).name(), arrays.get(i), pieces.get(first + i).first());
+          taken++;
+        }
+      }
+      before += bytes(part);
+    }
+    if (parts.isEmpty()) {
+      beforeLast.run();
+    }
+  }
+
+  private void loadAfterOthers(List<TensorInfo> part, NDList arrays, TransferOptions transfer) {
+    try {
+      loadPart(part, arrays, transfer);
+    } catch (TransferException failed) {
+      if (taken == 0) {
+        throw failed;
+      }
+      throw new TransferException(
+          "loading in place",
+          taken
+              + " tensors have been copied to where they go and the others have not: load or"
+              + " restore again before these are used; "
+              + failed.getMessage(),
+          failed.failure(),
+          failed);
+    }
+  }
+
+  private Stream<Piece> pieces(TensorInfo info) {
+    long most = options.transfer().limits().slabBytes();
+    long bytes = info.extent().length();
+    if (bytes <= most || info.shape().rank() == 0) {
+      return Stream.of(new Piece(info, 0));
+    }
+    long rows = info.shape().dimension(0);
+    long step = Math.max(1, most / (bytes / rows));
+    return LongStream.iterate(0, first -> first < rows, first -> first + step)
+        .mapToObj(first -> new Piece(info.rows(first, Math.min(rows, first + step)), first));
   }
 
   private int endOfPart(List<TensorInfo> infos, int first) {
@@ -118,14 +221,14 @@ final class TensorLoad {
   }
 
   /// Appends an array for each of `infos`.
-  private TransferReport loadPart(List<TensorInfo> infos, NDList arrays, TransferOptions transfer) {
+  private void loadPart(List<TensorInfo> infos, NDList arrays, TransferOptions transfer) {
     List<Wanted> wanted = infos.stream().map(TensorInfo::wanted).toList();
     try (Loaded loaded =
         options.lazy() ? session.map(wanted) : session.load(wanted, device, transfer)) {
       for (int i = 0; i < infos.size(); i++) {
         arrays.add(wrap(infos.get(i), loaded.regions().get(i)));
       }
-      return loaded.report();
+      report = report.plus(loaded.report());
     }
   }
 

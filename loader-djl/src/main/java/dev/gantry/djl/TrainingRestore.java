@@ -1,45 +1,53 @@
 package dev.gantry.djl;
 
 import ai.djl.Model;
-import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.nn.ParameterList;
 import ai.djl.training.Trainer;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.ArrayMemory;
+import dev.gantry.core.commit.Source;
+import dev.gantry.djl.internal.ArrayKind;
 import dev.gantry.djl.internal.OptimizerState;
-import dev.gantry.djl.internal.OptimizerValues;
+import dev.gantry.djl.internal.SavedOptimizer;
+import dev.gantry.djl.internal.StateReplacement;
 import dev.gantry.djl.internal.TrainingParameters;
 import dev.gantry.formats.checkpoint.Manifest;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
-/// One return to a checkpoint. All is read, and checked if that is wanted, before the first
-/// parameter changes.
+/// One return to a checkpoint. What it holds is compared with what is there, and its checksums with
+/// its bytes if that is wanted, before the first parameter changes.
 final class TrainingRestore {
   private final Gantry session;
   private final StoredCheckpoint checkpoint;
   private final boolean verify;
   private final UserStates userStates;
+  private final LoadOptions options;
   private final SavedState state;
 
   /// @param verify whether to compare the checksums of all tensors
   /// @param userStates which are restored with a trainer
   TrainingRestore(
-      Gantry session, StoredCheckpoint checkpoint, boolean verify, UserStates userStates) {
+      Gantry session,
+      StoredCheckpoint checkpoint,
+      boolean verify,
+      UserStates userStates,
+      LoadOptions options) {
     this.session = session;
     this.checkpoint = checkpoint;
     this.verify = verify;
     this.userStates = userStates;
+    this.options = options;
     this.state = new SavedState(checkpoint);
   }
 
@@ -74,8 +82,10 @@ final class TrainingRestore {
       throw new MisuseException(
           checkpoint.folder() + " is of another model: this one has no parameters " + strange);
     }
-    new ParameterLoad(session, model.getNDManager(), LoadOptions.defaults())
-        .load(tensors, parameters, ParameterNames.same(), loaded -> check(tensors, loaded));
+    verify(tensors);
+    var _ =
+        new ParameterLoad(session, model.getNDManager(), options, tensors)
+            .into(parameters, ParameterNames.same());
   }
 
   private void intoTraining(Trainer trainer) {
@@ -84,45 +94,42 @@ final class TrainingRestore {
           checkpoint.folder() + " was saved without a trainer: restore the model alone");
     }
     RandomRestore random = RandomRestore.of(state, trainer);
-    try (NDManager temporary = trainer.getManager().newSubManager()) {
-      SequencedMap<String, NDArray> parameters = load(TrainingCapture.MODEL, temporary);
-      OptimizerValues optimizer =
-          new OptimizerValues(
-              state.optimizerKind(),
-              load(TrainingCapture.OPTIMIZER, temporary),
-              state.updateCounts(),
-              state.optimizerUpdates());
-      OptimizerState optimizerState = OptimizerState.of(trainer);
-      optimizerState.check(optimizer);
-      TrainingParameters.of(trainer).restore(parameters);
-      optimizerState.restore(optimizer);
+    SequencedMap<String, TensorInfo> values = checkpoint.open(TrainingCapture.MODEL).tensors();
+    SequencedMap<String, TensorInfo> states = checkpoint.open(TrainingCapture.OPTIMIZER).tensors();
+    SavedOptimizer saved =
+        new SavedOptimizer(
+            state.optimizerKind(), kinds(states), state.updateCounts(), state.optimizerUpdates());
+    TrainingParameters parameters = TrainingParameters.of(trainer);
+    OptimizerState optimizer = OptimizerState.of(trainer);
+    parameters.check(kinds(values));
+    optimizer.check(saved);
+    verify(values);
+    verify(states);
+    try (StateReplacement replacement = optimizer.replace(saved);
+        NDManager temporary = trainer.getManager().newSubManager()) {
+      TensorLoad load = new TensorLoad(session, temporary, options);
+      load.eachPart(List.copyOf(values.values()), parameters::take);
+      load.eachPart(List.copyOf(states.values()), replacement::take);
+      replacement.apply();
     }
     userStates.restore(state.user(), checkpoint.folder());
     // Last: the user's own may draw numbers.
     random.apply();
   }
 
-  private SequencedMap<String, NDArray> load(String group, NDManager manager) {
-    SequencedMap<String, TensorInfo> tensors = checkpoint.open(group).tensors();
-    NDList loaded = new TensorLoad(session, manager, LoadOptions.defaults()).load(tensors);
-    check(tensors, loaded);
-    SequencedMap<String, NDArray> byName = new LinkedHashMap<>();
-    loaded.forEach(array -> byName.put(array.getName(), array));
-    return byName;
+  private static SequencedMap<String, ArrayKind> kinds(Map<String, TensorInfo> tensors) {
+    SequencedMap<String, ArrayKind> kinds = new LinkedHashMap<>();
+    tensors.forEach((name, tensor) ->
+        kinds.put(name, new ArrayKind(Optional.of(tensor.dtype()), tensor.shape())));
+    return kinds;
   }
 
-  private void check(Map<String, TensorInfo> tensors, NDList loaded) {
-    if (!verify) {
-      return;
-    }
-    for (NDArray array : loaded) {
-      TensorInfo info = tensors.get(array.getName());
-      if (info == null) {
-        throw new IllegalStateException("not asked for: " + array.getName());
-      }
-      try (ArrayMemory memory = ArrayMemory.of(array)) {
-        checkpoint.check(info, session.checksum(TrainingCapture.source(memory)));
-      }
+  private void verify(Map<String, TensorInfo> tensors) {
+    if (verify) {
+      tensors
+          .values()
+          .forEach(tensor ->
+              checkpoint.check(tensor, session.checksum(new Source.FilePart(tensor.extent()))));
     }
   }
 }

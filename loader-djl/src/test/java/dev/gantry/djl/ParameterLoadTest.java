@@ -48,6 +48,8 @@ class ParameterLoadTest {
               "03Linear_weight", "out.weight",
               "03Linear_bias", "out.bias"));
 
+  private static final Shape INPUT = new Shape(1, 2);
+
   /// relu([1, 2] · weightᵀ + 1) = [6, 12, 0]; that · [1, 0.5, 7]ᵀ + 0.5.
   private static final float[] EXPECTED = {12.5f};
 
@@ -73,7 +75,7 @@ class ParameterLoadTest {
   @Test
   void beforeInitialisationWithoutACopy() throws IOException {
     Checkpoint checkpoint = Checkpoint.open(layers(DType.F32));
-    checkpoint.load(manager, block, NAMES, LoadOptions.defaults());
+    checkpoint.load(manager, block, NAMES, LoadOptions.defaults(), INPUT);
     LiveResources.Snapshot held = LiveResources.snapshot();
     assertThat(held.hostBytes()).isPositive();
     for (var pair : block.getParameters()) {
@@ -125,7 +127,7 @@ class ParameterLoadTest {
   @Test
   void castBeforeInitialisation() throws IOException {
     LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();
-    Checkpoint.open(layers(DType.BF16)).load(manager, block, NAMES, options);
+    Checkpoint.open(layers(DType.BF16)).load(manager, block, NAMES, options, INPUT);
     assertThat(arrays()).allMatch(array -> array.getDataType() == DataType.FLOAT32);
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
     assertThat(forward(1, 2)).containsExactly(EXPECTED);
@@ -179,7 +181,8 @@ class ParameterLoadTest {
         new CheckpointFile()
             .tensor("tied", DType.F32, dev.gantry.core.Shape.of(2, 2), 0, 1, 1, 1)
             .write(folder.resolve("tied.safetensors"));
-    Checkpoint.open(file).load(manager, twins, _ -> Optional.of("tied"), LoadOptions.defaults());
+    Checkpoint.open(file)
+        .load(manager, twins, _ -> Optional.of("tied"), LoadOptions.defaults(), INPUT);
     Parameter first = twins.getParameters().valueAt(0);
     Parameter second = twins.getParameters().valueAt(1);
     assertThat(address(first.getArray())).isEqualTo(address(second.getArray()));
@@ -196,9 +199,16 @@ class ParameterLoadTest {
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
     NDArray bias = block.getParameters().get("03Linear_bias").getArray();
     float before = bias.getFloat(0);
-    load(
-        layers(DType.F32),
-        name -> name.equals("03Linear_bias") ? Optional.empty() : NAMES.tensorFor(name));
+    ParameterNames names =
+        name -> name.equals("03Linear_bias") ? Optional.empty() : NAMES.tensorFor(name);
+    Path file = layers(DType.F32);
+    assertThatThrownBy(() -> load(file, names))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContainingAll("'03Linear_bias'", "optPartial(true)");
+    LoadOptions partial = LoadOptions.builder().optPartial(true).build();
+    LoadReport report = Checkpoint.open(file).load(manager, block, names, partial);
+    assertThat(report.missing()).containsExactly("03Linear_bias");
+    assertThat(report.unused()).containsExactly("out.bias", "count", "tiny");
     assertThat(bias.getFloat(0)).isEqualTo(before).isNotEqualTo(0.5f);
     assertThat(block.getParameters().get("01Linear_bias").getArray().toFloatArray())
         .containsExactly(1, 1, 1);

@@ -71,11 +71,8 @@ final class ReferenceModel {
       LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
       if (initializeFirst) {
         block.initialize(manager, DataType.FLOAT32, input);
-        checkpoint.load(manager, block, NAMES, options);
-      } else {
-        checkpoint.load(manager, block, NAMES, options);
-        block.initialize(manager, DataType.FLOAT32, input);
       }
+      checkpoint.load(manager, block, NAMES, options, input);
       NDArray logits =
           block
               .forward(

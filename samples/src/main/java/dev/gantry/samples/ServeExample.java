@@ -4,6 +4,7 @@ import ai.djl.Model;
 import ai.djl.inference.Predictor;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.Checkpoint;
@@ -21,7 +22,11 @@ final class ServeExample {
         Checkpoint checkpoint = Checkpoint.open(folder)) {
       model.setBlock(DigitModel.block());
       checkpoint.load(
-          model.getNDManager(), model.getBlock(), DigitModel.NAMES, LoadOptions.defaults());
+          model.getNDManager(),
+          model.getBlock(),
+          DigitModel.NAMES,
+          LoadOptions.defaults(),
+          new Shape(1, 64));
 
       try (Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator());
           NDArray question = model.getNDManager().create(questions);

@@ -7,8 +7,8 @@ import java.util.SequencedSet;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Compares what was saved with what is there to take it.
-final class Names {
+/// Compares what was saved with what is there to take it, and lists names in messages.
+public final class Names {
   /// So that the message stays one that a person reads.
   private static final int IN_MESSAGE = 4;
 
@@ -37,7 +37,8 @@ final class Names {
     throw new MisuseException(message.toString());
   }
 
-  private static String listed(Collection<String> names) {
+  /// The first few, quoted, and how many more there are.
+  public static String listed(Collection<String> names) {
     String first =
         names.stream()
             .limit(IN_MESSAGE)

@@ -18,7 +18,7 @@ final class OptimizerFit {
   }
 
   /// @throws MisuseException if it is not
-  void check(OptimizerValues saved) {
+  void check(SavedOptimizer saved) {
     if (!saved.kind().equals(kind.djlName())) {
       throw new MisuseException(
           "the saved state is that of the optimizer "
@@ -30,15 +30,16 @@ final class OptimizerFit {
     for (StateField state : kind.states()) {
       for (String path : parts.parameters().keySet()) {
         String key = state.key(path);
-        if (saved.arrays().containsKey(key)) {
-          parts.requireLike(path, "the saved state '" + key + "'", saved.arrays().get(key));
+        ArrayKind savedKind = saved.arrays().get(key);
+        if (savedKind != null) {
+          parts.requireLike(path, "the saved state '" + key + "'", savedKind);
         }
       }
     }
   }
 
   /// Each parameter has all that the optimizer keeps for one, or nothing.
-  private void checkNames(OptimizerValues saved) {
+  private void checkNames(SavedOptimizer saved) {
     Set<String> savedNames = new LinkedHashSet<>(saved.arrays().keySet());
     saved.updateCounts().keySet().forEach(path -> savedNames.add(countKey(path)));
     SequencedSet<String> fitting = new LinkedHashSet<>();

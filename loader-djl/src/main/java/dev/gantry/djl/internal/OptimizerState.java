@@ -99,33 +99,45 @@ public final class OptimizerState {
     return new OptimizerValues(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
   }
 
-  /// As [#restore] does, and changes nothing.
+  /// Checks that the optimizer can go on from what was saved.
   ///
-  /// @throws MisuseException if `saved` is not what this optimizer can go on from
-  public void check(OptimizerValues saved) {
+  /// @throws MisuseException if it is of another kind of optimizer or of one that is configured to
+  ///     have other states, or does not fit the parameters
+  public void check(SavedOptimizer saved) {
     new OptimizerFit(parts, kind).check(saved);
   }
 
-  /// Makes the optimizer what it was when `saved` was taken, whether or not it has made steps of
-  /// its own. The values are copied, on all devices of the trainer; arrays that the optimizer had
-  /// and needs no more are closed. The new ones live as DJL's own do: they are the optimizer's, and
-  /// no manager closes them.
+  /// Begins to make the optimizer what it was when `saved` was taken, whether or not it has made
+  /// steps of its own. The values are copied, on all devices of the trainer; arrays that the
+  /// optimizer had and needs no more are closed in the end. The new ones live as DJL's own do: they
+  /// are the optimizer's, and no manager closes them.
   ///
-  /// @throws MisuseException if `saved` is of another kind of optimizer or of one that is
-  ///     configured to have other states, or does not fit the parameters. Nothing has changed then
-  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy: the optimizer may have
-  ///     some of the values then
-  public void restore(OptimizerValues saved) {
+  /// @throws MisuseException as [#check]
+  /// @throws dev.gantry.core.TransferException if there is no memory
+  public StateReplacement replace(SavedOptimizer saved) {
     check(saved);
-    try (StateReplacement replacement = new StateReplacement(parts)) {
+    StateReplacement replacement = new StateReplacement(parts);
+    boolean complete = false;
+    try {
       for (StateField state : kind.states()) {
         parts
             .parameters()
-            .forEach((path, parameter) ->
-                replacement.plan(state, parameter.getId(), saved.arrays().get(state.key(path))));
+            .forEach((path, parameter) -> {
+              String key = state.key(path);
+              replacement.plan(state, key, parameter.getId(), saved.arrays().get(key));
+            });
       }
-      replacement.apply();
+      replacement.plan(() -> setCounts(saved));
+      complete = true;
+      return replacement;
+    } finally {
+      if (!complete) {
+        replacement.close();
+      }
     }
+  }
+
+  private void setCounts(SavedOptimizer saved) {
     Map<String, Integer> counts = COUNTS.get(parts.optimizer());
     parts
         .parameters()

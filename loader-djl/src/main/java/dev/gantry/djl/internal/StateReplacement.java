@@ -3,32 +3,35 @@ package dev.gantry.djl.internal;
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDScope;
-import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /// One exchange of an optimizer's arrays. What it takes memory for, it takes before it changes
-/// anything; closed without being applied, it gives that back.
-final class StateReplacement implements AutoCloseable {
+/// anything; closed without being applied, it gives that back, and arrays that the optimizer had
+/// already may have some of the values.
+public final class StateReplacement implements AutoCloseable {
   private final TrainerParts parts;
   private final List<NDArray> created = new ArrayList<>();
-  private final List<Runnable> copies = new ArrayList<>();
+  private final Map<String, List<NDArray>> targets = new HashMap<>();
   private final List<Runnable> exchanges = new ArrayList<>();
 
   StateReplacement(TrainerParts parts) {
     this.parts = parts;
   }
 
-  /// From [#apply] on, the optimizer's state of a parameter is a copy of `values`, on each device
-  /// of the trainer; if there are none, it has no state.
-  void plan(StateField state, String parameterId, @Nullable NDArray values) {
+  /// From [#apply] on, the optimizer's state of a parameter is an array of this kind, on each device
+  /// of the trainer; if it is null, there is none.
+  ///
+  /// @param key what [#take] calls it
+  void plan(StateField state, String key, String parameterId, @Nullable ArrayKind kind) {
     Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
     Map<Device, NDArray> before = byId.getOrDefault(parameterId, Map.of());
-    if (values == null) {
+    if (kind == null) {
       exchanges.add(() -> {
         byId.remove(parameterId);
         before.values().forEach(NDArray::close);
@@ -38,13 +41,9 @@ final class StateReplacement implements AutoCloseable {
     Map<Device, NDArray> after = new ConcurrentHashMap<>();
     for (Device device : parts.devices()) {
       NDArray existing = before.get(device);
-      if (existing == null) {
-        after.put(device, copy(values, device));
-      } else {
-        after.put(device, existing);
-        copies.add(() -> TorchArrays.copy(values, existing));
-      }
+      after.put(device, existing == null ? create(kind, device) : existing);
     }
+    targets.put(key, List.copyOf(after.values()));
     exchanges.add(() -> {
       byId.put(parameterId, after);
       before.forEach((device, array) -> {
@@ -55,8 +54,23 @@ final class StateReplacement implements AutoCloseable {
     });
   }
 
-  void apply() {
-    copies.forEach(Runnable::run);
+  void plan(Runnable exchange) {
+    exchanges.add(exchange);
+  }
+
+  /// Copies values to where they will be, or are already.
+  ///
+  /// @param key such as `means/01Linear_weight`
+  /// @param values of the array's rows from `firstRow` on; they stay the caller's
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public void take(String key, NDArray values, long firstRow) {
+    targets
+        .getOrDefault(key, List.of())
+        .forEach(target -> TorchArrays.copy(values, target, firstRow));
+  }
+
+  /// Makes all of it the optimizer's, when [#take] has had all values.
+  public void apply() {
     exchanges.forEach(Runnable::run);
     created.clear();
   }
@@ -66,11 +80,12 @@ final class StateReplacement implements AutoCloseable {
     created.forEach(NDArray::close);
   }
 
-  /// An array that belongs to nobody but the optimizer, as those that DJL makes in its first step:
-  /// the optimizer may outlive the trainer.
-  private NDArray copy(NDArray values, Device device) {
+  /// An array that belongs to the optimizer alone, as those that DJL makes in its first step: the
+  /// optimizer may outlive the trainer.
+  private NDArray create(ArrayKind kind, Device device) {
     PtNDManager manager = (PtNDManager) parts.trainer().getManager();
-    long handle = PyTorch.library().move(((PtNDArray) values).getHandle(), PyTorch.device(device));
+    long handle =
+        PyTorch.library().empty(kind.shape(), kind.dtype().orElseThrow(), PyTorch.device(device));
     NDArray array = GantryNDArray.over(manager, handle);
     NDScope.unregister(array);
     array.detach();

@@ -2,6 +2,7 @@ package dev.gantry.djl.internal;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.core.DType;
@@ -68,9 +69,10 @@ public final class TorchArrays {
   /// Copies the values of `source` into the memory of `target`, cast to its type; a parameter that
   /// needs gradients gets them without recording the copy.
   ///
+  /// @param firstRow where they begin, along the target's first axis, if the source has fewer rows
   /// @throws MisuseException if one is not an array of DJL's PyTorch engine
   /// @throws dev.gantry.core.TransferException if libtorch refuses
-  public static void copy(NDArray source, NDArray target) {
+  public static void copy(NDArray source, NDArray target, long firstRow) {
     PtNDArray from = torchArray(source);
     PtNDArray to = torchArray(target);
     boolean recorded = to.hasGradient();
@@ -78,7 +80,14 @@ public final class TorchArrays {
       to.setRequiresGradient(false);
     }
     try {
-      PyTorch.library().copy(to.getHandle(), from.getHandle());
+      if (from.getShape().equals(to.getShape())) {
+        PyTorch.library().copy(to.getHandle(), from.getHandle());
+      } else {
+        long end = firstRow + from.getShape().get(0);
+        try (PtNDArray rows = torchArray(to.get(new NDIndex("{}:{}", firstRow, end)))) {
+          PyTorch.library().copy(rows.getHandle(), from.getHandle());
+        }
+      }
     } finally {
       if (recorded) {
         to.setRequiresGradient(true);

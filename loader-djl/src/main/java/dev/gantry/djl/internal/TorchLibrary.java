@@ -261,6 +261,11 @@ public final class TorchLibrary {
     return withValues(empty(shape, codes.of(dtype), device), value);
   }
 
+  /// A new tensor, dense, with arbitrary values.
+  long empty(Shape shape, DType dtype, Device device) {
+    return empty(shape, codes.of(dtype), device);
+  }
+
   private long convert(long source, int dtypeCode, Device device) {
     return withValues(empty(shape(source), dtypeCode, device), source);
   }

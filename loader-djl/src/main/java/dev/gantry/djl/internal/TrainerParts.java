@@ -10,7 +10,6 @@ import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.util.Pair;
-import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -79,29 +78,16 @@ record TrainerParts(
     return parameter;
   }
 
-  /// Checks that `values` could be the parameter's.
+  /// Checks that an array of this kind could be the parameter's.
   ///
-  /// @param subject what they are, for the message
-  /// @throws MisuseException if they are not of the parameter's shape and type, or another engine's
-  void requireLike(String path, String subject, NDArray values) {
-    NDArray array = arrays(path).getFirst();
-    if (!values.getShape().equals(array.getShape())
-        || !TorchArrays.dtype(values).equals(TorchArrays.dtype(array))) {
+  /// @param subject what it is, for the message
+  /// @throws MisuseException if it is not of the parameter's shape and type
+  void requireLike(String path, String subject, ArrayKind kind) {
+    ArrayKind own = ArrayKind.of(arrays(path).getFirst());
+    if (!kind.equals(own)) {
       throw new MisuseException(
-          subject
-              + " is "
-              + described(values)
-              + ", and the parameter '"
-              + path
-              + "' is "
-              + described(array));
+          subject + " is " + kind + ", and the parameter '" + path + "' is " + own);
     }
-  }
-
-  private static String described(NDArray array) {
-    return TorchArrays.dtype(array).map(DType::name).orElse("of a type without a name")
-        + " "
-        + array.getShape();
   }
 
   List<Device> devices() {

@@ -48,29 +48,32 @@ public final class TrainingParameters {
     return values;
   }
 
-  /// Copies saved values into the parameters, on all devices of the trainer and in the model, and
-  /// clears gradients that wait for a step: they are those of other values.
+  /// Checks that saved values could be those of the parameters.
   ///
-  /// @param saved by path, as [#values] gives them; they stay the caller's
+  /// @param saved what each is, by path
   /// @throws MisuseException if a parameter has no saved value or a value no parameter, one does
-  ///     not fit, or a parameter is not initialised. Nothing has changed then
-  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy: the parameters may have
-  ///     some of the values then
-  public void restore(Map<String, NDArray> saved) {
+  ///     not fit, or a parameter is not initialised
+  public void check(Map<String, ArrayKind> saved) {
     Names.requireSame(
         "the saved parameters do not fit the model's",
         "the model",
         new LinkedHashSet<>(saved.keySet()),
         parts.parameters().sequencedKeySet());
     saved.forEach(
-        (path, values) -> parts.requireLike(path, "the saved parameter '" + path + "'", values));
-    saved.forEach((path, values) ->
-        parts
-            .allArrays(path)
-            .forEach(target -> {
-              TorchArrays.copy(values, target);
-              clearGradient(TorchArrays.torchArray(target));
-            }));
+        (path, kind) -> parts.requireLike(path, "the saved parameter '" + path + "'", kind));
+  }
+
+  /// Copies values into a parameter, on all devices of the trainer and in the model, and clears a
+  /// gradient that waits for a step: it is that of other values.
+  ///
+  /// @param values of the parameter's rows from `firstRow` on; they stay the caller's
+  /// @throws MisuseException if the parameter is not initialised
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public void take(String path, NDArray values, long firstRow) {
+    for (NDArray target : parts.allArrays(path)) {
+      TorchArrays.copy(values, target, firstRow);
+      clearGradient(TorchArrays.torchArray(target));
+    }
   }
 
   private static void clearGradient(PtNDArray array) {

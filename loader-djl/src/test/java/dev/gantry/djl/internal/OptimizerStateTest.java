@@ -74,7 +74,7 @@ class OptimizerStateTest {
   void anOptimizerThatHasMadeNoStepHasNothing() {
     try (Training training = new Training(Training.perceptron(), adam())) {
       assertThat(OptimizerState.of(training.trainer).values()).isEqualTo(NOTHING);
-      OptimizerState.of(training.trainer).restore(NOTHING);
+      Restores.optimizer(OptimizerState.of(training.trainer), NOTHING);
       assertThat(OptimizerState.of(training.trainer).values()).isEqualTo(NOTHING);
     }
   }
@@ -85,13 +85,13 @@ class OptimizerStateTest {
       training.steps(0, 2);
       OptimizerState state = OptimizerState.of(training.trainer);
       SequencedMap<String, NDArray> before = state.values().arrays();
-      state.restore(state.values());
+      Restores.optimizer(state, state.values());
       state
           .values()
           .arrays()
           .forEach((name, array) -> assertThat(array).isSameAs(before.get(name)));
 
-      state.restore(NOTHING);
+      Restores.optimizer(state, NOTHING);
       assertThat(before.values()).allMatch(array -> ((PtNDArray) array).isReleased());
       assertThat(state.values()).isEqualTo(NOTHING);
       assertThat(training.steps(2, 3)).hasSize(1);
@@ -104,15 +104,16 @@ class OptimizerStateTest {
         Training other = new Training(Training.perceptron(), adam())) {
       training.steps(0, 2);
       try (NDManager manager = NDManager.newBaseManager()) {
-        OptimizerState.of(other.trainer)
-            .restore(PlainState.of(training.trainer).optimizerValues(manager));
+        Restores.optimizer(
+            OptimizerState.of(other.trainer),
+            PlainState.of(training.trainer).optimizerValues(manager));
       }
       other.trainer.close();
       // As DJL's own: a second trainer may go on with the same optimizer.
       SequencedMap<String, NDArray> copies = OptimizerState.of(other.trainer).values().arrays();
       assertThat(copies).hasSize(12);
       copies.forEach((_, array) -> assertThat(array.toFloatArray()).isNotEmpty());
-      OptimizerState.of(other.trainer).restore(NOTHING);
+      Restores.optimizer(OptimizerState.of(other.trainer), NOTHING);
       assertThat(copies.values()).allMatch(array -> ((PtNDArray) array).isReleased());
     }
   }
@@ -145,7 +146,7 @@ class OptimizerStateTest {
 
       String name = "means/01Linear_weight";
       assertUnchangedBy(
-          training, with(values, name, manager.zeros(new Shape(10, 7))), name, "(10, 7)");
+          training, with(values, name, manager.zeros(new Shape(10, 7))), name, "[10, 7]");
       assertUnchangedBy(
           training,
           with(values, name, manager.zeros(new Shape(10, 6), DataType.FLOAT64)),
@@ -180,7 +181,8 @@ class OptimizerStateTest {
       OptimizerValues values = PlainState.of(training.trainer).optimizerValues(manager);
       values.arrays().lastEntry().getValue().close();
       OptimizerState state = OptimizerState.of(other.trainer);
-      assertThatThrownBy(() -> state.restore(values)).isInstanceOf(IllegalStateException.class);
+      assertThatThrownBy(() -> Restores.optimizer(state, values))
+          .isInstanceOf(IllegalStateException.class);
       assertThat(state.values()).isEqualTo(NOTHING);
     }
   }
@@ -260,7 +262,8 @@ class OptimizerStateTest {
         Training other = new Training(Training.tied(), adam())) {
       TrainingParameters parameters = TrainingParameters.of(training.trainer);
       float[] before = parameters.values().firstEntry().getValue().toFloatArray();
-      assertThatThrownBy(() -> parameters.restore(TrainingParameters.of(other.trainer).values()))
+      assertThatThrownBy(
+              () -> Restores.parameters(parameters, TrainingParameters.of(other.trainer).values()))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("not saved is '02BatchNorm_gamma'")
           .hasMessageContaining("the model has no '04Linear_weight'");
@@ -280,7 +283,7 @@ class OptimizerStateTest {
   private static void assertUnchangedBy(
       Training training, OptimizerValues values, String... message) {
     PlainState before = PlainState.of(training.trainer);
-    assertThatThrownBy(() -> OptimizerState.of(training.trainer).restore(values))
+    assertThatThrownBy(() -> Restores.optimizer(OptimizerState.of(training.trainer), values))
         .isInstanceOf(MisuseException.class)
         .hasMessageContainingAll(message);
     assertThat(PlainState.of(training.trainer)).isEqualTo(before);

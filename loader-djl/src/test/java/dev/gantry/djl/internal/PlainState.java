@@ -64,8 +64,8 @@ public record PlainState(
   /// As [#restore], without the random numbers.
   void restoreValues(Trainer trainer) {
     try (NDManager manager = NDManager.newBaseManager()) {
-      TrainingParameters.of(trainer).restore(arrays(parameters, manager));
-      OptimizerState.of(trainer).restore(optimizerValues(manager));
+      Restores.parameters(TrainingParameters.of(trainer), arrays(parameters, manager));
+      Restores.optimizer(OptimizerState.of(trainer), optimizerValues(manager));
     }
   }
 

@@ -1,0 +1,92 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.training.initializer.Initializer;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/// The initialisation of a block without its arrays: afterwards the block and its children know the
+/// shapes of their inputs, which some compute with, and each parameter its own. Parameters that
+/// have an array keep it.
+///
+/// Closed, the parameters that have no array yet have no shape either, unless they had one before.
+final class BlockShapes implements AutoCloseable {
+  private record Before(Parameter parameter, Initializer initializer, boolean hadShape) {
+    /// DJL initialises no parameter without an array, so it gets one of a single element for all.
+    void initializeEmpty() {
+      parameter.setInitializer((manager, shape, _) -> {
+        try (NDArray element = manager.create(0f)) {
+          return element.broadcast(shape);
+        }
+      });
+    }
+
+    void undo() {
+      parameter.close();
+      parameter.setInitializer(initializer);
+    }
+
+    void forgetShape() {
+      if (!hadShape && !parameter.isInitialized()) {
+        parameter.setShape(null);
+      }
+    }
+  }
+
+  private final List<Before> before = new ArrayList<>();
+
+  private BlockShapes(Block block) {
+    for (Parameter parameter : block.getParameters().values()) {
+      if (!parameter.isInitialized()) {
+        before.add(new Before(parameter, parameter.getInitializer(), parameter.getShape() != null));
+      }
+    }
+  }
+
+  /// @throws MisuseException if the block is not initialised and there are no shapes, or it cannot
+  ///     be initialised for them
+  static BlockShapes of(NDManager manager, Block block, Shape... inputShapes) {
+    BlockShapes shapes = new BlockShapes(block);
+    if (block.isInitialized()) {
+      return shapes;
+    }
+    if (inputShapes.length == 0) {
+      throw new MisuseException(
+          "the block is not initialised: the load needs the shapes of its inputs,"
+              + " such as new Shape(1, 64), so that the block can predict afterwards");
+    }
+    boolean complete = false;
+    try {
+      shapes.before.forEach(Before::initializeEmpty);
+      block.initialize(manager, DataType.FLOAT32, inputShapes);
+      complete = true;
+      return shapes;
+    } catch (RuntimeException refused) {
+      MisuseException misuse =
+          new MisuseException(
+              "the block cannot be initialised for inputs of "
+                  + Arrays.toString(inputShapes)
+                  + ": "
+                  + refused);
+      misuse.initCause(refused);
+      throw misuse;
+    } finally {
+      shapes.before.forEach(Before::undo);
+      if (!complete) {
+        shapes.close();
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    before.forEach(Before::forgetShape);
+  }
+}

@@ -1,0 +1,201 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.optimizer.Optimizer;
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.memory.LiveResources;
+import dev.gantry.djl.internal.PlainState;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Loads into arrays that are there take no more memory beside them than that of one slab.
+@ExtendWith(NoLeaks.class)
+class PartwiseLoadTest {
+  private static final long SLAB_BYTES = 64 << 10;
+
+  /// Blocks that are read at both ends, and what aligns a slab.
+  private static final long EDGES_BYTES = 4 * 4096;
+
+  @TempDir private Path folder;
+  private NDManager manager;
+  private long peakBytes;
+
+  @BeforeEach
+  void open() {
+    manager = NDManager.newBaseManager();
+  }
+
+  @AfterEach
+  void close() {
+    manager.close();
+  }
+
+  /// Four layers of 40 KiB, and one of 300 KiB, which comes row by row.
+  @Test
+  void aLoadIntoParametersHoldsOneSlab() throws IOException {
+    Block block = block();
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
+    Path file = layers(folder.resolve("model.safetensors"), 1, 5);
+    long before = heldBytes();
+    try (Checkpoint checkpoint = Checkpoint.open(file)) {
+      assertThat(checkpoint.totalBytes()).isGreaterThan(7 * SLAB_BYTES);
+      LoadReport report =
+          checkpoint.load(manager, block, ParameterNames.same(), observed().build());
+      assertThat(report.loaded()).hasSize(5);
+    }
+    assertThat(peakBytes - before).isBetween(SLAB_BYTES / 2, SLAB_BYTES + EDGES_BYTES);
+    for (var pair : block.getParameters()) {
+      int layer = Integer.parseInt(pair.getKey().substring(0, 2));
+      assertThat(pair.getValue().getArray().toFloatArray())
+          .as(pair.getKey())
+          .isEqualTo(values(layer));
+    }
+  }
+
+  @Test
+  void aRestoreIntoATrainingHoldsOneSlab() {
+    PlainState saved;
+    try (Training training = training();
+        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+      training.steps(0, 2);
+      saved = PlainState.of(training.trainer);
+      var _ = saver.save(2, training.model, training.trainer);
+    }
+    try (Training fresh = training()) {
+      restore(fresh);
+      // Into means and variances that the optimizer does not have yet.
+      assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);
+      assertThat(peakBytes).isBetween(1L, SLAB_BYTES + EDGES_BYTES);
+      fresh.steps(2, 4);
+      restore(fresh);
+      assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);
+    }
+  }
+
+  @Test
+  void aFailureBetweenTwoPartsSaysThatTheValuesAreMixed() throws IOException {
+    Block block = block();
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
+    layers(folder.resolve("1.safetensors"), 1, 3);
+    Path second = layers(folder.resolve("2.safetensors"), 4, 5);
+    try (Checkpoint checkpoint = Checkpoint.open(folder)) {
+      Files.delete(second);
+      assertThatThrownBy(
+              () -> checkpoint.load(manager, block, ParameterNames.same(), observed().build()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContainingAll(
+              "3 tensors have been copied", "again before", "2.safetensors", "ENOENT");
+      assertThat(block.getParameters().get("01Linear_weight").getArray().toFloatArray())
+          .isEqualTo(values(1));
+    }
+  }
+
+  @Test
+  void aFailureInTheFirstPartChangesNothing() throws IOException {
+    Block block = block();
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
+    float[] before = block.getParameters().valueAt(0).getArray().toFloatArray();
+    Path file = layers(folder.resolve("1.safetensors"), 1, 5);
+    try (Checkpoint checkpoint = Checkpoint.open(file)) {
+      Files.delete(file);
+      assertThatThrownBy(
+              () -> checkpoint.load(manager, block, ParameterNames.same(), observed().build()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageNotContaining("copied");
+    }
+    assertThat(block.getParameters().valueAt(0).getArray().toFloatArray()).isEqualTo(before);
+  }
+
+  private LoadOptions.Builder observed() {
+    return LoadOptions.builder()
+        .slabBytes(SLAB_BYTES)
+        .optProgress((_, _) -> peakBytes = Math.max(peakBytes, heldBytes()));
+  }
+
+  /// What we hold: DJL's own arrays do not count.
+  private static long heldBytes() {
+    LiveResources.Snapshot held = LiveResources.snapshot();
+    return held.hostBytes() + held.deviceBytes();
+  }
+
+  private void restore(Training training) {
+    var checkpoint = CheckpointStore.list(folder).latest().orElseThrow();
+    var _ =
+        new TrainingRestore(
+                Gantry.shared(),
+                checkpoint,
+                true,
+                new UserStates(new LinkedHashMap<>()),
+                observed().build())
+            .into(training.model, training.trainer);
+  }
+
+  /// With 6 features, so that the layer in the middle is the large one: 120 KiB.
+  private static Training training() {
+    Training.seed(1);
+    Block block =
+        new SequentialBlock()
+            .add(Linear.builder().setUnits(160).build())
+            .add(Linear.builder().setUnits(192).build())
+            .add(Linear.builder().setUnits(3).build());
+    return new Training(block, Optimizer.adam().build());
+  }
+
+  private static Block block() {
+    SequentialBlock block = new SequentialBlock();
+    for (int layer = 1; layer <= 5; layer++) {
+      block.add(Linear.builder().setUnits(units(layer)).optBias(false).build());
+    }
+    return block;
+  }
+
+  private static int units(int layer) {
+    return layer == 5 ? 768 : 100;
+  }
+
+  /// Of 100 inputs each.
+  private static float[] values(int layer) {
+    float[] values = new float[units(layer) * 100];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = layer + i / 1024f;
+    }
+    return values;
+  }
+
+  private static Path layers(Path file, int first, int last) throws IOException {
+    CheckpointFile written = new CheckpointFile();
+    for (int layer = first; layer <= last; layer++) {
+      float[] values = values(layer);
+      ByteBuffer bytes =
+          ByteBuffer.allocate(values.length * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      bytes.asFloatBuffer().put(values);
+      written.raw(
+          "0" + layer + "Linear_weight",
+          DType.F32,
+          dev.gantry.core.Shape.of(units(layer), 100),
+          bytes.array());
+    }
+    return written.write(file);
+  }
+}
