@@ -58,31 +58,24 @@ class ArchitectureTest {
       new ClassFileImporter()
           .withImportOption(new ImportOption.DoNotIncludeTests())
           .withImportOption(ArchitectureTest::isNotATestJar)
-          .importPackages("dev.gantry", "ai.djl.pytorch.engine");
+          .importPackages("dev.gantry");
 
   enum Module {
     CORE("loader-core", "dev.gantry.core"),
     FORMATS("formats", "dev.gantry.formats"),
-    /// A guest in DJL's package too, for constructors that are visible only there.
-    DJL("loader-djl", "dev.gantry.djl", "ai.djl.pytorch.engine"),
+    DJL("loader-djl", "dev.gantry.djl"),
     SAMPLES("samples", "dev.gantry.samples");
 
     final String folder;
     final String root;
-    final String guestIn;
 
     Module(String folder, String root) {
-      this(folder, root, root);
-    }
-
-    Module(String folder, String root, String guestIn) {
       this.folder = folder;
       this.root = root;
-      this.guestIn = guestIn;
     }
 
     boolean mayHold(String className) {
-      return className.startsWith(root + ".") || className.startsWith(guestIn + ".");
+      return className.startsWith(root + ".");
     }
 
     DescribedPredicate<JavaClass> classes() {

@@ -7,10 +7,9 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.index.dim.NDIndexElement;
 import ai.djl.ndarray.index.dim.NDIndexFixed;
+import ai.djl.ndarray.internal.NDArrayEx;
 import ai.djl.ndarray.types.DataType;
-import ai.djl.pytorch.engine.GuardedNDArrayEx;
 import ai.djl.pytorch.engine.PtNDArray;
-import ai.djl.pytorch.engine.PtNDArrayEx;
 import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
@@ -30,12 +29,15 @@ import org.jspecify.annotations.Nullable;
 /// (an embedding of unguarded indices in a guarded BF16 table); and a gradient collector's
 /// `backward` from a BF16 array. [#guard] brings such results back.
 ///
+/// Its operations are guarded for callers by DJL's interfaces, as blocks are: see [ArrayClass]. Who
+/// calls `getNDArrayInternal` of a `PtNDArray` gets DJL's own.
+///
 /// Threads: as DJL's arrays.
-public final class GantryNDArray extends GuardedReading {
+public abstract class GantryNDArray extends GuardedReading {
   private @Nullable DataType dataType;
-  private @Nullable GuardedNDArrayEx operations;
+  private @Nullable GuardedOperations operations;
 
-  private GantryNDArray(PtNDManager manager, long handle) {
+  GantryNDArray(PtNDManager manager, long handle) {
     super(manager, handle);
   }
 
@@ -43,7 +45,7 @@ public final class GantryNDArray extends GuardedReading {
   /// the handle is deleted.
   static GantryNDArray over(PtNDManager manager, long handle) {
     try {
-      return new GantryNDArray(manager, handle);
+      return ArrayClass.make(manager, handle);
     } catch (RuntimeException refused) {
       // A closed or capped manager.
       PyTorch.library().delete(handle);
@@ -72,10 +74,10 @@ public final class GantryNDArray extends GuardedReading {
     dataType = null;
   }
 
-  @Override
-  public PtNDArrayEx getNDArrayInternal() {
+  /// What [ArrayClass] has callers by DJL's interfaces get.
+  final NDArrayEx operations() {
     if (operations == null) {
-      operations = new GuardedNDArrayEx(this);
+      operations = new GuardedOperations(this, getNDArrayInternal());
     }
     return operations;
   }
@@ -220,12 +222,12 @@ public final class GantryNDArray extends GuardedReading {
 
   @Override
   public NDArray stack(NDArray array, int axis) {
-    return getNDArrayInternal().stack(new NDList(array), axis);
+    return operations().stack(new NDList(array), axis);
   }
 
   @Override
   public NDArray concat(NDArray array, int axis) {
-    return getNDArrayInternal().concat(new NDList(array), axis);
+    return operations().concat(new NDList(array), axis);
   }
 
   private PtNDArray widened(String operation) {
