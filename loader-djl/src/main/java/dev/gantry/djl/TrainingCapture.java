@@ -3,16 +3,12 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.djl.internal.ArrayMemory;
 import dev.gantry.djl.internal.OptimizerState;
 import dev.gantry.djl.internal.OptimizerValues;
 import dev.gantry.djl.internal.TrainingParameters;
 import dev.gantry.formats.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.safetensors.NewTensor;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -28,7 +24,7 @@ final class TrainingCapture implements AutoCloseable {
 
   static final String OPTIMIZER = "optimizer";
 
-  private final List<ArrayMemory> memories = new ArrayList<>();
+  private final List<ArraySources> sources = new ArrayList<>();
   private final SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
   private final SequencedMap<String, String> state = new LinkedHashMap<>();
   private final SaveRequest request;
@@ -99,22 +95,9 @@ final class TrainingCapture implements AutoCloseable {
   }
 
   private void add(String group, Map<String, NDArray> arrays) {
-    List<NewTensor> tensors = new ArrayList<>(arrays.size());
-    arrays.forEach((name, array) -> {
-      ArrayMemory memory = ArrayMemory.of(array);
-      memories.add(memory);
-      tensors.add(new NewTensor(name, memory.dtype(), memory.shape(), source(memory)));
-    });
-    groups.put(group, tensors);
-  }
-
-  static Source source(ArrayMemory memory) {
-    return switch (memory.device()) {
-      case Device.Host _ ->
-          new Source.HostMemory(
-              MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
-      case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
-    };
+    ArraySources added = ArraySources.of(arrays);
+    sources.add(added);
+    groups.put(group, added.tensors());
   }
 
   UnsavedCheckpoint checkpoint() {
@@ -124,7 +107,7 @@ final class TrainingCapture implements AutoCloseable {
 
   @Override
   public void close() {
-    memories.forEach(ArrayMemory::close);
-    memories.clear();
+    sources.forEach(ArraySources::close);
+    sources.clear();
   }
 }

@@ -1,0 +1,138 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.commit.Source;
+import dev.gantry.djl.internal.ArrayMemory;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.safetensors.NewTensor;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// NDArrays as what the writers of files take, of any dtype and from any device: [#tensors] for
+/// [NewCheckpoint][dev.gantry.formats.safetensors.NewCheckpoint], [#fields] and [#values] for
+/// [ShardWriter][dev.gantry.formats.shards.ShardWriter] and
+/// [NewShards][dev.gantry.formats.shards.NewShards].
+///
+/// The bytes are the arrays' own: nothing is copied, unless an array does not lie densely in C
+/// order. Until this is closed their memory stays, also if the arrays are closed; they must not
+/// change while a writer reads them. Close it after the write. Thread-safe.
+public final class ArraySources implements AutoCloseable {
+  private final SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();
+
+  private ArraySources() {}
+
+  /// Arrays by their own names.
+  ///
+  /// @throws MisuseException if one has no name or that of another; else as [#of(Map)]
+  public static ArraySources of(NDList arrays) {
+    SequencedMap<String, NDArray> byName = new LinkedHashMap<>();
+    for (NDArray array : arrays) {
+      String name = array.getName();
+      if (name == null || name.isEmpty()) {
+        throw new MisuseException(
+            "array " + byName.size() + " of the list has no name; NDArray.setName gives it one");
+      }
+      if (byName.put(name, array) != null) {
+        throw new MisuseException("two arrays of the list have the name '" + name + "'");
+      }
+    }
+    return of(byName);
+  }
+
+  /// Arrays by these names, in the map's order.
+  ///
+  /// @throws MisuseException if one is sparse, of strings, of a type that
+  ///     [DType][dev.gantry.core.DType] does not have, or another engine's
+  public static ArraySources of(Map<String, NDArray> arrays) {
+    ArraySources sources = new ArraySources();
+    boolean complete = false;
+    try {
+      arrays.forEach((name, array) -> sources.memories.put(name, ArrayMemory.of(array)));
+      complete = true;
+      return sources;
+    } finally {
+      if (!complete) {
+        sources.close();
+      }
+    }
+  }
+
+  /// As tensors of a checkpoint.
+  public List<NewTensor> tensors() {
+    List<NewTensor> tensors = new ArrayList<>(memories.size());
+    memories.forEach((name, memory) ->
+        tensors.add(new NewTensor(name, memory.dtype(), memory.shape(), source(memory))));
+    return tensors;
+  }
+
+  /// As fields of samples: the first axis of each array counts the samples.
+  ///
+  /// @throws MisuseException if an array is a scalar
+  public List<Field> fields() {
+    List<Field> fields = new ArrayList<>(memories.size());
+    memories.forEach((name, memory) -> {
+      long[] dimensions = rows(name, memory).toArray();
+      long[] sample = new long[dimensions.length - 1];
+      System.arraycopy(dimensions, 1, sample, 0, sample.length);
+      fields.add(new Field(name, memory.dtype(), Shape.of(sample)));
+    });
+    return fields;
+  }
+
+  /// How many samples there are.
+  ///
+  /// @throws MisuseException if an array is a scalar, or has another number of rows than the first
+  public long samples() {
+    long samples = 0;
+    String first = "";
+    for (Map.Entry<String, ArrayMemory> entry : memories.entrySet()) {
+      long rows = rows(entry.getKey(), entry.getValue()).dimension(0);
+      if (first.isEmpty()) {
+        first = entry.getKey();
+        samples = rows;
+      } else if (rows != samples) {
+        throw new MisuseException(
+            "'" + entry.getKey() + "' has " + rows + " samples, and '" + first + "' " + samples);
+      }
+    }
+    return samples;
+  }
+
+  private static Shape rows(String name, ArrayMemory memory) {
+    if (memory.shape().rank() == 0) {
+      throw new MisuseException("'" + name + "' is a scalar, and has no axis of samples");
+    }
+    return memory.shape();
+  }
+
+  /// The bytes of each array by its name.
+  public SequencedMap<String, Source> values() {
+    SequencedMap<String, Source> values = new LinkedHashMap<>();
+    memories.forEach((name, memory) -> values.put(name, source(memory)));
+    return Collections.unmodifiableSequencedMap(values);
+  }
+
+  private static Source source(ArrayMemory memory) {
+    return switch (memory.device()) {
+      case Device.Host _ ->
+          new Source.HostMemory(
+              MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
+      case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
+    };
+  }
+
+  /// Idempotent.
+  @Override
+  public void close() {
+    memories.values().forEach(ArrayMemory::close);
+  }
+}
