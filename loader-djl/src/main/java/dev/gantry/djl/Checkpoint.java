@@ -6,13 +6,20 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
 import dev.gantry.formats.safetensors.TensorSelection;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.Function;
 
 /// A safetensors checkpoint: one file, a folder of shards, or a `model.safetensors.index.json`.
 ///
@@ -44,6 +51,47 @@ public final class Checkpoint implements AutoCloseable {
   /// Opens with a session of the caller's, which must stay open for as long as this loads.
   public static Checkpoint open(Path path, Gantry session) {
     return new Checkpoint(SafetensorsCheckpoint.open(path), session);
+  }
+
+  /// Opens the model of the last checkpoint that a [CheckpointSaver] saved into a folder, to read it
+  /// only: a training may have the folder open and save meanwhile. Its tensors have the parameters'
+  /// own names ([ParameterNames#same]).
+  ///
+  /// A training that removes old checkpoints may remove this one before it is loaded: the load fails
+  /// with ENOENT then, and the latest can be opened anew.
+  ///
+  /// @return empty if there is none yet
+  /// @throws dev.gantry.core.MalformedFileException if it is damaged
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
+  public static Optional<Checkpoint> openLatest(Path directory) {
+    return openSaved(directory, CheckpointStore.Listing::latest);
+  }
+
+  /// As [#openLatest], but the best one by a metric that was saved with it.
+  ///
+  /// @return empty if none has the metric
+  public static Optional<Checkpoint> openBest(Path directory, String metric, Retention.Goal goal) {
+    Retention.Best best = new Retention.Best(metric, 1, goal);
+    return openSaved(directory, listing -> best.of(listing.checkpoints()));
+  }
+
+  private static Optional<Checkpoint> openSaved(
+      Path directory, Function<CheckpointStore.Listing, Optional<StoredCheckpoint>> choice) {
+    Optional<StoredCheckpoint> chosen = choice.apply(CheckpointStore.list(directory));
+    while (chosen.isPresent()) {
+      try {
+        return chosen.map(
+            saved -> new Checkpoint(saved.open(TrainingCapture.MODEL), Gantry.shared()));
+      } catch (MalformedFileException | TransferException failed) {
+        // It may have been removed since it was listed: then another one is chosen now.
+        Optional<StoredCheckpoint> now = choice.apply(CheckpointStore.list(directory));
+        if (now.map(StoredCheckpoint::sequence).equals(chosen.map(StoredCheckpoint::sequence))) {
+          throw failed;
+        }
+        chosen = now;
+      }
+    }
+    return Optional.empty();
   }
 
   /// What is in it, by name, without loading: true dtypes and shapes, also of tensors that DJL

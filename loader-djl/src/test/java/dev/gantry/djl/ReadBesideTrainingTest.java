@@ -1,0 +1,122 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.types.Shape;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.djl.internal.Optimizers;
+import dev.gantry.djl.internal.Training;
+import dev.gantry.formats.checkpoint.Retention;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// A server opens a training's checkpoints while the training has their folder open.
+@ExtendWith(NoLeaks.class)
+class ReadBesideTrainingTest {
+  @TempDir private Path folder;
+  private Training training;
+  private CheckpointSaver saver;
+
+  @BeforeEach
+  void begin() {
+    training = new Training(Training.perceptron(), Optimizers.adam());
+    saver = CheckpointSaver.builder().setDirectory(folder).optKeepLast(2).build();
+  }
+
+  @AfterEach
+  void end() {
+    saver.close();
+    training.close();
+  }
+
+  @Test
+  void theLatestIsLoadedIntoABlockOfTheServers() {
+    assertThat(Checkpoint.openLatest(folder)).isEmpty();
+    save(1, 0.5);
+    float[] latest = save(2, 0.7);
+    try (Checkpoint checkpoint = Checkpoint.openLatest(folder).orElseThrow();
+        Model served = Model.newInstance("served")) {
+      served.setBlock(Training.perceptron());
+      LoadReport report =
+          checkpoint.load(
+              served.getNDManager(),
+              served.getBlock(),
+              ParameterNames.same(),
+              LoadOptions.defaults(),
+              new Shape(1, 6));
+      assertThat(report.unused()).isEmpty();
+      assertThat(served.getBlock().isInitialized()).isTrue();
+      NDArray bias = served.getBlock().getParameters().get("01Linear_weight").getArray();
+      assertThat(bias.toFloatArray()).isEqualTo(latest);
+    }
+  }
+
+  @Test
+  void theBestIsOpenedByItsMetric() {
+    save(1, 0.9);
+    save(2, 0.7);
+    assertThat(best("accuracy", Retention.Goal.MAXIMIZE)).contains("gantry-step-1");
+    assertThat(best("accuracy", Retention.Goal.MINIMIZE)).contains("gantry-step-2");
+    assertThat(Checkpoint.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+  }
+
+  @Test
+  void aDamagedLatestIsAnError() throws IOException {
+    save(1, 0);
+    Files.delete(folder.resolve("gantry-step-1").resolve("model.safetensors"));
+    assertThatThrownBy(() -> Checkpoint.openLatest(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll("model.safetensors", "missing-file");
+  }
+
+  @Test
+  void oneThatTheTrainingRemovedIsAnErrorAndTheLatestCanBeOpenedAnew() {
+    save(1, 0);
+    try (Checkpoint checkpoint = Checkpoint.openLatest(folder).orElseThrow()) {
+      save(2, 0);
+      save(3, 0);
+      assertThatThrownBy(() -> checkpoint.load(training.model.getNDManager()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContainingAll("gantry-step-1", "ENOENT");
+    }
+    try (Checkpoint again = Checkpoint.openLatest(folder).orElseThrow()) {
+      again.load(training.model.getNDManager()).close();
+    }
+  }
+
+  private String best(String metric, Retention.Goal goal) {
+    try (Checkpoint checkpoint = Checkpoint.openBest(folder, metric, goal).orElseThrow()) {
+      return checkpoint.files().getFirst().toString();
+    }
+  }
+
+  /// Makes a step, saves, and returns one of the parameters.
+  private float[] save(int step, double accuracy) {
+    training.steps(step - 1, step);
+    var _ =
+        saver.save(
+            SaveRequest.builder()
+                .setStep(step)
+                .setModel(training.model)
+                .optTrainer(training.trainer)
+                .optMetric("accuracy", accuracy)
+                .build());
+    return training
+        .model
+        .getBlock()
+        .getParameters()
+        .get("01Linear_weight")
+        .getArray()
+        .toFloatArray();
+  }
+}
