@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /// One load: allocate the plan's slabs, read, relocate. All or nothing.
 final class LoadOperation {
@@ -20,6 +21,9 @@ final class LoadOperation {
   private final ReadPlan plan;
   private final Device device;
   private final TransferOptions options;
+
+  /// Kept from other loads; null before [#allocate], and where none is needed.
+  private HostMemory.@Nullable Reservation room;
 
   LoadOperation(Paths paths, ReadPlan plan, Device device, TransferOptions options) {
     this.paths = paths;
@@ -39,19 +43,31 @@ final class LoadOperation {
                 allocate(slabs);
                 return slabs;
               },
-              options);
+              options.withProgress(this::onProgress));
       relocate(slabs);
       return keepWhatIsPlaced(slabs, report);
     } catch (RuntimeException | Error failure) {
       Slab.releaseAll(slabs, failure);
       throw failure;
+    } finally {
+      if (room != null) {
+        room.close();
+      }
     }
+  }
+
+  /// Memory that is filled was taken from the kernel, which counts it from then on.
+  private void onProgress(long done, long total) {
+    if (room != null) {
+      room.keep(plan.allocatedBytes() - done);
+    }
+    options.progress().onProgress(done, total);
   }
 
   private void allocate(List<Slab> slabs) {
     switch (device) {
       case Device.Host _ -> {
-        HostMemory.require(plan.allocatedBytes());
+        room = HostMemory.reserve(plan.allocatedBytes());
         plan.slabSizes().forEach(size -> slabs.add(HostSlab.allocate(size)));
       }
       case Device.Cuda cuda -> {

@@ -7,11 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.testing.NoLeaks;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -23,7 +20,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -199,35 +195,6 @@ class SlabTest {
       slab.release();
     }
     return wrong;
-  }
-
-  @Test
-  void moreMemoryThanThereIsIsRefused() {
-    HostMemory.require(4096);
-    long available = HostMemory.availableBytes().orElseThrow();
-    assertThat(available).isPositive().isLessThan(1L << 50);
-    for (long absurd : new long[] {1L << 50, Long.MAX_VALUE}) {
-      assertThatExceptionOfType(TransferException.class)
-          .isThrownBy(() -> HostMemory.require(absurd))
-          .withMessageContainingAll(absurd + " bytes of host memory", "ENOMEM", "available");
-    }
-  }
-
-  @Test
-  void theTightestOfNestedGroupsLimits(@TempDir Path root) throws Exception {
-    Path inner = Files.createDirectories(root.resolve("outer/inner"));
-    group(inner, "max", 100);
-    group(inner.getParent(), "1000", 800);
-    assertThat(HostMemory.leftOfGroups(root, "outer/inner")).isEqualTo(1000 - (800 - (300 - 50)));
-    group(inner, "200", 100);
-    assertThat(HostMemory.leftOfGroups(root, "outer/inner")).isEqualTo(200 - 100 + 250);
-    assertThat(HostMemory.leftOfGroups(root, "../elsewhere")).isEqualTo(Long.MAX_VALUE);
-  }
-
-  private static void group(Path folder, String most, long used) throws IOException {
-    Files.writeString(folder.resolve("memory.max"), most + "\n");
-    Files.writeString(folder.resolve("memory.current"), used + "\n");
-    Files.writeString(folder.resolve("memory.stat"), "anon 1\nfile 300\nshmem 50\n");
   }
 
   @Test
