@@ -7,7 +7,6 @@ import dev.gantry.core.io.TransferReport;
 import dev.gantry.core.memory.HostSlab;
 import dev.gantry.core.memory.MappedSlab;
 import dev.gantry.core.memory.Slab;
-import dev.gantry.core.plan.PlanLimits;
 import dev.gantry.core.plan.Wanted;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -16,7 +15,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Maps the files of extents, one mapping a file from the first wanted block to the last. All or
+/// Maps the files of extents, one mapping a file from the first wanted page to the last. All or
 /// nothing.
 final class MapOperation {
   private record Span(long start, long end) {
@@ -66,7 +65,7 @@ final class MapOperation {
         throw new TransferException(
             "mmap", path.toString(), new Failure.EndOfFile(span.end() - file.size()));
       }
-      long offset = span.start() & -PlanLimits.BLOCK_BYTES;
+      long offset = span.start() & -paths.calls().pageBytes();
       return new Mapping(
           MappedSlab.map(path, file.bufferedDescriptor(), offset, span.end() - offset), offset);
     }

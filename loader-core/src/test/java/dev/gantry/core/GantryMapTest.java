@@ -10,6 +10,7 @@ import dev.gantry.core.memory.HostSlab;
 import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.memory.MappedSlab;
 import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.testing.ForwardingFileCalls;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.PageCache;
 import dev.gantry.core.testing.TestFiles;
@@ -67,6 +68,40 @@ class GantryMapTest {
       assertThat(loaded.regions()).hasSize(2);
       assertThat(LiveResources.snapshot().mappedBytes()).isEqualTo(8200);
     }
+  }
+
+  /// A kernel with larger pages than most have.
+  private static final class LargePages extends ForwardingFileCalls {
+    static final long BYTES = 64 << 10;
+
+    LargePages() {
+      super(Libc.INSTANCE);
+    }
+
+    @Override
+    public long pageBytes() {
+      return BYTES;
+    }
+  }
+
+  @Test
+  void aMappingBeginsWithAPageHoweverLargeThatIs() throws IOException {
+    List<Wanted> wanted = List.of(wanted(3 * LargePages.BYTES + 5 * 4096 + 8, 9000, 8));
+    try (Gantry large = Gantry.open(new LargePages());
+        Loaded loaded = large.map(wanted)) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      assertThat(mappedOffset()).isEqualTo(3 * LargePages.BYTES);
+    }
+  }
+
+  /// Of the file's one mapping, in the file.
+  private long mappedOffset() throws IOException {
+    String mapping =
+        Files.readAllLines(Path.of("/proc/self/maps")).stream()
+            .filter(line -> line.endsWith(file.toString()))
+            .findFirst()
+            .orElseThrow();
+    return Long.parseLong(mapping.split(" ", 4)[2], 16);
   }
 
   @Test

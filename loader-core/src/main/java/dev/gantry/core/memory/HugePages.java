@@ -47,12 +47,13 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   /// and one processor does that more slowly than a GPU fills them.
   void touch() {
     MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(size);
+    long page = Libc.INSTANCE.pageBytes();
     long chunks = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES;
     LongStream.range(0, chunks)
         .parallel()
         .forEach(chunk -> {
           long end = Math.min(size, (chunk + 1) * HUGE_PAGE_BYTES);
-          for (long at = chunk * HUGE_PAGE_BYTES; at < end; at += Slab.ALIGNMENT_BYTES) {
+          for (long at = chunk * HUGE_PAGE_BYTES; at < end; at += page) {
             memory.set(ValueLayout.JAVA_BYTE, at, (byte) 0);
           }
         });

@@ -175,6 +175,11 @@ public final class FaultyFileCalls implements FileCalls {
   }
 
   @Override
+  public long pageBytes() {
+    return real.pageBytes();
+  }
+
+  @Override
   public long cachedBytes(int fd, long offset, long length) {
     Fault fault = next(Function.CACHED_BYTES);
     return fault instanceof Fails fails ? code(fails) : real.cachedBytes(fd, offset, length);

@@ -78,6 +78,11 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public long pageBytes() {
+    return real.pageBytes();
+  }
+
+  @Override
   public long cachedBytes(int fd, long offset, long length) {
     return real.cachedBytes(fd, offset, length);
   }

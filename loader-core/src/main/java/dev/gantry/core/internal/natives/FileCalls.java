@@ -69,6 +69,9 @@ public interface FileCalls {
   /// Size, identity and direct I/O alignment of an open file, by `statx(2)`.
   StatResult stat(int fd);
 
+  /// What the kernel maps in one piece, in bytes, by `sysconf(_SC_PAGESIZE)`.
+  long pageBytes();
+
   /// How many bytes of the range lie in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
   /// 6.5.
   long cachedBytes(int fd, long offset, long length);

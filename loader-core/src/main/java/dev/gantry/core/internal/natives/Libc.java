@@ -38,7 +38,7 @@ public final class Libc implements FileCalls {
   private static final int RWF_NOWAIT = 8;
   // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
   private static final long SYS_CACHESTAT = 451;
-  private static final long PAGE_BYTES = 4096;
+  private static final int SC_PAGESIZE = 30;
 
   private static final Linker LINKER = Linker.nativeLinker();
   private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
@@ -88,7 +88,28 @@ public final class Libc implements FileCalls {
   private static final MethodHandle MADVISE =
       call("madvise", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
 
+  // long sysconf(int name)
+  private static final long PAGE_BYTES = sysconf(SC_PAGESIZE);
+
   private Libc() {}
+
+  private static long sysconf(int name) {
+    try {
+      long value =
+          (long) call("sysconf", JAVA_LONG, JAVA_INT).invokeExact(SCRATCH.get().errno, name);
+      if (value <= 0) {
+        throw new IllegalStateException("sysconf " + name + " is " + value);
+      }
+      return value;
+    } catch (Throwable e) {
+      throw unexpected("sysconf", e);
+    }
+  }
+
+  @Override
+  public long pageBytes() {
+    return PAGE_BYTES;
+  }
 
   @Override
   public int open(Path file, int flags, int mode) {
