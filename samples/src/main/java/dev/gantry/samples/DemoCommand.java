@@ -147,17 +147,17 @@ final class DemoCommand implements Callable<Integer> {
       throws IOException, TranslateException {
     KillTrial trial = KillTrial.run(training, Files.createDirectory(folder));
     say(
-        "killed  a training in another JVM, by SIGKILL in its step %d: the latest checkpoint was of"
-            + " step %d",
-        trial.killed().step(), trial.restored());
+        "killed  a training on %s in another JVM, by SIGKILL in its step %d: the latest checkpoint"
+            + " was of step %d",
+        Comparison.name(trial.uninterrupted().device()), trial.killed().step(), trial.restored());
     say(
         "resumed from there in this JVM, %d file(s) of an unfinished save removed; made %d more"
             + " steps",
         trial.leftovers(), trial.stepsResumed());
     say(
-        "equal   to a training that nobody killed, bit for bit: the %d losses, and the %d"
-            + " parameters at the end",
-        trial.stepsResumed(), trial.uninterrupted().parameters().size());
+        "equal   to a training that was not killed, %s: the %d losses, and the %d parameters at"
+            + " the end",
+        trial.agreement(), trial.stepsResumed(), trial.uninterrupted().parameters().size());
     return trial;
   }
 
@@ -165,9 +165,9 @@ final class DemoCommand implements Callable<Integer> {
     TrainingRun fromShards = learn(ImageFiles.SHARDS, folder.resolve("from-shards"));
     TrainingRun fromRecords = learn(ImageFiles.TFRECORD, folder.resolve("from-tfrecord"));
     say(
-        "equal   to what came from raw shards, bit for bit: the first %d losses; the order of"
-            + " the images depends on the seed, and not on the kind of file",
-        KillTrial.compareBeginnings(fromShards, fromRecords));
+        "equal   to what came from raw shards, %s: the first %d losses; the order of the images"
+            + " depends on the seed, and not on the kind of file",
+        Agreement.on(fromShards.device()), KillTrial.compareBeginnings(fromShards, fromRecords));
   }
 
   private TrainingRun learn(ImageFiles files, Path folder) throws IOException, TranslateException {
@@ -195,7 +195,7 @@ final class DemoCommand implements Callable<Integer> {
     }
     say(
         "learned %s of the test images are told right after %d steps; chance gives %s",
-        percent(accuracy), run.lossBits().size(), percent(1f / SampleImages.CLASSES));
+        percent(accuracy), run.losses().size(), percent(1f / SampleImages.CLASSES));
     return run;
   }
 

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 
 /// A training that was killed, gone on with, and compared with one that was not.
@@ -52,7 +53,7 @@ record KillTrial(
 
   /// How many steps were made after the checkpoint.
   int stepsResumed() {
-    return uninterrupted.lossBits().size() - Math.toIntExact(restored);
+    return uninterrupted.losses().size() - Math.toIntExact(restored);
   }
 
   private static TrainingChild.Report trainAndKill(SampleTraining training, Path checkpoints)
@@ -89,17 +90,29 @@ record KillTrial(
     }
   }
 
-  /// @throws CheckFailedException if a bit differs
+  /// How closely this machine's trainings agree.
+  Agreement agreement() {
+    return Agreement.on(uninterrupted.device());
+  }
+
+  /// @throws CheckFailedException if they differ by more than trainings on their device do
   static void compare(TrainingRun uninterrupted, TrainingRun resumed, long restored) {
-    List<Integer> losses = uninterrupted.lossBits();
-    List<Integer> expected = losses.subList(Math.toIntExact(restored), losses.size());
-    if (!resumed.lossBits().equals(expected)) {
+    Agreement agreement = Agreement.on(uninterrupted.device());
+    List<Float> losses = uninterrupted.losses();
+    List<Float> expected = losses.subList(Math.toIntExact(restored), losses.size());
+    if (!agreement.holds(expected, resumed.losses())) {
       throw new CheckFailedException(
           "after step "
               + restored
               + " the resumed training's losses are not those of the uninterrupted one");
     }
-    if (!resumed.parameters().equals(uninterrupted.parameters())) {
+    Map<String, List<Float>> parameters = uninterrupted.parameters();
+    boolean same = parameters.keySet().equals(resumed.parameters().keySet());
+    for (Map.Entry<String, List<Float>> one : resumed.parameters().entrySet()) {
+      same =
+          same && agreement.holds(parameters.getOrDefault(one.getKey(), List.of()), one.getValue());
+    }
+    if (!same) {
       throw new CheckFailedException(
           "the resumed training's parameters are not those of the uninterrupted one");
     }
@@ -108,10 +121,11 @@ record KillTrial(
   /// Compares trainings of which one may be longer.
   ///
   /// @return of how many steps the losses were compared
-  /// @throws CheckFailedException if a bit differs
+  /// @throws CheckFailedException if they differ by more than trainings on their device do
   static int compareBeginnings(TrainingRun one, TrainingRun other) {
-    int steps = Math.min(one.lossBits().size(), other.lossBits().size());
-    if (!one.lossBits().subList(0, steps).equals(other.lossBits().subList(0, steps))) {
+    int steps = Math.min(one.losses().size(), other.losses().size());
+    if (!Agreement.on(one.device())
+        .holds(one.losses().subList(0, steps), other.losses().subList(0, steps))) {
       throw new CheckFailedException(
           "the losses of the first " + steps + " steps are not the same from both kinds of files");
     }

@@ -6,7 +6,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 
-/// A small training on the CPU that saves checkpoints and goes on from the latest: what a
+/// A small training that saves checkpoints and goes on from the latest: what a
 /// [KillTrial] kills.
 sealed interface SampleTraining permits PointTraining, ImageTraining {
   int stepsPerEpoch();

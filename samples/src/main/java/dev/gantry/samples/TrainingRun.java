@@ -22,13 +22,17 @@ import java.util.Map;
 
 /// What came of a training, or of the part of one that this process made.
 ///
-/// @param lossBits of each step that was made, in order
-/// @param parameters SHA-256 by path, of those at the end
+/// @param device that it ran on
+/// @param losses of each step that was made, in order
+/// @param parameters values by path, of those at the end
 /// @param metrics what DJL's evaluators said of the last epoch
 record TrainingRun(
-    List<Integer> lossBits, Map<String, String> parameters, Map<String, Float> metrics) {
+    Device device,
+    List<Float> losses,
+    Map<String, List<Float>> parameters,
+    Map<String, Float> metrics) {
   TrainingRun {
-    lossBits = List.copyOf(lossBits);
+    losses = List.copyOf(losses);
     parameters = Map.copyOf(parameters);
     metrics = Map.copyOf(metrics);
   }
@@ -39,41 +43,49 @@ record TrainingRun(
     void train(Model model, DefaultTrainingConfig config) throws IOException, TranslateException;
   }
 
-  /// Trains `block` with Adam, on the CPU.
+  /// Trains `block` with Adam, on the first GPU or, where DJL knows of none, on the CPU.
   ///
   /// @param seed of all random numbers that DJL draws
   static TrainingRun of(Block block, int seed, Body body, TrainingListener... listeners)
       throws IOException, TranslateException {
+    Device device = Engine.getInstance().defaultDevice();
     Engine.getInstance().setRandomSeed(seed);
     // Operators this small gain nothing from more threads, and where others use the cores, too,
     // threads that wait for one another take several times as long.
     int threads = JniUtils.getNumThreads();
     JniUtils.setNumThreads(1);
-    try (Model model = Model.newInstance("sample", Device.cpu())) {
+    try (Model model = Model.newInstance("sample", device)) {
       model.setBlock(block);
       Recorder recorder = new Recorder();
       DefaultTrainingConfig config =
           new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
               .optOptimizer(Adam.builder().build())
-              .optDevices(new Device[] {Device.cpu()})
+              .optDevices(new Device[] {device})
               .addTrainingListeners(listeners)
               .addTrainingListeners(recorder);
       body.train(model, config);
 
-      Map<String, String> parameters = new LinkedHashMap<>();
+      Map<String, List<Float>> parameters = new LinkedHashMap<>();
       model
           .getBlock()
           .getParameters()
-          .forEach(
-              pair -> parameters.put(pair.getKey(), ArrayDigest.of(pair.getValue().getArray())));
-      return new TrainingRun(recorder.lossBits, parameters, recorder.metrics);
+          .forEach(pair -> parameters.put(pair.getKey(), values(pair.getValue().getArray())));
+      return new TrainingRun(device, recorder.losses, parameters, recorder.metrics);
     } finally {
       JniUtils.setNumThreads(threads);
     }
   }
 
+  private static List<Float> values(NDArray array) {
+    List<Float> values = new ArrayList<>();
+    for (float value : array.toFloatArray()) {
+      values.add(value);
+    }
+    return List.copyOf(values);
+  }
+
   private static final class Recorder extends TrainingListenerAdapter {
-    private final List<Integer> lossBits = new ArrayList<>();
+    private final List<Float> losses = new ArrayList<>();
     private Map<String, Float> metrics = Map.of();
 
     @Override
@@ -84,7 +96,7 @@ record TrainingRun(
           .forEach((device, predictions) -> {
             NDList wanted = labels.getOrDefault(device, new NDList());
             try (NDArray loss = trainer.getLoss().evaluate(wanted, predictions)) {
-              lossBits.add(Float.floatToRawIntBits(loss.getFloat()));
+              losses.add(loss.getFloat());
             }
           });
     }

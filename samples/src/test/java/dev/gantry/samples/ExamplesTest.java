@@ -95,9 +95,9 @@ class ExamplesTest {
     assertThat(steps(checkpoints)).containsExactly(32L, 40L, 48L);
 
     TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 6, 1);
-    assertThat(uninterrupted.lossBits()).hasSize(48);
-    assertThat(begun.lossBits()).isEqualTo(uninterrupted.lossBits().subList(0, 32));
-    assertThat(resumed.lossBits()).isEqualTo(uninterrupted.lossBits().subList(32, 48));
+    assertThat(uninterrupted.losses()).hasSize(48);
+    assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 32));
+    assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(32, 48));
     assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
     assertThat(begun.parameters()).isNotEqualTo(uninterrupted.parameters());
   }
@@ -110,15 +110,15 @@ class ExamplesTest {
     ImageTraining training = ImageTraining.prepare(files, temporary.resolve("images"));
     Path checkpoints = temporary.resolve("checkpoints");
     TrainingRun begun = training.run(checkpoints, 1, 1);
-    assertThat(begun.lossBits()).hasSize(63);
+    assertThat(begun.losses()).hasSize(63);
     assertThat(steps(checkpoints)).containsExactly(20L, 40L, 60L);
     TrainingRun resumed = training.run(checkpoints, 3, 2);
     assertThat(steps(checkpoints)).containsExactly(140L, 160L, 180L);
 
     TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
-    assertThat(uninterrupted.lossBits()).hasSize(189);
-    assertThat(begun.lossBits()).isEqualTo(uninterrupted.lossBits().subList(0, 63));
-    assertThat(resumed.lossBits()).isEqualTo(uninterrupted.lossBits().subList(60, 189));
+    assertThat(uninterrupted.losses()).hasSize(189);
+    assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 63));
+    assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(60, 189));
     assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
     assertThat(resumed.metrics()).isEqualTo(uninterrupted.metrics());
     assertThat(uninterrupted.metrics().get(ImageTraining.ACCURACY))
@@ -130,7 +130,7 @@ class ExamplesTest {
   @Test
   void trainingIsTheSameFromShardsAndFromTfRecord() throws IOException, TranslateException {
     TrainingRun fromShards = epoch(ImageFiles.SHARDS);
-    assertThat(fromShards.lossBits()).hasSize(63);
+    assertThat(fromShards.losses()).hasSize(63);
     assertThat(epoch(ImageFiles.TFRECORD)).isEqualTo(fromShards);
   }
 
@@ -162,6 +162,12 @@ class ExamplesTest {
             .toList();
     assertThat(shown).hasSizeGreaterThanOrEqualTo(4);
     assertThat(shown).allSatisfy(example -> assertThat(sources).contains(example));
+  }
+
+  @Test
+  void readmeShowsThePomThatOurBuildBuilds() throws IOException {
+    assertThat(Files.readString(Path.of("..", "README.md")))
+        .contains("```xml\n" + Files.readString(Path.of("consumer", "pom.xml")) + "```");
   }
 
   private static String source(String file) throws IOException {

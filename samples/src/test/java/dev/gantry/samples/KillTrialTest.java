@@ -3,6 +3,7 @@ package dev.gantry.samples;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import dev.gantry.formats.checkpoint.CheckpointStore;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -53,36 +54,56 @@ class KillTrialTest {
       assertThatThrownBy(child::report)
           .isInstanceOf(CheckFailedException.class)
           .hasMessageStartingWith("the training ended by itself, with code 1: ")
-          .hasMessageContaining(file + ": errno 17 EEXIST");
+          .hasMessageContaining(file + " is there, but no folder");
     }
+  }
+
+  private static TrainingRun run(Device device, List<Float> losses, float weight) {
+    return new TrainingRun(device, losses, Map.of("weight", List.of(weight)), Map.of());
+  }
+
+  private static TrainingRun run(List<Float> losses, float weight) {
+    return run(Device.cpu(), losses, weight);
   }
 
   @Test
   void oneBitOfALossOrAParameterFailsTheCheck() {
-    TrainingRun whole = new TrainingRun(List.of(1, 2, 3, 4), Map.of("weight", "ab"), Map.of());
-    KillTrial.compare(whole, new TrainingRun(List.of(3, 4), Map.of("weight", "ab"), Map.of()), 2);
+    TrainingRun whole = run(List.of(1f, 2f, 3f, 4f), 7f);
+    KillTrial.compare(whole, run(List.of(3f, 4f), 7f), 2);
 
-    TrainingRun otherLoss = new TrainingRun(List.of(3, 5), Map.of("weight", "ab"), Map.of());
+    TrainingRun otherLoss = run(List.of(3f, Math.nextUp(4f)), 7f);
     assertThatThrownBy(() -> KillTrial.compare(whole, otherLoss, 2))
         .isInstanceOf(CheckFailedException.class)
         .hasMessageContaining("losses")
         .hasMessageContaining("step 2");
-    TrainingRun fewer = new TrainingRun(List.of(4), Map.of("weight", "ab"), Map.of());
+    TrainingRun fewer = run(List.of(4f), 7f);
     assertThatThrownBy(() -> KillTrial.compare(whole, fewer, 2)).hasMessageContaining("losses");
-    TrainingRun otherWeight = new TrainingRun(List.of(3, 4), Map.of("weight", "ac"), Map.of());
+    TrainingRun otherWeight = run(List.of(3f, 4f), Math.nextUp(7f));
     assertThatThrownBy(() -> KillTrial.compare(whole, otherWeight, 2))
         .isInstanceOf(CheckFailedException.class)
         .hasMessageContaining("parameters");
   }
 
+  /// There two runs of one seed are not the same to the bit.
+  @Test
+  void onAGpuTheCheckAllowsForTheOrderOfItsSums() {
+    TrainingRun whole = run(Device.gpu(), List.of(1f, 2f, 3f), 7f);
+    KillTrial.compare(whole, run(Device.gpu(), List.of(2.001f, 3f), 7.001f), 1);
+    TrainingRun otherLoss = run(Device.gpu(), List.of(2f, 3.1f), 7f);
+    assertThatThrownBy(() -> KillTrial.compare(whole, otherLoss, 1)).hasMessageContaining("losses");
+    TrainingRun otherWeight = run(Device.gpu(), List.of(2f, 3f), 7.1f);
+    assertThatThrownBy(() -> KillTrial.compare(whole, otherWeight, 1))
+        .hasMessageContaining("parameters");
+  }
+
   @Test
   void oneBitOfALossBothHaveFailsTheComparisonOfBeginnings() {
-    TrainingRun longer = new TrainingRun(List.of(1, 2, 3), Map.of("weight", "ab"), Map.of());
-    TrainingRun shorter = new TrainingRun(List.of(1, 2), Map.of("weight", "ac"), Map.of());
+    TrainingRun longer = run(List.of(1f, 2f, 3f), 7f);
+    TrainingRun shorter = run(List.of(1f, 2f), 8f);
     assertThat(KillTrial.compareBeginnings(longer, shorter)).isEqualTo(2);
     assertThat(KillTrial.compareBeginnings(shorter, longer)).isEqualTo(2);
 
-    TrainingRun other = new TrainingRun(List.of(1, 4), Map.of("weight", "ab"), Map.of());
+    TrainingRun other = run(List.of(1f, 4f), 7f);
     assertThatThrownBy(() -> KillTrial.compareBeginnings(longer, other))
         .isInstanceOf(CheckFailedException.class)
         .hasMessageContaining("first 2 steps");
