@@ -80,7 +80,7 @@ class CheckpointErrorsTest {
     TransferException failure =
         catchThrowableOfType(
             TransferException.class,
-            () -> checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build()));
+            () -> checkpoint.load(manager, Machine.loadOptions(lazy).build()));
     assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(1));
     assertThat(failure).hasMessageContaining(second.toString());
   }
@@ -194,7 +194,7 @@ class CheckpointErrorsTest {
     shards();
     Checkpoint checkpoint = Checkpoint.open(folder, session);
     session.close();
-    assertThatThrownBy(() -> checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build()))
+    assertThatThrownBy(() -> checkpoint.load(manager, Machine.loadOptions(lazy).build()))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("closed");
   }

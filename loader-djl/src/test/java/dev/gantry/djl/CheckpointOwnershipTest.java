@@ -42,13 +42,13 @@ class CheckpointOwnershipTest {
       NDArray view;
       try (Gantry session = Gantry.open();
           Checkpoint checkpoint = Checkpoint.open(file, session);
-          NDList list = checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build())) {
+          NDList list = checkpoint.load(manager, Machine.loadOptions(lazy).build())) {
         NDArray parent = list.get("f");
         view = parent.get(new NDIndex("1:3"));
         parent.close();
         assertThat(view.toFloatArray()).containsExactly(2, 3);
       }
-      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(NoLeaks.held().slabs()).isEqualTo(1);
       assertThat(manager.getManagedArrays()).containsExactly(view);
       assertThat(view.toFloatArray()).containsExactly(2, 3);
       assertThat(view.sum().getFloat()).isEqualTo(5);
@@ -76,7 +76,7 @@ class CheckpointOwnershipTest {
     NDManager manager = NDManager.newBaseManager();
     NDList list = load(manager);
     NDArray view = list.get("f").get(new NDIndex("2:"));
-    assertThat(LiveResources.snapshot().slabs()).isPositive();
+    assertThat(NoLeaks.held().slabs()).isPositive();
     manager.close();
     NoLeaks.assertNothingIsHeld();
     assertThat(list).allMatch(NDArray::isReleased);
@@ -107,12 +107,12 @@ class CheckpointOwnershipTest {
   void aSubManagerFreesItsOwnOnly() {
     NDManager manager = NDManager.newBaseManager();
     NDList outer = load(manager);
-    LiveResources.Snapshot outerOnly = LiveResources.snapshot();
+    LiveResources.Snapshot outerOnly = NoLeaks.held();
     NDManager below = manager.newSubManager();
     NDList inner = load(below);
-    assertThat(LiveResources.snapshot().slabs()).isEqualTo(2 * outerOnly.slabs());
+    assertThat(NoLeaks.held().slabs()).isEqualTo(2 * outerOnly.slabs());
     below.close();
-    assertThat(LiveResources.snapshot()).isEqualTo(outerOnly);
+    assertThat(NoLeaks.held()).isEqualTo(outerOnly);
     assertThat(inner).allMatch(NDArray::isReleased);
     assertThat(outer.get("f").toFloatArray()).containsExactly(1, 2, 3, 4);
     NDList last = load(manager.newSubManager());
@@ -128,7 +128,7 @@ class CheckpointOwnershipTest {
         moved = load(first).get("b");
         moved.attach(second);
       }
-      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(NoLeaks.held().slabs()).isEqualTo(1);
       assertThat(moved.getManager()).isSameAs(second);
       assertThat(moved.toFloatArray()).containsExactly(5, 6, 7);
       assertThat(moved.add(1).getManager()).isSameAs(second);
@@ -157,10 +157,10 @@ class CheckpointOwnershipTest {
             .write(folder.resolve("two.safetensors"));
     try (NDManager manager = NDManager.newBaseManager()) {
       NDList list = Checkpoint.open(two).load(manager);
-      long held = LiveResources.snapshot().hostBytes();
+      long held = NoLeaks.heldBytes();
       assertThat(held).isBetween(10_000L, 10_000L + 2 * PlanLimits.BLOCK_BYTES);
       list.get("a").close();
-      assertThat(LiveResources.snapshot().hostBytes()).isEqualTo(held);
+      assertThat(NoLeaks.heldBytes()).isEqualTo(held);
       list.get("b").close();
       NoLeaks.assertNothingIsHeld();
     }

@@ -115,21 +115,22 @@ class CheckpointSelectionTest {
 
   @Test
   void requestsKeepTheirLimit() {
+    PathKind path = manager.getDevice().isGpu() ? PathKind.STAGED : PathKind.HOST;
     NDList list =
         checkpoint.load(
             manager,
             LoadOptions.builder()
                 .optRequestBytes(1 << 20)
                 .optThreads(3)
-                .optPath(PathKind.HOST)
+                .optPath(path)
                 .optReport(report::set)
                 .build());
     assertThat(list).hasSize(4);
     assertThat(report.get().reads()).isEqualTo(5);
-    assertThat(report.get().bytesByPath()).containsOnlyKeys(PathKind.HOST);
+    assertThat(report.get().bytesByPath()).containsOnlyKeys(path);
     assertThat(report.get().files())
         .singleElement()
-        .satisfies(file -> assertThat(file.path()).isEqualTo(PathKind.HOST));
+        .satisfies(file -> assertThat(file.path()).isEqualTo(path));
     assertThat(report.get().bytes())
         .isBetween(checkpoint.totalBytes(), checkpoint.totalBytes() + 2 * BLOCK);
   }

@@ -189,7 +189,7 @@ class CheckpointValuesTest {
               .getAsJsonObject("tensors");
     }
     for (boolean lazy : new boolean[] {false, true}) {
-      LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
+      LoadOptions options = Machine.loadOptions(lazy).build();
       try (Checkpoint checkpoint = Checkpoint.open(CORPUS.resolve(name + ".safetensors"));
           NDList list = checkpoint.load(manager, options)) {
         assertThat(list)

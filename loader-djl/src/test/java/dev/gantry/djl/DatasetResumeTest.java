@@ -218,7 +218,7 @@ class DatasetResumeTest {
       while (batches.hasNext()) {
         batches.next().close();
       }
-      assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+      assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
     }
   }
 

@@ -45,7 +45,7 @@ class LargeTensorTest {
       manager.create(1).add(1).close();
       long residentBytes = Machine.residentBytes();
       NDArray large =
-          checkpoint.load(manager, LoadOptions.builder().optLazy(lazy).build()).singletonOrThrow();
+          checkpoint.load(manager, Machine.loadOptions(lazy).build()).singletonOrThrow();
       assertThat(large.size()).isEqualTo(BYTES);
       for (int i = 0; i < MARKS.length; i++) {
         assertThat(large.getUint8(MARKS[i])).as("at %s", MARKS[i]).isEqualTo(i + 1);

@@ -1,5 +1,6 @@
 package dev.gantry.djl;
 
+import ai.djl.Device;
 import dev.gantry.core.memory.HostMemory;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -18,6 +19,12 @@ final class Machine {
     Assumptions.assumeTrue(
         HostMemory.availableBytes().orElse(0) >= bytes,
         () -> "needs " + bytes + " bytes of memory");
+  }
+
+  /// Lazily, arrays are of the CPU, whatever DJL's default is.
+  static LoadOptions.Builder loadOptions(boolean lazy) {
+    LoadOptions.Builder options = LoadOptions.builder().optLazy(lazy);
+    return lazy ? options.optDevice(Device.cpu()) : options;
   }
 
   /// Memory of this process that is really there, in bytes.

@@ -5,18 +5,37 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.memory.LiveResources;
 import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/// After each test, when its `@AfterEach` methods have run, no memory and no file is held.
-final class NoLeaks implements AfterEachCallback {
+/// After each test, when its `@AfterEach` methods have run, no memory and no file is held that was
+/// not held before: what an earlier test left has failed that one already.
+final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
+  private LiveResources.Snapshot before = LiveResources.Snapshot.NOTHING;
+
+  @Override
+  public void beforeEach(ExtensionContext context) {
+    before = held();
+  }
+
   @Override
   public void afterEach(ExtensionContext context) {
-    assertNothingIsHeld();
+    assertThat(held()).isEqualTo(before);
   }
 
   static void assertNothingIsHeld() {
-    // On a GPU the process's session keeps its pinned buffers from load to load.
+    assertThat(held()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  /// What is held now, but for the pinned buffers that the process's session keeps from load to load
+  /// on a GPU.
+  static LiveResources.Snapshot held() {
     Gantry.shared().freeIdle();
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    return LiveResources.snapshot();
+  }
+
+  /// Bytes of arrays' memory, wherever it is.
+  static long heldBytes() {
+    return held().hostBytes() + held().deviceBytes();
   }
 }

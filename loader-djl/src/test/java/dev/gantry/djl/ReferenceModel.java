@@ -68,7 +68,7 @@ final class ReferenceModel {
     try (NDManager manager = parent.newSubManager();
         Checkpoint checkpoint = Checkpoint.open(folder)) {
       Shape input = new Shape(inputs.length, 64);
-      LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
+      LoadOptions options = Machine.loadOptions(lazy).build();
       if (initializeFirst) {
         block.initialize(manager, DataType.FLOAT32, input);
       }

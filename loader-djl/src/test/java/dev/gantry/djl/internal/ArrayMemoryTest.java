@@ -141,7 +141,7 @@ class ArrayMemoryTest {
   /// DJL lets an array lie in a Java buffer, which the collector frees when the array is closed.
   @Test
   void holdsTheJavaBufferThatAnArrayLiesIn() {
-    try (NDManager manager = NDManager.newBaseManager()) {
+    try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {
       assertBufferIsHeld(manager, false);
       assertBufferIsHeld(manager, true);
     }

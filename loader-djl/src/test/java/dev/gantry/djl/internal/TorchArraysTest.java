@@ -140,14 +140,16 @@ class TorchArraysTest {
     try (NDManager manager = NDManager.newBaseManager();
         NDArray whole = memory.count(manager, dtype, rows, pitch)) {
       long address;
+      Device device;
       try (ArrayMemory memoryOfWhole = ArrayMemory.of(whole)) {
         address = memoryOfWhole.address();
+        device = memoryOfWhole.device();
       }
       NDArray strided =
           TorchArrays.wrap(
               manager,
               address,
-              Device.HOST,
+              device,
               dtype,
               Shape.of(rows, 2, columns / 2),
               new long[] {pitch, columns / 2, 1},
