@@ -3,6 +3,7 @@ package dev.gantry.formats.checkpoint;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonReader;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -37,7 +38,7 @@ public record Manifest(
   public static final long MAX_BYTES = 100_000_000;
 
   /// The most files, tensors, metrics and texts in one manifest, together.
-  public static final int MAX_ENTRIES = 2_000_000;
+  public static final int MAX_ENTRIES = JsonReader.MAX_ENTRIES;
 
   static final String FORMAT = "gantry-checkpoint";
 

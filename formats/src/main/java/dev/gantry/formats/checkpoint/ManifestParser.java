@@ -27,7 +27,6 @@ final class ManifestParser {
   private final boolean withFiles;
   private final JsonReader json;
   private final Set<String> fileNames = new HashSet<>();
-  private int entries;
   private int ownChecksum;
   private OptionalLong ownChecksumOffset = OptionalLong.empty();
 
@@ -75,7 +74,7 @@ final class ManifestParser {
             json.skip();
           }
         }
-        default -> json.skip();
+        default -> unknown();
       }
     }
     json.end();
@@ -121,6 +120,12 @@ final class ManifestParser {
       throw json.malformed("duplicate-field", "a second '" + member + "'");
     }
     return member;
+  }
+
+  /// A member whose name is kept as well, since it may not come twice.
+  private void unknown() {
+    json.countEntry();
+    json.skip();
   }
 
   /// @param digits the offset of the first digit of the checksum
@@ -183,7 +188,7 @@ final class ManifestParser {
     SequencedMap<String, V> map = new LinkedHashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String name = json.memberName();
-      countEntry();
+      json.countEntry();
       if (map.putIfAbsent(name, value.get()) != null) {
         throw json.malformed("duplicate-name", "a second '" + name + "'");
       }
@@ -197,7 +202,7 @@ final class ManifestParser {
     }
     List<FileEntry> files = new ArrayList<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
-      countEntry();
+      json.countEntry();
       files.add(file());
     }
     return files;
@@ -217,22 +222,13 @@ final class ManifestParser {
         case "size" -> size = OptionalLong.of(json.count("size"));
         case "crc32c" -> sum = OptionalLong.of(checksum());
         case "tensors" -> tensors = map(this::checksum);
-        default -> json.skip();
+        default -> unknown();
       }
     }
     if (name.isEmpty() || size.isEmpty() || sum.isEmpty()) {
       throw json.malformedAt(offset, "incomplete-file", "a file without name, size or crc32c");
     }
     return new FileEntry(name, size.getAsLong(), (int) sum.getAsLong(), tensors);
-  }
-
-  /// Each takes memory, however short it is in the file.
-  private void countEntry() {
-    if (entries == Manifest.MAX_ENTRIES) {
-      throw json.malformed(
-          "too-many-entries", "more than " + Manifest.MAX_ENTRIES + " files, tensors and the like");
-    }
-    entries++;
   }
 
   /// Eight hexadecimal digits.

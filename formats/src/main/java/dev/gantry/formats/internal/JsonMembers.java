@@ -12,6 +12,9 @@ public final class JsonMembers {
   /// The most dimensions of a tensor. Source: NumPy and PyTorch hold no more than 64.
   public static final int MAX_RANK = 64;
 
+  /// Dimensions that are not counted as entries: more than real tensors have.
+  private static final int FREE_RANK = 8;
+
   private JsonMembers() {}
 
   /// A dtype by its name: the kinds are `invalid-dtype` and `unknown-dtype`.
@@ -28,7 +31,7 @@ public final class JsonMembers {
   }
 
   /// An array of dimensions: the kinds are `invalid-shape`, `too-many-dimensions` and those of
-  /// [JsonReader#count].
+  /// [JsonReader#count] and [JsonReader#countEntry].
   ///
   /// @param noun what has it, for errors, as `name` does
   public static Shape shape(JsonReader json, String noun, String name) {
@@ -42,6 +45,9 @@ public final class JsonMembers {
         throw json.malformed(
             "too-many-dimensions",
             subject(noun, name) + " has more than " + MAX_RANK + " dimensions");
+      }
+      if (rank >= FREE_RANK) {
+        json.countEntry();
       }
       if (rank == dimensions.length) {
         dimensions = Arrays.copyOf(dimensions, 2 * rank);

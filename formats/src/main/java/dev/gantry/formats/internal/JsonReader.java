@@ -29,6 +29,14 @@ public final class JsonReader {
   /// `__metadata__` reach some megabytes.
   public static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
 
+  /// The most entries of one file that a reader keeps: tensors, files, notes and the like. Each takes
+  /// some hundred bytes of the heap, however short it is in the file: a megabyte of text would be
+  /// tens of them.
+  public static final int MAX_ENTRIES = 2_000_000;
+
+  /// The most of these that may be notes, which can be shorter than all else.
+  public static final int MAX_NOTES = 100_000;
+
   /// A longer number is refused. No number that fits 64 bits or a double needs as many.
   private static final int MAX_NUMBER_CHARACTERS = 4096;
 
@@ -67,6 +75,8 @@ public final class JsonReader {
   private final JsonParser parser;
   private final Utf8Reader text;
   private final JsonFaults faults;
+  private int entries;
+  private int notes;
 
   /// @param from file offset of the section's first byte
   /// @param to file offset just past its last
@@ -181,6 +191,28 @@ public final class JsonReader {
       case NUMBER -> number();
       case BOOLEAN, NULL -> {}
     }
+  }
+
+  /// Called before something of the file is kept, at its value or name.
+  ///
+  /// @throws MalformedFileException of kind `too-many-entries` where [#MAX_ENTRIES] were
+  public void countEntry() {
+    if (entries == MAX_ENTRIES) {
+      throw malformed(
+          "too-many-entries", "more than " + MAX_ENTRIES + " tensors, files, notes and the like");
+    }
+    entries++;
+  }
+
+  /// As [#countEntry], of a note.
+  ///
+  /// @throws MalformedFileException of kind `too-many-notes` where [#MAX_NOTES] were
+  public void countNote() {
+    countEntry();
+    if (notes == MAX_NOTES) {
+      throw malformed("too-many-notes", "more than " + MAX_NOTES + " notes in metadata");
+    }
+    notes++;
   }
 
   /// Makes sure that only whitespace is left.

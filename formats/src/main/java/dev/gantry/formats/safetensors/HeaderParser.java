@@ -94,6 +94,7 @@ final class HeaderParser {
       throw json.malformed(
           "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
     }
+    json.countEntry();
     entries.put(name, new TensorEntryParser(name, json).parse());
   }
 
@@ -112,6 +113,7 @@ final class HeaderParser {
     }
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String key = json.memberName();
+      json.countNote();
       if (json.peek() != JsonReader.Kind.STRING) {
         throw json.unwanted(
             "metadata-not-a-string", "the value of '" + key + "' in __metadata__ is no string");

@@ -100,6 +100,7 @@ final class IndexParser {
         throw json.malformed(
             "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
       }
+      json.countEntry();
       SafetensorsIndex.Entry earlier =
           weightMap.putIfAbsent(tensor, new SafetensorsIndex.Entry(shard, offset));
       if (earlier != null) {

@@ -4,6 +4,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonMembers;
+import dev.gantry.formats.internal.JsonReader;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -27,6 +28,9 @@ public record SafetensorsHeader(
   /// The most tensors in one file. A header of [#MAX_HEADER_BYTES] has room for some more, none of
   /// them with a name.
   public static final int MAX_TENSORS = 1_000_000;
+
+  /// The most notes in one file: more than any writer makes, and as many as fit a small heap.
+  public static final int MAX_NOTES = JsonReader.MAX_NOTES;
 
   /// The most dimensions of a tensor.
   public static final int MAX_RANK = JsonMembers.MAX_RANK;

@@ -29,6 +29,10 @@ final class WriteRules {
       }
       bytes += tensor.source().length();
     }
+    if (metadata.size() > SafetensorsHeader.MAX_NOTES) {
+      throw new MisuseException(
+          metadata.size() + " notes, more than " + SafetensorsHeader.MAX_NOTES);
+    }
     metadata.forEach((key, text) -> {
       JsonWriter.requireText("a note's key", key);
       JsonWriter.requireText("the note '" + key + "'", text);

@@ -35,7 +35,6 @@ final class ShardIndexParser {
   private long blockBytes;
   private long samples;
   private long samplesPosition;
-  private int entries;
 
   /// @param withShards whether to compare what the index says with the sizes of the files
   /// @throws MalformedFileException of kind `index-too-large`
@@ -142,19 +141,9 @@ final class ShardIndexParser {
     return size;
   }
 
-  /// Each takes memory, however short it is in the file.
-  private void countEntry() {
-    if (entries == ShardSet.MAX_ENTRIES) {
-      throw json.malformed(
-          "too-many-entries",
-          "more than " + ShardSet.MAX_ENTRIES + " shards, offsets and the like");
-    }
-    entries++;
-  }
-
   /// A member whose name is kept as well, since it may not come twice.
   private void unknown() {
-    countEntry();
+    json.countEntry();
     json.skip();
   }
 
@@ -162,7 +151,7 @@ final class ShardIndexParser {
     requireKind(Kind.OBJECT, "invalid-metadata", "metadata is no object");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String key = json.memberName();
-      countEntry();
+      json.countNote();
       if (metadata.containsKey(key)) {
         throw json.malformed("duplicate-note", "a second note '" + key + "'");
       }
@@ -179,7 +168,7 @@ final class ShardIndexParser {
       if (fields.size() == ShardSet.MAX_FIELDS) {
         throw json.malformed("too-many-fields", "more than " + ShardSet.MAX_FIELDS + " fields");
       }
-      countEntry();
+      json.countEntry();
       requireKind(Kind.OBJECT, "invalid-field", "a field is no object");
       long fieldPosition = json.valueOffset();
       Field field = field(fieldPosition);
@@ -235,7 +224,7 @@ final class ShardIndexParser {
       if (shards.size() == ShardSet.MAX_SHARDS) {
         throw json.malformed("too-many-shards", "more than " + ShardSet.MAX_SHARDS + " shards");
       }
-      countEntry();
+      json.countEntry();
       requireKind(Kind.OBJECT, "invalid-shard", "a shard is no object");
       shards.add(shard(json.valueOffset()));
     }
@@ -277,7 +266,7 @@ final class ShardIndexParser {
     long[] offsets = new long[Math.max(1, fields.size())];
     int count = 0;
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
-      countEntry();
+      json.countEntry();
       if (count == ShardSet.MAX_FIELDS) {
         throw json.malformed("too-many-offsets", "more than " + ShardSet.MAX_FIELDS + " offsets");
       }

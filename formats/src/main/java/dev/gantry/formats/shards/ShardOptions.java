@@ -2,6 +2,7 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.internal.JsonWriter;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -54,6 +55,9 @@ public record ShardOptions(
       throw new MisuseException("writers must be 1 to " + MOST_WRITERS + ": " + writers);
     }
     metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
+    if (metadata.size() > JsonReader.MAX_NOTES) {
+      throw new MisuseException(metadata.size() + " notes, more than " + JsonReader.MAX_NOTES);
+    }
     metadata.forEach((key, text) -> {
       JsonWriter.requireText("a note's key", key);
       JsonWriter.requireText("the note '" + key + "'", text);

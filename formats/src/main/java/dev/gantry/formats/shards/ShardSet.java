@@ -11,6 +11,7 @@ import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.SampleStore;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonMembers;
+import dev.gantry.formats.internal.JsonReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -37,7 +38,7 @@ public final class ShardSet {
   public static final int MAX_FIELDS = 1000;
 
   /// The most fields, notes, shards, offsets and members of unknown names together.
-  public static final int MAX_ENTRIES = 2_000_000;
+  public static final int MAX_ENTRIES = JsonReader.MAX_ENTRIES;
 
   /// The most dimensions of a field.
   public static final int MAX_RANK = JsonMembers.MAX_RANK;

@@ -72,6 +72,16 @@ class ManifestTest {
     assertThat(read(ManifestWriter.sealed(bytes)).step()).isEqualTo(7);
   }
 
+  @Test
+  void membersThatNobodyKnowsAreCounted() {
+    StringBuilder members = new StringBuilder();
+    for (int i = 0; i <= Manifest.MAX_ENTRIES; i++) {
+      members.append("'-").append(Integer.toString(i, Character.MAX_RADIX)).append("':0,");
+    }
+    assertThat(kind("{" + members + "'last':0}")).isEqualTo("too-many-entries");
+    assertThat(kind("{'files':[{" + members + "'last':0}]}")).isEqualTo("too-many-entries");
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -4,17 +4,24 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import com.sun.management.ThreadMXBean;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.commit.WriteOptions;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -216,6 +223,53 @@ class SafetensorsHeaderTest {
       header.append(i == 0 ? "" : ",").append(SafetensorsWriter.entry("" + i, "U8", 0, 0, 0));
     }
     assertThat(kindOf(header.append('}').toString(), 0)).isEqualTo("too-many-tensors");
+  }
+
+  /// Of some eight bytes each; a map of all would take a gigabyte.
+  @Test
+  void aHeaderFullOfNotesIsRefusedBeforeItFillsTheHeap() throws IOException {
+    StringBuilder header = new StringBuilder(100_000_000).append("{'__metadata__':{");
+    for (int i = 0; header.length() < 99_999_000; i++) {
+      header.append(i == 0 ? "'" : ",'").append(Integer.toString(i, Character.MAX_RADIX));
+      header.append("':''");
+    }
+    byte[] bytes =
+        SafetensorsWriter.file(header.append("}}").toString().replace('\'', '"'), new byte[0]);
+    Path file = Files.write(folder.resolve("notes.safetensors"), bytes);
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long before = threads.getCurrentThreadAllocatedBytes();
+    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("too-many-notes: more than 100000 notes");
+    assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(64 << 20);
+  }
+
+  @Test
+  void asManyNotesAsTheBoundAreReadAndWritten() throws IOException {
+    Map<String, String> notes = new TreeMap<>();
+    for (int i = 0; i < SafetensorsHeader.MAX_NOTES; i++) {
+      notes.put("" + i, "");
+    }
+    Path file = folder.resolve("made.safetensors");
+    try (Gantry session = Gantry.open()) {
+      NewCheckpoint.file(file, List.of(), notes).write(session, WriteOptions.defaults());
+    }
+    assertThat(SafetensorsHeader.read(file).metadata()).isEqualTo(notes);
+    notes.put("one more", "");
+    assertThatThrownBy(() -> NewCheckpoint.file(file, List.of(), notes))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("100001 notes, more than 100000");
+  }
+
+  @Test
+  void dimensionsThatNoTensorHasCountAsEntries() {
+    StringBuilder header = new StringBuilder(80_000_000).append('{');
+    String shape = "0" + ",0".repeat(SafetensorsHeader.MAX_RANK - 1);
+    for (int i = 0; i * (SafetensorsHeader.MAX_RANK - 7L) <= 2_000_000; i++) {
+      header.append(i == 0 ? "'" : ",'").append(i);
+      header.append("':{'dtype':'U8','shape':[").append(shape).append("],'data_offsets':[0,0]}");
+    }
+    assertThat(kindOf(header.append('}').toString(), 0)).isEqualTo("too-many-entries");
   }
 
   @Test
