@@ -1,9 +1,11 @@
 package dev.gantry.formats.dataset;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.core.plan.PlanLimits;
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
+import java.nio.file.Path;
 import java.util.Optional;
 import java.util.OptionalLong;
 
@@ -99,6 +101,11 @@ public final class EpochBatches implements Batches {
       Filling<BatchView> filling = planner.plan(samples.batch(next), after());
       next++;
       return Optional.of(filling);
+    }
+
+    @Override
+    public void opened(Path file, SourceFile.Identity identity) {
+      store.opened(file, identity);
     }
 
     private DatasetState after() {

@@ -1,9 +1,11 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
 import dev.gantry.core.ring.Made;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -17,7 +19,7 @@ public final class EpochChain implements FillingSource<BatchView> {
   /// Those before, of which a batch may still be made: no more than the ring has slots.
   private final List<Epoch> earlier = new ArrayList<>();
 
-  private Epoch current;
+  private volatile Epoch current;
   private long epoch;
 
   /// Whether the epoch has given a batch, or began behind some.
@@ -48,6 +50,12 @@ public final class EpochChain implements FillingSource<BatchView> {
     }
     hasBatches |= filling.isPresent();
     return filling;
+  }
+
+  /// What an epoch before this one has still to read is of the same batches.
+  @Override
+  public void opened(Path file, SourceFile.Identity identity) {
+    current.source.opened(file, identity);
   }
 
   private void closeMade() {

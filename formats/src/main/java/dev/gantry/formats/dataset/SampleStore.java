@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.io.SourceFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
@@ -42,6 +43,12 @@ public interface SampleStore extends AutoCloseable {
   ///
   /// @param target where to: at `offset` in C order, little endian, end to end
   void make(int field, SampleRun run, MemorySegment target, long offset);
+
+  /// Called when one of the files is opened, or opened again. Several threads may call it at once.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if it is not the file whose values
+  ///     [#pieces] tells of
+  default void opened(Path file, SourceFile.Identity identity) {}
 
   /// Called once, when nothing is asked or made any more.
   @Override

@@ -12,6 +12,7 @@ import dev.gantry.formats.dataset.SampleStore;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonMembers;
 import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.KnownFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -59,6 +60,8 @@ public final class ShardSet {
   private final List<Shard> shards;
   private final long samples;
   private final long totalBytes;
+  private final KnownFiles files =
+      new KnownFiles("its samples are not those of " + FILE_NAME + "; open the dataset again");
 
   /// The parts fit each other, as [ShardIndexParser] checks.
   ShardSet(
@@ -93,7 +96,9 @@ public final class ShardSet {
             folderOrFile, 0, "no-shards", "the folder has no " + FILE_NAME);
       }
     }
-    return read(file, true);
+    ShardSet set = read(file, true);
+    set.shards.forEach(shard -> set.files.expect(shard.file(), KnownFiles.look(shard.file())));
+    return set;
   }
 
   /// @param withShards whether the shards are looked at, too
@@ -138,7 +143,13 @@ public final class ShardSet {
     return totalBytes;
   }
 
-  /// The samples with all their fields, for batches.
+  /// The shards as they were when this was opened.
+  KnownFiles files() {
+    return files;
+  }
+
+  /// The samples with all their fields, for batches. A shard that is not the file any more that it
+  /// was when this was opened is an error, whenever it is opened again.
   public SampleStore store() {
     return store(fields.stream().map(Field::name).toList());
   }

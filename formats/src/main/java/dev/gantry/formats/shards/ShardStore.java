@@ -1,6 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
 import dev.gantry.formats.dataset.SampleRun;
@@ -8,6 +9,7 @@ import dev.gantry.formats.dataset.SampleStore;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HashSet;
@@ -108,6 +110,11 @@ final class ShardStore implements SampleStore {
     Objects.checkFromIndexSize(run.first(), run.count(), shard.samples());
     long offset = shard.offset(chosen[field]) + run.first() * fields.get(field).sampleBytes();
     sink.piece(shard.file(), offset, run.count());
+  }
+
+  @Override
+  public void opened(Path file, SourceFile.Identity identity) {
+    set.files().check(file, identity);
   }
 
   @Override

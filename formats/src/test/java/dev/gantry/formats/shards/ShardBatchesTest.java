@@ -1,19 +1,32 @@
 package dev.gantry.formats.shards;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.ReadPlan.Read;
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.ring.PrefetchRing;
+import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.ring.RingOptions;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
+import dev.gantry.formats.dataset.EpochChain;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.dataset.OrderOptions;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -90,6 +103,68 @@ class ShardBatchesTest {
           requireValues(filling.label().fields().get(field), slot, i * batchSize, batchSize);
         }
       }
+    }
+  }
+
+  private void epochThroughARing(Gantry session, Batches batches) {
+    RingOptions options =
+        new RingOptions(
+            Device.HOST,
+            2,
+            batches.slotBytes(),
+            batches.madeBytes(),
+            TransferOptions.defaults().withLimits(EpochBatches.LIMITS),
+            false);
+    try (PrefetchRing<BatchView> ring =
+        session.ring(options, new EpochChain(batches, batches.start(), 0))) {
+      for (Optional<RingBatch<BatchView>> next = ring.next();
+          next.isPresent();
+          next = ring.next()) {
+        next.get().close();
+      }
+    }
+  }
+
+  /// Its bytes would come with the labels of others.
+  @Test
+  void aShardThatIsReplacedOrModifiedBetweenEpochsIsAnError() throws IOException {
+    Path shard = folder.resolve("set/shard-00001.bin");
+    FileTime modified = Files.getLastModifiedTime(shard);
+    try (Gantry session = Gantry.open();
+        Batches batches =
+            EpochBatches.of(ShardSet.open(folder.resolve("set")).store(), OrderOptions.of(32))) {
+      epochThroughARing(session, batches);
+      Path copy = Files.copy(shard, folder.resolve("copy"), StandardCopyOption.COPY_ATTRIBUTES);
+      Path original = Files.move(shard, folder.resolve("original"));
+      Files.move(copy, shard);
+      assertThatThrownBy(() -> epochThroughARing(session, batches))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(shard + ": offset 0: changed-meanwhile: another file")
+          .hasMessageContaining("open the dataset again");
+      Files.move(original, shard, StandardCopyOption.REPLACE_EXISTING);
+      epochThroughARing(session, batches);
+      Files.setLastModifiedTime(shard, FileTime.fromMillis(modified.toMillis() + 1000));
+      assertThatThrownBy(() -> epochThroughARing(session, batches))
+          .hasMessageContaining("changed-meanwhile: it was modified");
+      Files.setLastModifiedTime(shard, modified);
+      epochThroughARing(session, batches);
+      Files.write(shard, new byte[1], StandardOpenOption.APPEND);
+      assertThatThrownBy(() -> epochThroughARing(session, batches))
+          .hasMessageContaining("changed-meanwhile: it has");
+    }
+  }
+
+  /// A copy has other inodes and times.
+  @Test
+  void aCopyOfAllFilesIsAsGood() throws IOException {
+    Path copied = Files.createDirectory(folder.resolve("copied"));
+    for (String name : TestShards.names(folder.resolve("set"))) {
+      Files.copy(folder.resolve("set").resolve(name), copied.resolve(name));
+    }
+    TestShards.requireWhole(copied, TestShards.FIELDS, values, SAMPLES, "");
+    try (Gantry session = Gantry.open();
+        Batches batches = EpochBatches.of(ShardSet.open(copied).store(), OrderOptions.of(32))) {
+      epochThroughARing(session, batches);
     }
   }
 

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -126,13 +127,16 @@ public final class Paths implements AutoCloseable {
   /// when it is free.
   ///
   /// Not to be used after [#close]: whoever closes this session closes it first.
-  public StandingTransfer standingTransfer(Device device, TransferOptions options) {
+  ///
+  /// @param opened hears of each file that is opened, or opened again, and may refuse it by throwing
+  public StandingTransfer standingTransfer(
+      Device device, TransferOptions options, BiConsumer<Path, SourceFile.Identity> opened) {
     checkOpen();
     int threads = threads(device, options);
     StagedPath staged = standingPath(device, options, threads);
     boolean stages = options.onlyPath().isEmpty() || options.path() == PathKind.STAGED;
     return new StandingTransfer(
-        file -> openRoute(file, device, staged, options),
+        file -> openRoute(file, device, staged, options, opened),
         stages ? staged : null,
         options.onlyPath().isEmpty(),
         threads);
@@ -153,10 +157,15 @@ public final class Paths implements AutoCloseable {
   }
 
   private Route openRoute(
-      Path path, Device device, @Nullable StagedPath staged, TransferOptions options) {
+      Path path,
+      Device device,
+      @Nullable StagedPath staged,
+      TransferOptions options,
+      BiConsumer<Path, SourceFile.Identity> opened) {
     SourceFile file = openFile(path, options.cachePolicy());
     boolean complete = false;
     try {
+      opened.accept(path, file.identity());
       Route route = route(file, device, staged, options);
       complete = true;
       return route;

@@ -1,5 +1,7 @@
 package dev.gantry.core.ring;
 
+import dev.gantry.core.io.SourceFile;
+import java.nio.file.Path;
 import java.util.Optional;
 
 /// Says what the batches are, one after the other.
@@ -10,6 +12,14 @@ import java.util.Optional;
 public interface FillingSource<T> extends AutoCloseable {
   /// The next batch, or empty at the end.
   Optional<Filling<T>> next();
+
+  /// Called when a file of a filling is opened, or opened again, before anything is read from it;
+  /// several threads may call it at once. What it throws is thrown at the consumer in place of the
+  /// batch that wanted the file, and ends the ring.
+  ///
+  /// @param file as the filling names it
+  /// @param identity of what was opened
+  default void opened(Path file, SourceFile.Identity identity) {}
 
   /// Called once, when nothing is asked or made any more; also where the ring could not be opened.
   @Override

@@ -54,7 +54,9 @@ public final class Rings implements AutoCloseable {
     long requestBytes = Math.min(limits.requestBytes(), options.slotBytes());
     StandingTransfer transfer =
         paths.standingTransfer(
-            options.device(), reads.withLimits(limits.withRequestBytes(requestBytes)));
+            options.device(),
+            reads.withLimits(limits.withRequestBytes(requestBytes)),
+            source::opened);
     undo.add(transfer::close);
     HostMemory.require(hostBytes(options, transfer));
     List<Slot> slots = new ArrayList<>();

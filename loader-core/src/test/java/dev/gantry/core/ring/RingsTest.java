@@ -60,7 +60,7 @@ class RingsTest {
               options(),
               source,
               new FillingCheck(4 * Recipes.BLOCK, 0, 4 * Recipes.BLOCK),
-              paths.standingTransfer(Device.HOST, options().transfer()),
+              paths.standingTransfer(Device.HOST, options().transfer(), source::opened),
               List.of(slot),
               _ -> {});
       ring.close();

@@ -1,12 +1,9 @@
 package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.FileErrors;
-import java.io.IOException;
-import java.nio.file.Files;
+import dev.gantry.core.io.SourceFile;
+import dev.gantry.formats.internal.KnownFiles;
 import java.nio.file.Path;
-import java.nio.file.attribute.BasicFileAttributes;
-import java.util.concurrent.TimeUnit;
 
 /// By what a file is known to be the same as before. A change that keeps both goes unnoticed.
 ///
@@ -15,13 +12,12 @@ import java.util.concurrent.TimeUnit;
 record FileStamp(long size, long modified) {
   /// @throws TransferException if there is no such file
   static FileStamp of(Path file) {
-    try {
-      BasicFileAttributes attributes = Files.readAttributes(file, BasicFileAttributes.class);
-      return new FileStamp(
-          attributes.size(), attributes.lastModifiedTime().to(TimeUnit.NANOSECONDS));
-    } catch (IOException e) {
-      throw FileErrors.of("stat", file.toString(), e);
-    }
+    return of(KnownFiles.look(file));
+  }
+
+  /// What of an identity outlives a copy that keeps times.
+  static FileStamp of(SourceFile.Identity identity) {
+    return new FileStamp(identity.size(), identity.modifiedNanos());
   }
 
   /// How a file differs that was `indexed` once, in words; empty where it does not.

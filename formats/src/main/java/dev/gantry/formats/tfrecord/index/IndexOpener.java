@@ -5,7 +5,9 @@ import dev.gantry.core.Gantry;
 import dev.gantry.core.Loaded;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.core.plan.Wanted;
+import dev.gantry.formats.internal.KnownFiles;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
@@ -30,7 +32,8 @@ final class IndexOpener {
   }
 
   FoundIndex open() {
-    FileStamp stamp = FileStamp.of(file);
+    SourceFile.Identity identity = KnownFiles.look(file);
+    FileStamp stamp = FileStamp.of(identity);
     Optional<SafetensorsHeader> header = header();
     if (header.isEmpty()) {
       return new Unusable(index + " is not there");
@@ -51,7 +54,7 @@ final class IndexOpener {
     if (!change.isEmpty()) {
       return new Unusable(index + " is stale: " + change);
     }
-    return new Usable(map(header.get(), notes));
+    return new Usable(map(header.get(), notes, identity));
   }
 
   private Optional<SafetensorsHeader> header() {
@@ -65,7 +68,8 @@ final class IndexOpener {
     }
   }
 
-  private TfRecordIndex map(SafetensorsHeader header, IndexNotes notes) {
+  private TfRecordIndex map(
+      SafetensorsHeader header, IndexNotes notes, SourceFile.Identity identity) {
     new TensorCheck(header, notes).run();
     List<TensorInfo> tensors = List.copyOf(header.tensors().values());
     // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
@@ -81,7 +85,7 @@ final class IndexOpener {
         columns.put(tensor.name(), column);
       }
       new OffsetCheck(header, notes, columns).run();
-      TfRecordIndex result = new TfRecordIndex(file, notes, mapped, columns);
+      TfRecordIndex result = new TfRecordIndex(file, identity, notes, mapped, columns);
       opened = true;
       return result;
     } finally {

@@ -3,6 +3,7 @@ package dev.gantry.formats.tfrecord.index;
 import dev.gantry.core.Gantry;
 import dev.gantry.core.Loaded;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.io.SourceFile;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Objects;
@@ -22,15 +23,20 @@ public final class TfRecordIndex implements AutoCloseable {
   public static final String SUFFIX = ".gantry-index";
 
   private final Path file;
-  private final long fileBytes;
+  private final SourceFile.Identity identity;
   private final IndexSummary summary;
   private final Loaded mapped;
   private final Map<String, MappedColumn> columns;
 
   /// @param columns by the tensors' names, all checked
-  TfRecordIndex(Path file, IndexNotes notes, Loaded mapped, Map<String, MappedColumn> columns) {
+  TfRecordIndex(
+      Path file,
+      SourceFile.Identity identity,
+      IndexNotes notes,
+      Loaded mapped,
+      Map<String, MappedColumn> columns) {
     this.file = file;
-    this.fileBytes = notes.stamp().size();
+    this.identity = identity;
     this.summary = notes.summary();
     this.mapped = mapped;
     this.columns = Map.copyOf(columns);
@@ -73,7 +79,12 @@ public final class TfRecordIndex implements AutoCloseable {
 
   /// The size of the file, in bytes.
   public long fileBytes() {
-    return fileBytes;
+    return identity.size();
+  }
+
+  /// The file as it was when this was opened.
+  SourceFile.Identity identity() {
+    return identity;
   }
 
   public IndexSummary summary() {
@@ -92,7 +103,7 @@ public final class TfRecordIndex implements AutoCloseable {
   public long recordLength(long record) {
     long next =
         record + 1 == summary.records()
-            ? fileBytes + IndexFormat.HEADER_BYTES
+            ? fileBytes() + IndexFormat.HEADER_BYTES
             : recordOffset(record + 1);
     return next - IndexFormat.FRAMING_BYTES - recordOffset(record);
   }

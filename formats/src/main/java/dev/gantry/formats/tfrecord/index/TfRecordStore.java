@@ -2,10 +2,12 @@ package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.io.SourceFile;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
 import dev.gantry.formats.dataset.SampleRun;
 import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.formats.internal.KnownFiles;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import java.lang.foreign.MemorySegment;
@@ -19,16 +21,20 @@ import java.util.Set;
 /// and floats go from the file to where they are wanted as they are; integers come from the index.
 ///
 /// Which bytes are right was checked when the files were indexed; they are not checked again. The
-/// files must stay as they are while they are read. Thread-safe.
+/// files must stay as they are while they are read: one that is another when it is opened again is an
+/// error. Thread-safe.
 public final class TfRecordStore implements SampleStore {
   private final List<TfRecordIndex> shards;
   private final List<StoredField> fields;
   private final long sampleSpan;
+  private final KnownFiles files =
+      new KnownFiles("its index is of the other; rebuild the index: ./gantry index FILE");
 
   private TfRecordStore(List<TfRecordIndex> shards, List<StoredField> fields) {
     this.shards = List.copyOf(shards);
     this.fields = List.copyOf(fields);
     this.sampleSpan = SampleSpan.most(shards, fields);
+    shards.forEach(shard -> files.expect(shard.file(), shard.identity()));
   }
 
   /// Opens the indexes of files; nothing else stays open.
@@ -130,6 +136,11 @@ public final class TfRecordStore implements SampleStore {
     for (long record = run.first(); record < run.first() + run.count(); record++) {
       sink.piece(shard.file(), offset(records, offsets, record), 1);
     }
+  }
+
+  @Override
+  public void opened(Path file, SourceFile.Identity identity) {
+    files.check(file, identity);
   }
 
   /// Where a value is in its file.

@@ -1,22 +1,34 @@
 package dev.gantry.formats.tfrecord.index;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.ring.Filling;
 import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.ring.PrefetchRing;
+import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.ring.RingOptions;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -62,6 +74,43 @@ class IndexedBatchesTest {
                 .int64s("label", even ? i : 1L << i)
                 .toBytes())
         .toList();
+  }
+
+  /// A later epoch opens the files again.
+  @Test
+  void aFileThatIsReplacedBetweenEpochsIsAnError() throws IOException {
+    Path file = TestExamples.write(session, folder.resolve("replaced"), 1, 20);
+    TfRecordIndex.build(file, IndexOptions.defaults(), session);
+    TfRecordStore store = TfRecordStore.open(List.of(file), List.of(), session);
+    try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(5))) {
+      epoch(batches);
+      FileTime modified = Files.getLastModifiedTime(file);
+      Path other = TestExamples.write(session, folder.resolve("other"), 1, 20);
+      Files.move(other, file, StandardCopyOption.REPLACE_EXISTING);
+      Files.setLastModifiedTime(file, modified);
+      assertThatThrownBy(() -> epoch(batches))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(file + ": offset 0: changed-meanwhile: another file")
+          .hasMessageContaining("rebuild the index: ./gantry index FILE");
+    }
+  }
+
+  private void epoch(EpochBatches batches) {
+    RingOptions options =
+        new RingOptions(
+            Device.HOST,
+            2,
+            batches.slotBytes(),
+            batches.madeBytes(),
+            TransferOptions.defaults().withLimits(EpochBatches.LIMITS),
+            false);
+    try (PrefetchRing<BatchView> ring = session.ring(options, batches.from(batches.start()))) {
+      for (Optional<RingBatch<BatchView>> next = ring.next();
+          next.isPresent();
+          next = ring.next()) {
+        next.get().close();
+      }
+    }
   }
 
   @Test
