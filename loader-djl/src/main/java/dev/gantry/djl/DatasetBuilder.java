@@ -13,6 +13,7 @@ import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -71,8 +72,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// Samples in random order, another one each epoch; by default the order of the files. The order
-  /// depends on nothing but the dataset, this seed and the epoch. Not for
-  /// streams of TFRecord.
+  /// depends on nothing but the dataset, this seed and the epoch. Streams of TFRecord are mixed as
+  /// far as their shuffle buffer reaches: [TfRecordOptions#withShuffleBuffer].
   public T optShuffle(long seed) {
     return optShuffle(new Shuffle.Samples(seed));
   }

@@ -62,4 +62,12 @@ class ShuffleTest {
       mixesAndTrainsAsWellAsInMemory(dataset);
     }
   }
+
+  @Test
+  void sortedStreamsTrainAsWellAsSamplesShuffledInMemory() throws Exception {
+    List<Path> files = SortedClasses.records(folder, Compression.GZIP);
+    try (TfRecordDataset dataset = records(files).build()) {
+      mixesAndTrainsAsWellAsInMemory(dataset);
+    }
+  }
 }

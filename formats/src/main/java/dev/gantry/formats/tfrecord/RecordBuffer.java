@@ -32,27 +32,28 @@ final class RecordBuffer {
     entries.clear();
   }
 
-  /// Keeps a copy of the record that a reader stands at.
+  /// Keeps a copy of a record.
   ///
   /// @throws MisuseException if there is no room for it
-  void add(TfRecordReader reader) {
-    MemorySegment record = reader.record();
-    long end = used + record.byteSize();
+  void add(RawRecord record) {
+    MemorySegment data = record.data();
+    long end = used + data.byteSize();
     if (end > mostBytes) {
       throw new MisuseException(
-          reader.file()
+          record.file()
               + ": with record "
-              + reader.number()
-              + " the batch's records have more than "
+              + record.number()
+              + " the batch's records have "
+              + end
+              + " bytes, more than the "
               + mostBytes
-              + " bytes: make batches smaller, or allow for more");
+              + " of TfRecordOptions.withMostBatchBytes; allow for more, or make batches smaller");
     }
     if (end > slab.size()) {
       grow(end);
     }
-    MemorySegment.copy(record, 0, slab.segment(), used, record.byteSize());
-    entries.add(
-        new Entry(used, record.byteSize(), reader.file(), reader.number(), reader.offset()));
+    MemorySegment.copy(data, 0, slab.segment(), used, data.byteSize());
+    entries.add(new Entry(used, data.byteSize(), record.file(), record.number(), record.offset()));
     used = end;
   }
 

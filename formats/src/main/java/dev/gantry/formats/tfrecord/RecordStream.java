@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// The records of several files, some of which are open at once and give a block of records each in
 /// turn. A file that ends gives what it has left; the next one takes its place when its turn comes
 /// again. Not thread-safe.
-final class RecordStream implements AutoCloseable {
+final class RecordStream implements Records {
   private final Gantry session;
   private final List<Path> files;
   private final TfRecordOptions options;
@@ -74,10 +74,8 @@ final class RecordStream implements AutoCloseable {
     from.places().forEach(each -> places.add(new Place(each)));
   }
 
-  /// Goes to the next record.
-  ///
-  /// @return whether there is one
-  boolean next() {
+  @Override
+  public boolean next() {
     current = null;
     int closed = 0;
     while (closed < places.size()) {
@@ -121,16 +119,17 @@ final class RecordStream implements AutoCloseable {
     return reader;
   }
 
-  /// The reader that stands at the record.
-  TfRecordReader record() {
-    if (current == null) {
-      throw new MisuseException("the stream of records has ended");
+  @Override
+  public RawRecord record() {
+    TfRecordReader reader = current;
+    if (reader == null) {
+      throw new MisuseException("the stream of records has not begun, or has ended");
     }
-    return current;
+    return new RawRecord(reader.file(), reader.number(), reader.offset(), reader.record());
   }
 
-  /// After the record, and before the next one.
-  StreamCursor cursor() {
+  @Override
+  public StreamCursor cursor() {
     return new StreamCursor(
         nextFile, place, left, skipped.count(), places.stream().map(Place::cursor).toList());
   }

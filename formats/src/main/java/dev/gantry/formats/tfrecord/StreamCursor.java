@@ -16,7 +16,8 @@ import java.util.stream.Collectors;
 /// @param left records that the turn still has
 /// @param skipped faults that were passed over so far
 /// @param places what each reads from
-record StreamCursor(int nextFile, int place, int left, long skipped, List<Place> places) {
+record StreamCursor(int nextFile, int place, int left, long skipped, List<Place> places)
+    implements RecordCursor {
   /// A file that is open.
   ///
   /// @param file -1 where there is none: the next one is opened when its turn comes
@@ -52,8 +53,8 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
     return new StreamCursor(0, 0, block, 0, Collections.nCopies(open, Place.NONE));
   }
 
-  /// Without spaces.
-  String toText() {
+  @Override
+  public String toText() {
     return "next="
         + nextFile
         + ";place="

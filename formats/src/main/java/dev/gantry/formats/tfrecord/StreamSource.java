@@ -31,7 +31,7 @@ final class StreamSource implements FillingSource<BatchView> {
   private final Set<RecordBuffer> taken = ConcurrentHashMap.newKeySet();
 
   private DatasetState state;
-  private @Nullable RecordStream stream;
+  private @Nullable Records stream;
   private boolean ended;
 
   StreamSource(StreamedBatches dataset, DatasetState state) {
@@ -73,23 +73,24 @@ final class StreamSource implements FillingSource<BatchView> {
   ///
   /// @return whether it makes a batch
   private boolean fill(RecordBuffer buffer) {
-    RecordStream open = open();
-    StreamCursor begin = open.cursor();
+    Records open = open();
+    RecordCursor begin = open.cursor();
     long mine = (long) order.rank() * order.batchSize();
     long round = (long) order.world() * order.batchSize();
     long count = 0;
     while (count < round && open.next()) {
+      RawRecord record = open.record();
       if (count >= mine && count < mine + order.batchSize()) {
-        buffer.add(open.record());
+        buffer.add(record);
       }
-      dataset.read(open.record().record().byteSize());
+      dataset.read(record.data().byteSize());
       count++;
     }
     if (count == round) {
       state = dataset.after(state, open.cursor());
       return true;
     }
-    StreamCursor end = open.cursor();
+    RecordCursor end = open.cursor();
     if (count > 0) {
       switch (order.lastBatch()) {
         case DROP -> buffer.clear();
@@ -104,7 +105,7 @@ final class StreamSource implements FillingSource<BatchView> {
 
   /// This rank's share of what is left: as many as the others have, or one more; where there are
   /// fewer than ranks, one from the epoch's beginning.
-  private void keep(RecordBuffer buffer, StreamCursor begin, long count) {
+  private void keep(RecordBuffer buffer, RecordCursor begin, long count) {
     int rank = order.rank();
     long all = count / order.world();
     long more = count % order.world();
@@ -133,13 +134,13 @@ final class StreamSource implements FillingSource<BatchView> {
   /// Reads records again; after the epoch's last one comes its first.
   ///
   /// @param skip records that come before, from `from` on
-  private void copy(StreamCursor from, long skip, long count, RecordBuffer buffer) {
+  private void copy(RecordCursor from, long skip, long count, RecordBuffer buffer) {
     long toSkip = skip;
     long left = count;
-    StreamCursor at = from;
+    RecordCursor at = from;
     while (left > 0) {
       boolean found = false;
-      try (RecordStream again = dataset.again(state.epoch(), at)) {
+      try (Records again = dataset.again(state.epoch(), at)) {
         while (left > 0 && again.next()) {
           found = true;
           if (toSkip > 0) {
@@ -157,8 +158,8 @@ final class StreamSource implements FillingSource<BatchView> {
     }
   }
 
-  private RecordStream open() {
-    RecordStream open = stream;
+  private Records open() {
+    Records open = stream;
     if (open == null) {
       open = dataset.stream(state);
       stream = open;
@@ -211,7 +212,7 @@ final class StreamSource implements FillingSource<BatchView> {
   }
 
   private void closeStream() {
-    RecordStream open = stream;
+    Records open = stream;
     stream = null;
     if (open != null) {
       open.close();

@@ -11,6 +11,7 @@ import dev.gantry.formats.dataset.EpochOrder;
 import dev.gantry.formats.dataset.OrderIdentity;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.dataset.ShuffleDraws;
 import dev.gantry.formats.internal.FileBytes;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -25,21 +26,21 @@ import java.util.concurrent.atomic.LongAdder;
 ///
 /// The order is that of [EpochOrder] for as many samples, though nobody knows beforehand how many
 /// there are: `interleave` files are open at once, `interleaveBlock` records are read of each in
-/// turn, and the next file takes the place of one that has ended. Files of no bytes are left out;
-/// shuffling is by whole files at most.
+/// turn, and the next file takes the place of one that has ended. Files of no bytes are left out.
+/// For [Shuffle.Samples] files are in random order, and what is read of them goes through a shuffle
+/// buffer ([TfRecordOptions#withShuffleBuffer]), which gives random records of those that it holds:
+/// where it holds the whole epoch, any record may come next to any other.
 ///
 /// A state holds the open files with their offsets: going on from it takes no time for files that
-/// are not compressed; what is compressed is decompressed again up to there. The same goes for what
+/// are not compressed; what is compressed is decompressed again up to there. A shuffle buffer is
+/// filled again, from the oldest record that it held. The same goes for what
 /// [dev.gantry.formats.dataset.LastBatch] takes from earlier in the epoch. Faults that a
 /// [CorruptionPolicy] passes over count over all files of an epoch.
 ///
-/// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, and the records of each
-/// batch that a ring is filling. It is given back by [#close], after the rings that use it are
-/// closed. Thread-safe.
+/// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, one and a half times what the
+/// shuffle buffer holds, and the records of each batch that a ring is filling. It is given back by
+/// [#close], after the rings that use it are closed. Thread-safe.
 public final class StreamedBatches implements Batches {
-  /// The most bytes that the records of one batch may have, unless said otherwise.
-  public static final long USUAL_RECORD_BYTES = 1L << 30;
-
   /// Parts of a batch that are decoded at once.
   private static final int MOST_PARTS = 32;
 
@@ -51,6 +52,10 @@ public final class StreamedBatches implements Batches {
   private final RecordBuffers buffers;
   private final String identity;
   private final int open;
+
+  /// Empty where records are not shuffled one by one.
+  private final OptionalLong shuffleSeed;
+
   private final Map<String, LongAdder> skipped = new ConcurrentHashMap<>();
   private final LongAdder records = new LongAdder();
   private final LongAdder bytes = new LongAdder();
@@ -61,16 +66,19 @@ public final class StreamedBatches implements Batches {
       String identity,
       ExampleParser parser,
       OrderOptions order,
-      TfRecordOptions options,
-      long mostRecordBytes) {
+      TfRecordOptions options) {
     this.session = session;
     this.files = files;
     this.identity = identity;
     this.parser = parser;
     this.order = order;
     this.options = options;
+    shuffleSeed =
+        order.shuffle() instanceof Shuffle.Samples(long seed)
+            ? OptionalLong.of(seed)
+            : OptionalLong.empty();
     open = Math.max(1, Math.min(order.interleave(), files.size()));
-    buffers = new RecordBuffers(mostRecordBytes);
+    buffers = new RecordBuffers(options.mostBatchBytes());
   }
 
   /// @param session stays open for as long as this is used
@@ -83,23 +91,10 @@ public final class StreamedBatches implements Batches {
       List<FeatureSpec> features,
       OrderOptions order,
       TfRecordOptions options) {
-    return open(session, files, features, order, options, USUAL_RECORD_BYTES);
-  }
-
-  /// @param mostRecordBytes that the records of one batch may have together
-  public static StreamedBatches open(
-      Gantry session,
-      List<Path> files,
-      List<FeatureSpec> features,
-      OrderOptions order,
-      TfRecordOptions options,
-      long mostRecordBytes) {
-    if (order.shuffle() instanceof Shuffle.Blocks || order.shuffle() instanceof Shuffle.Samples) {
+    if (order.shuffle() instanceof Shuffle.Blocks) {
       throw new MisuseException(
-          "a stream of records cannot be shuffled by blocks: build an index, or shuffle shards");
-    }
-    if (mostRecordBytes < 1) {
-      throw new MisuseException("no room for records: " + mostRecordBytes);
+          "a stream of records cannot be shuffled by blocks: build an index, or shuffle samples,"
+              + " which go through a buffer then, or whole files");
     }
     ExampleParser parser = new ExampleParser(features);
     long _ = parser.batchBytes(order.batchSize());
@@ -113,9 +108,17 @@ public final class StreamedBatches implements Batches {
       }
     }
     // A rank's state says where it reads, and is of no use to the others.
-    String identity = OrderIdentity.of(text.toString(), List.of(), order) + ",rank=" + order.rank();
-    return new StreamedBatches(
-        session, List.copyOf(read), identity, parser, order, options, mostRecordBytes);
+    String buffer =
+        order.shuffle() instanceof Shuffle.Samples
+            ? options.shuffleRecords() + "x" + options.shuffleBytes()
+            : "none";
+    String identity =
+        OrderIdentity.of(text.toString(), List.of(), order)
+            + ",buffer="
+            + buffer
+            + ",rank="
+            + order.rank();
+    return new StreamedBatches(session, List.copyOf(read), identity, parser, order, options);
   }
 
   private static long size(Path file) {
@@ -149,7 +152,7 @@ public final class StreamedBatches implements Batches {
   @Override
   public FillingSource<BatchView> from(DatasetState state) {
     OrderIdentity.check(state.order(), identity);
-    StreamCursor _ = cursor(state);
+    RecordCursor _ = cursor(state);
     if (state.batch() > EpochOrder.MOST_SAMPLES / order.batchSize() / order.world()) {
       throw new MisuseException("no epoch has so many batches: " + state.toText());
     }
@@ -169,33 +172,51 @@ public final class StreamedBatches implements Batches {
     buffers.close();
   }
 
-  private StreamCursor cursor(DatasetState state) {
+  private RecordCursor cursor(DatasetState state) {
     if (state.cursor().isEmpty()) {
       if (state.batch() != 0) {
         throw new MisuseException("the state lacks its cursor: " + state.toText());
       }
       return begin();
     }
-    return StreamCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
+    if (shuffleSeed.isEmpty()) {
+      return StreamCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
+    }
+    ShuffledCursor cursor =
+        ShuffledCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
+    if (cursor.draws() > 0) {
+      long[] _ = ShuffledStream.contents(draws(state.epoch()), options.shuffleRecords(), cursor);
+    }
+    return cursor;
   }
 
   /// Where each epoch begins.
-  StreamCursor begin() {
-    return StreamCursor.start(open, order.interleaveBlock());
+  RecordCursor begin() {
+    StreamCursor start = StreamCursor.start(open, order.interleaveBlock());
+    return shuffleSeed.isPresent() ? ShuffledCursor.start(start) : start;
   }
 
-  RecordStream stream(DatasetState state) {
-    StreamCursor from = cursor(state);
+  private ShuffleDraws draws(long epoch) {
+    return new ShuffleDraws(shuffleSeed.orElseThrow(), epoch);
+  }
+
+  Records stream(DatasetState state) {
+    RecordCursor from = cursor(state);
+    long before =
+        switch (from) {
+          case StreamCursor plain -> plain.skipped();
+          case ShuffledCursor shuffled -> shuffled.from().skipped();
+        };
     SkippedFaults faults =
         new SkippedFaults(
             options.corruption(),
-            from.skipped(),
+            before,
             kind -> skipped.computeIfAbsent(kind, _ -> new LongAdder()).increment());
     return stream(state.epoch(), from, faults);
   }
 
   /// For records that were read before: what was passed over then is again, and not counted.
-  RecordStream again(long epoch, StreamCursor from) {
+  Records again(long epoch, RecordCursor from) {
     CorruptionPolicy policy =
         switch (options.corruption()) {
           case CorruptionPolicy.Fail fail -> fail;
@@ -205,16 +226,24 @@ public final class StreamedBatches implements Batches {
     return stream(epoch, from, new SkippedFaults(policy));
   }
 
-  private RecordStream stream(long epoch, StreamCursor from, SkippedFaults faults) {
+  private Records stream(long epoch, RecordCursor from, SkippedFaults faults) {
     List<Path> ordered = new ArrayList<>(files.size());
     for (int file : EpochOrder.shards(files.size(), order.shuffle(), epoch)) {
       ordered.add(files.get(file));
     }
-    return new RecordStream(session, ordered, options, order.interleaveBlock(), faults, from);
+    int block = order.interleaveBlock();
+    return switch (from) {
+      case StreamCursor plain -> new RecordStream(session, ordered, options, block, faults, plain);
+      case ShuffledCursor shuffled -> {
+        RecordStream stream =
+            new RecordStream(session, ordered, options, block, faults, shuffled.from());
+        yield new ShuffledStream(stream, draws(epoch), options, shuffled);
+      }
+    };
   }
 
   /// The state after a batch.
-  DatasetState after(DatasetState state, StreamCursor cursor) {
+  DatasetState after(DatasetState state, RecordCursor cursor) {
     return new DatasetState(identity, state.epoch(), state.batch() + 1, cursor.toText());
   }
 

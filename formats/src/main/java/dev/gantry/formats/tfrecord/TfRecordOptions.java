@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.MisuseException;
 import java.util.Optional;
 
 /// How TFRecord files are read.
@@ -9,11 +10,17 @@ import java.util.Optional;
 /// @param chunkBytes how much is read at a time; this much memory is taken, and more only for
 ///     records that are longer
 /// @param mostRecordBytes the longest record that is read
+/// @param mostBatchBytes what the records of one batch may have together, of streams
+/// @param shuffleRecords how many records a stream's shuffle buffer holds
+/// @param shuffleBytes what these may have together, but for one record
 public record TfRecordOptions(
     Optional<Compression> compression,
     CorruptionPolicy corruption,
     int chunkBytes,
-    int mostRecordBytes) {
+    int mostRecordBytes,
+    long mostBatchBytes,
+    int shuffleRecords,
+    long shuffleBytes) {
   /// The least and the most that is read at a time.
   public static final int LEAST_CHUNK_BYTES = 4 << 10;
 
@@ -23,34 +30,79 @@ public record TfRecordOptions(
   /// that it fits one buffer with its framing.
   public static final int MOST_RECORD_BYTES = Integer.MAX_VALUE - (1 << 20);
 
+  /// The most records that a shuffle buffer may hold. Each takes some 100 bytes of heap.
+  public static final int MOST_SHUFFLE_RECORDS = 1 << 24;
+
+  private static final long MOST_BYTES = 1L << 40;
+
   public TfRecordOptions {
-    if (chunkBytes < LEAST_CHUNK_BYTES || chunkBytes > MOST_CHUNK_BYTES) {
-      throw new IllegalArgumentException("chunks must be 4 KiB to 64 MiB: " + chunkBytes);
-    }
-    if (mostRecordBytes < 0 || mostRecordBytes > MOST_RECORD_BYTES) {
-      throw new IllegalArgumentException(
-          "records must have at most " + MOST_RECORD_BYTES + " bytes: " + mostRecordBytes);
-    }
+    MisuseException.requireRange("chunkBytes", chunkBytes, LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES);
+    MisuseException.requireRange("mostRecordBytes", mostRecordBytes, 0, MOST_RECORD_BYTES);
+    MisuseException.requireRange("mostBatchBytes", mostBatchBytes, 1, MOST_BYTES);
+    MisuseException.requireRange("shuffleRecords", shuffleRecords, 1, MOST_SHUFFLE_RECORDS);
+    MisuseException.requireRange("shuffleBytes", shuffleBytes, 1, MOST_BYTES);
   }
 
-  /// Compression as it is found, no fault passed over, chunks of 2 MiB, records of up to 1 GiB.
+  /// Compression as it is found, no fault passed over, chunks of 2 MiB, records of up to 1 GiB, and
+  /// so many of them a batch; a shuffle buffer of up to 65,536 records and 256 MiB.
   public static TfRecordOptions defaults() {
-    return new TfRecordOptions(Optional.empty(), new CorruptionPolicy.Fail(), 2 << 20, 1 << 30);
+    return new TfRecordOptions(
+        Optional.empty(),
+        new CorruptionPolicy.Fail(),
+        2 << 20,
+        1 << 30,
+        1L << 30,
+        1 << 16,
+        256L << 20);
   }
 
   public TfRecordOptions withCompression(Compression known) {
-    return new TfRecordOptions(Optional.of(known), corruption, chunkBytes, mostRecordBytes);
+    return new TfRecordOptions(
+        Optional.of(known),
+        corruption,
+        chunkBytes,
+        mostRecordBytes,
+        mostBatchBytes,
+        shuffleRecords,
+        shuffleBytes);
   }
 
   public TfRecordOptions withCorruption(CorruptionPolicy policy) {
-    return new TfRecordOptions(compression, policy, chunkBytes, mostRecordBytes);
+    return new TfRecordOptions(
+        compression,
+        policy,
+        chunkBytes,
+        mostRecordBytes,
+        mostBatchBytes,
+        shuffleRecords,
+        shuffleBytes);
   }
 
   public TfRecordOptions withChunkBytes(int bytes) {
-    return new TfRecordOptions(compression, corruption, bytes, mostRecordBytes);
+    return new TfRecordOptions(
+        compression,
+        corruption,
+        bytes,
+        mostRecordBytes,
+        mostBatchBytes,
+        shuffleRecords,
+        shuffleBytes);
   }
 
   public TfRecordOptions withMostRecordBytes(int bytes) {
-    return new TfRecordOptions(compression, corruption, chunkBytes, bytes);
+    return new TfRecordOptions(
+        compression, corruption, chunkBytes, bytes, mostBatchBytes, shuffleRecords, shuffleBytes);
+  }
+
+  public TfRecordOptions withMostBatchBytes(long bytes) {
+    return new TfRecordOptions(
+        compression, corruption, chunkBytes, mostRecordBytes, bytes, shuffleRecords, shuffleBytes);
+  }
+
+  /// The more of an epoch the buffer holds, the better it mixes. It takes one and a half times the
+  /// bytes of the CPU's memory, and is filled before an epoch's first batch.
+  public TfRecordOptions withShuffleBuffer(int records, long bytes) {
+    return new TfRecordOptions(
+        compression, corruption, chunkBytes, mostRecordBytes, mostBatchBytes, records, bytes);
   }
 }

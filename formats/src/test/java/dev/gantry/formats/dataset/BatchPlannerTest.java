@@ -176,6 +176,22 @@ class BatchPlannerTest {
         .isLessThanOrEqualTo(60_000L * PICTURE_BYTES + 7 * BLOCK);
   }
 
+  /// Labels of 6,000 samples are 48 KB: some 1.5 KB lie between two of a batch.
+  @Test
+  void smallSamplesInRandomOrderAreOneRead() {
+    Field label = new Field("label", DType.I64, Shape.of());
+    SampleStore store = new Images(label, 6000, BLOCK, Long.BYTES, false);
+    OrderOptions options =
+        new OrderOptions(32, LastBatch.KEEP, new Shuffle.Samples(42), 1, 1, 0, 1);
+    EpochOrder order = EpochOrder.of(store.shardSamples(), options, 0);
+    BatchPlanner planner = planner(store, options);
+    for (long batch = 0; batch < order.batches(); batch++) {
+      Filling<BatchView> filling = planner.plan(order.batch(batch), AFTER);
+      assertThat(filling.reads()).hasSize(1);
+      assertThat(filling.reads().getFirst().length()).isLessThanOrEqualTo(12 * BLOCK);
+    }
+  }
+
   @Test
   void aStoreThatTakesMoreThanItSaidIsFoundOut() {
     BatchPlanner planner =

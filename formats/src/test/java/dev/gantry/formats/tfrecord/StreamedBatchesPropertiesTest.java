@@ -8,16 +8,22 @@ import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.testing.MemoryFolder;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.EpochOrder;
+import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Orders;
 import dev.gantry.formats.dataset.SampleRun;
+import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.dataset.ShuffleDraws;
 import dev.gantry.formats.tfrecord.Streams.Batch;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.stream.LongStream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -89,11 +95,120 @@ class StreamedBatchesPropertiesTest {
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
+  /// Sizes of buffers, in records and in bytes: some hold one record, some the whole epoch.
+  @Provide
+  Arbitrary<TfRecordOptions> buffers() {
+    return Combinators.combine(
+            Arbitraries.integers().between(1, 150), Arbitraries.longs().between(1, 3000))
+        .as(
+            TfRecordOptions.defaults().withChunkBytes(TfRecordOptions.LEAST_CHUNK_BYTES)
+                ::withShuffleBuffer)
+        .withoutEdgeCases();
+  }
+
+  @Provide
+  Arbitrary<OrderOptions> shuffledOrders() {
+    return Orders.options(Arbitraries.longs().map(Shuffle.Samples::new));
+  }
+
+  @Property(tries = 100)
+  void shuffledStreamsGiveWhatABufferDoesOnEveryRankAndFromEveryState(
+      @ForAll("shards") List<Long> shards,
+      @ForAll("shuffledOrders") OrderOptions order,
+      @ForAll("buffers") TfRecordOptions options,
+      @ForAll @IntRange(max = 3) int epoch) {
+    try (Gantry session = Gantry.open()) {
+      List<Path> files = new ArrayList<>();
+      for (int i = 0; i < shards.size(); i++) {
+        files.add(Streams.write(session, folder, i, shards.get(i), Compression.NONE));
+      }
+      List<Long> mixed = mixed(shards, order, options, epoch);
+      for (int rank = 0; rank < order.world(); rank++) {
+        OrderOptions ofRank = Orders.ranked(order, rank, order.world());
+        check(session, files, dealt(mixed, ofRank), options, ofRank, epoch);
+      }
+    }
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  /// Step by step.
+  private static List<Long> mixed(
+      List<Long> shards, OrderOptions order, TfRecordOptions options, long epoch) {
+    long seed = ((Shuffle.Samples) order.shuffle()).seed();
+    OrderOptions whole =
+        new OrderOptions(
+            1,
+            LastBatch.KEEP,
+            new Shuffle.Shards(seed),
+            order.interleave(),
+            order.interleaveBlock(),
+            0,
+            1);
+    Deque<Long> stream = new ArrayDeque<>();
+    expected(shards, whole, epoch).forEach(stream::addAll);
+    ShuffleDraws draws = new ShuffleDraws(seed, epoch);
+    List<Long> buffer = new ArrayList<>();
+    while (!stream.isEmpty()
+        && buffer.size() < options.shuffleRecords()
+        && bytes(buffer) < options.shuffleBytes()) {
+      buffer.add(stream.remove());
+    }
+    List<Long> mixed = new ArrayList<>();
+    int unread = 0;
+    while (!buffer.isEmpty()) {
+      int slot = draws.slot(mixed.size(), buffer.size());
+      mixed.add(buffer.set(slot, -1L));
+      if (unread == 0 && bytes(buffer) > options.shuffleBytes()) {
+        unread = buffer.size() / 2;
+      }
+      if (unread == 0 && !stream.isEmpty()) {
+        buffer.set(slot, stream.remove());
+      } else {
+        unread = Math.max(0, unread - 1);
+        buffer.set(slot, buffer.getLast());
+        buffer.removeLast();
+      }
+    }
+    return mixed;
+  }
+
+  private static long bytes(List<Long> ids) {
+    return ids.stream()
+        .filter(id -> id >= 0)
+        .mapToLong(id -> Streams.example(id).toBytes().length)
+        .sum();
+  }
+
+  /// As an index would deal as many samples.
+  private static List<List<Long>> dealt(List<Long> samples, OrderOptions order) {
+    OrderOptions inOrder =
+        new OrderOptions(
+            order.batchSize(),
+            order.lastBatch(),
+            new Shuffle.None(),
+            1,
+            1,
+            order.rank(),
+            order.world());
+    return expected(List.of((long) samples.size()), inOrder, 0).stream()
+        .map(batch -> batch.stream().map(i -> samples.get(i.intValue())).toList())
+        .toList();
+  }
+
   private static void check(
       Gantry session, List<Path> files, List<Long> shards, OrderOptions order, long epoch) {
-    List<List<Long>> expected = expected(shards, order, epoch);
     TfRecordOptions options =
         TfRecordOptions.defaults().withChunkBytes(TfRecordOptions.LEAST_CHUNK_BYTES);
+    check(session, files, expected(shards, order, epoch), options, order, epoch);
+  }
+
+  private static void check(
+      Gantry session,
+      List<Path> files,
+      List<List<Long>> expected,
+      TfRecordOptions options,
+      OrderOptions order,
+      long epoch) {
     try (StreamedBatches batches = StreamedBatches.open(session, files, FEATURES, order, options)) {
       DatasetState start = new DatasetState(batches.start().order(), epoch, 0, "");
       List<Batch> streamed = Streams.run(batches, start);

@@ -94,7 +94,7 @@ class StreamedBatchesTest {
                 "text", FeatureKind.BYTES, DType.U8, 1000, 0, PadTo.LONGEST));
     try (StreamedBatches batches =
         StreamedBatches.open(session, List.of(file), features, OrderOptions.of(4), OPTIONS)) {
-      assertThat(batches.madeBytes()).isEqualTo(256 + 4096);
+      assertThat(batches.madeBytes()).isEqualTo(256 + 4096 + 256);
       assertThat(batches.slotBytes()).isEqualTo(8192);
       assertThat(batches.batchesPerEpoch()).isEmpty();
     }
@@ -239,11 +239,83 @@ class StreamedBatchesTest {
   void recordsOfABatchHaveALimit() {
     Path file = write(0, 10);
     try (StreamedBatches batches =
-            StreamedBatches.open(session, List.of(file), ID, OrderOptions.of(5), OPTIONS, 40);
+            open(List.of(file), OrderOptions.of(5), OPTIONS.withMostBatchBytes(40));
         FillingSource<BatchView> source = batches.from(batches.start())) {
       assertThatThrownBy(source::next)
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("the batch's records have more than 40 bytes");
+          .hasMessageContaining("more than the 40 of TfRecordOptions.withMostBatchBytes");
+    }
+  }
+
+  @Test
+  void shufflesWithTheDefaultBufferAreOverAllThatFits() {
+    List<Path> files = List.of(write(0, 300), write(1, 300));
+    OrderOptions order = new OrderOptions(30, LastBatch.KEEP, new Shuffle.Samples(7), 1, 1, 0, 1);
+    try (StreamedBatches batches = open(files, order, TfRecordOptions.defaults())) {
+      List<List<Long>> first = Streams.ids(Streams.run(batches, batches.start()));
+      List<List<Long>> second = Streams.ids(Streams.run(batches, batches.start().atEpoch(1)));
+      assertThat(first).hasSize(20).isNotEqualTo(second);
+      // Each batch of 30 has some of both files, and the mean of where they are in it is no trend.
+      assertThat(first).allMatch(ids -> ids.stream().mapToLong(id -> id / 1000).sum() >= 5);
+      assertThat(first).allMatch(ids -> ids.stream().mapToLong(id -> id / 1000).sum() <= 25);
+      assertThat(first.stream().flatMap(List::stream).distinct()).hasSize(600);
+    }
+  }
+
+  /// Records of 40 bytes in a buffer of 200 become records of some 100, and later of 1,000.
+  @Test
+  void aBufferThatIsFullOfBytesGoesOnWithFewerRecords() {
+    Path file = folder.resolve("growing");
+    try (TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
+      for (int i = 0; i < 60; i++) {
+        byte[] text = new byte[i < 20 ? 10 : i < 40 ? 70 : 970];
+        writer.write(new ExampleBuilder().int64s("id", i).bytes("text", text).toBytes());
+      }
+      writer.commit();
+    }
+    OrderOptions order = new OrderOptions(4, LastBatch.KEEP, new Shuffle.Samples(7), 1, 1, 0, 1);
+    TfRecordOptions options = OPTIONS.withShuffleBuffer(100, 800);
+    try (StreamedBatches batches = open(List.of(file), order, options)) {
+      List<Streams.Batch> all = Streams.run(batches, batches.start());
+      assertThat(Streams.ids(all).stream().flatMap(List::stream).distinct()).hasSize(60);
+      String last = all.get(13).after().cursor();
+      assertThat(last).matches("record=\\d+;draws=56;filled=\\d+;pauses=\\d+\\+\\d+,.*");
+      for (int i = 0; i < all.size(); i++) {
+        assertThat(Streams.run(batches, all.get(i).after()))
+            .isEqualTo(all.subList(i + 1, all.size()));
+      }
+    }
+  }
+
+  @Test
+  void aStateOfAnotherBufferIsRefused() {
+    List<Path> files = List.of(write(0, 30));
+    OrderOptions order = new OrderOptions(4, LastBatch.KEEP, new Shuffle.Samples(7), 1, 1, 0, 1);
+    try (StreamedBatches batches = open(files, order, OPTIONS.withShuffleBuffer(10, 1000));
+        StreamedBatches larger = open(files, order, OPTIONS.withShuffleBuffer(11, 1000))) {
+      DatasetState state = firstBatch(batches);
+      assertThatThrownBy(() -> larger.from(state))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("buffer=10x1000 (now buffer=11x1000)");
+      for (String wrong :
+          List.of(
+              state.cursor().replace("filled=10", "filled=11"),
+              state.cursor().replace("filled=10", "filled=0"),
+              state.cursor().replace("draws=4", "draws=400"),
+              state.cursor().replace("pauses=", "pauses=7+3"),
+              state.cursor().replace("pauses=", "pauses=0+30"),
+              state.cursor().replace("record=0", "record=20"),
+              "x" + state.cursor())) {
+        DatasetState broken = new DatasetState(state.order(), 0, 1, wrong);
+        assertThatThrownBy(
+                () -> {
+                  try (FillingSource<BatchView> source = batches.from(broken)) {
+                    while (source.next().isPresent()) {}
+                  }
+                })
+            .as(wrong)
+            .isInstanceOf(MisuseException.class);
+      }
     }
   }
 
