@@ -7,9 +7,12 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.MixedOrder;
+import dev.gantry.formats.dataset.OrderIdentity;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Several datasets as one: each batch is one of theirs, and each gives its share of them.
@@ -47,11 +50,34 @@ public final class MixedDataset implements ResumableDataset {
 
   /// Where an epoch begins that none of the datasets has begun.
   private MixedState start(long epoch) {
-    List<Long> lengths =
-        parts.stream().map(part -> part.batchesPerIteration().orElse(MixedOrder.UNKNOWN)).toList();
-    String identity = Integer.toHexString(List.of(weights, seed, end.name()).hashCode());
+    List<Long> lengths = lengths();
     return MixedState.start(
-        identity, epoch, lengths, parts.stream().map(GantryDataset::state).toList());
+        order(lengths), epoch, lengths, parts.stream().map(GantryDataset::state).toList());
+  }
+
+  private List<Long> lengths() {
+    return parts.stream()
+        .map(part -> part.batchesPerIteration().orElse(MixedOrder.UNKNOWN))
+        .toList();
+  }
+
+  /// All that the turns of the datasets depend on, in words; which datasets they are is in their own
+  /// states.
+  private String order(List<Long> lengths) {
+    return "datasets="
+        + parts.size()
+        + ",weights="
+        + joined(weights.stream())
+        + ",seed="
+        + seed
+        + ",end="
+        + end
+        + ",batches="
+        + joined(lengths.stream().map(MixedState::length));
+  }
+
+  private static String joined(Stream<?> values) {
+    return values.map(String::valueOf).collect(Collectors.joining(":"));
   }
 
   private MixedOrder order(MixedState state) {
@@ -73,6 +99,9 @@ public final class MixedDataset implements ResumableDataset {
   public void prepare(Progress progress) {}
 
   private synchronized MixedIteration begin(NDManager manager) {
+    if (current != null && !current.isOver()) {
+      current.supersede();
+    }
     settle();
     MixedIteration iteration = null;
     try {
@@ -120,10 +149,8 @@ public final class MixedDataset implements ResumableDataset {
   @Override
   public synchronized void restore(String state) {
     MixedState restored = MixedState.parse(state);
-    if (!restored.order().equals(next.order()) || restored.parts().size() != parts.size()) {
-      throw new MisuseException(
-          "this state is of other datasets, weights or another seed: " + state);
-    }
+    OrderIdentity.check(restored.order(), next.order());
+    restored.requireLengths(lengths());
     for (int i = 0; i < parts.size(); i++) {
       DatasetState _ = parts.get(i).check(restored.parts().get(i));
     }
@@ -151,7 +178,11 @@ public final class MixedDataset implements ResumableDataset {
     ///
     /// @param weight its part of the batches, in any unit; positive
     public Builder addDataset(GantryDataset dataset, double weight) {
-      parts.add(dataset);
+      if (!(weight > 0) || !Double.isFinite(weight)) {
+        throw new MisuseException(
+            "addDataset: weight is " + weight + "; it must be a number of more than 0");
+      }
+      parts.add(MisuseException.requireGiven("addDataset: dataset", dataset));
       weights.add(weight);
       return this;
     }
@@ -164,15 +195,19 @@ public final class MixedDataset implements ResumableDataset {
 
     /// When an epoch is over; by default, when all datasets have ended.
     public Builder optEnd(MixedOrder.End chosen) {
-      end = chosen;
+      end = MisuseException.requireGiven("optEnd", chosen);
       return this;
     }
 
-    /// @throws MisuseException if there is no dataset, one is there twice, or a weight makes no
-    ///     sense
+    /// @throws MisuseException if there is no dataset, one is there twice, or a weight is more than
+    ///     2^16 times another
     public MixedDataset build() {
+      if (parts.isEmpty()) {
+        throw new MisuseException("addDataset was not called; a mixture needs a dataset");
+      }
       if (parts.stream().distinct().count() < parts.size()) {
-        throw new MisuseException("a dataset can be mixed in only once: give it more weight");
+        throw new MisuseException(
+            "addDataset was given a dataset twice; it must be another one: give it more weight");
       }
       return new MixedDataset(this);
     }

@@ -41,6 +41,15 @@ final class MixedIteration implements Iterator<Batch> {
     return over || order.next(given).isEmpty();
   }
 
+  /// As [DatasetIteration#supersede], for all that are under way.
+  synchronized void supersede() {
+    for (DatasetIteration source : batches) {
+      if (source != null && !source.isOver()) {
+        source.supersede();
+      }
+    }
+  }
+
   synchronized MixedState state() {
     List<Long> counts = new ArrayList<>();
     for (long count : given) {

@@ -14,7 +14,7 @@ import java.util.stream.Stream;
 
 /// Where a mixture stands.
 ///
-/// @param order stands for weights, seed and end
+/// @param order datasets, weights, seed, end and batches, in words
 /// @param epoch from 0
 /// @param given how many batches of the epoch came from each dataset
 /// @param lengths how many batches of the epoch each dataset has, or [MixedOrder#UNKNOWN]
@@ -23,7 +23,7 @@ record MixedState(
     String order, long epoch, List<Long> given, List<Long> lengths, List<String> parts) {
   private static final Pattern TEXT =
       Pattern.compile(
-          "gantry-mix/1 order=(\\w+) epoch=(\\d{1,18}) given=([\\d,]+) lengths=([\\d,]+)"
+          "gantry-mix/1 order=(\\S+) epoch=(\\d{1,18}) given=([\\d,]+) lengths=([\\d,]+)"
               + " parts=(\\S+)");
 
   MixedState {
@@ -73,6 +73,30 @@ record MixedState(
     } catch (IllegalArgumentException _) {
       throw none(text);
     }
+  }
+
+  /// @param known how many batches of an epoch each dataset has, or [MixedOrder#UNKNOWN]
+  /// @throws MisuseException if this says otherwise of one, or that it has given more
+  void requireLengths(List<Long> known) {
+    for (int i = 0; i < parts.size(); i++) {
+      boolean differs = known.get(i) != MixedOrder.UNKNOWN && !known.get(i).equals(lengths.get(i));
+      if (differs || given.get(i) > lengths.get(i)) {
+        throw new MisuseException(
+            "state of another mixture: dataset "
+                + i
+                + " has given "
+                + given.get(i)
+                + " of "
+                + length(lengths.get(i))
+                + " batches (now of "
+                + length(known.get(i))
+                + ")");
+      }
+    }
+  }
+
+  static String length(long batches) {
+    return batches == MixedOrder.UNKNOWN ? "unknown" : Long.toString(batches);
   }
 
   private static MisuseException none(String text) {
