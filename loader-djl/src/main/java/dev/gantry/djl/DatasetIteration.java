@@ -19,12 +19,16 @@ import java.util.NoSuchElementException;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.UUID;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// The batches of one call of `getData`. It owns a ring, and belongs to the manager that it was
 /// made with: it ends when the batches do, when the manager closes, or when the dataset does.
 ///
 /// For one thread, but for [#state] and [#close].
 final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(DatasetIteration.class);
+
   private final String id = "gantry-dataset-" + UUID.randomUUID();
   private final NDManager manager;
   private final ai.djl.Device device;
@@ -40,6 +44,7 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private volatile DatasetState state;
   private long taken;
   private boolean ended;
+  private volatile boolean superseded;
 
   DatasetIteration(
       Batches batches, DatasetState from, DatasetSettings settings, NDManager manager) {
@@ -105,8 +110,27 @@ final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return ring.statistics();
   }
 
+  /// Whether another iteration may begin without a batch of this one being left out, or one of the
+  /// epoch at hand where it has no end.
+  boolean leavesNothing() {
+    return ended || isOver() || (endless && taken > 0 && state.batch() == 0);
+  }
+
+  /// Warns that another iteration begins, which leaves out what this one has left.
+  void supersede() {
+    superseded = true;
+    LOG.warn(
+        "getData is called again after {} batches of an iteration that has more: they are left out",
+        taken);
+  }
+
   @Override
   public boolean hasNext() {
+    if (superseded) {
+      throw new MisuseException(
+          "this iteration was ended by a later getData of the same dataset; take its batches"
+              + " before, or build another dataset for loops within loops");
+    }
     if (!ended && ahead.isEmpty()) {
       requireFreeSlot();
       ahead = ring.next();

@@ -22,9 +22,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Each iteration of `getData` covers the next epoch, or as many as `optRepeat` says; one at a
 /// time: beginning the next ends the one before, and leaves out what was left of it (of one without
-/// end, what was left of its epoch). An iteration that is left early should be followed by another,
-/// or by [#close]; the manager's end ends it, too. For one thread, but for [#state],
-/// [#statistics] and [#close].
+/// end, what was left of its epoch), with a warning in the log; asking the one before for more is an
+/// error then. An iteration that is left early should be followed by another, or by [#close]; the
+/// manager's end ends it, too. For one thread, but for [#state], [#statistics] and [#close].
 public abstract sealed class GantryDataset implements ResumableDataset
     permits ShardDataset, TfRecordDataset {
   private final Batches batches;
@@ -60,6 +60,9 @@ public abstract sealed class GantryDataset implements ResumableDataset
   synchronized DatasetIteration begin(NDManager manager) {
     if (closed) {
       throw new MisuseException("this dataset is closed");
+    }
+    if (current != null && !current.leavesNothing()) {
+      current.supersede();
     }
     endEpoch();
     DatasetIteration iteration = new DatasetIteration(batches, next, settings, manager);

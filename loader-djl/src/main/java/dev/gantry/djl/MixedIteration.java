@@ -44,7 +44,7 @@ final class MixedIteration implements Iterator<Batch> {
   /// As [DatasetIteration#supersede], for all that are under way.
   synchronized void supersede() {
     for (DatasetIteration source : batches) {
-      if (source != null && !source.isOver()) {
+      if (source != null && !source.leavesNothing()) {
         source.supersede();
       }
     }

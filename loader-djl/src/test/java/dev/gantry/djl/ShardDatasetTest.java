@@ -21,7 +21,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.NoSuchElementException;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -194,19 +193,6 @@ class ShardDatasetTest {
   }
 
   @Test
-  void theNextIterationEndsTheOneBefore() {
-    try (ShardDataset dataset = shards(50, 17).build();
-        NDManager manager = NDManager.newBaseManager()) {
-      Iterator<Batch> first = dataset.getData(manager).iterator();
-      first.next().close();
-      assertThat(labels(dataset, manager)).hasSize(50);
-      assertThat(first.hasNext()).isFalse();
-      assertThatThrownBy(first::next).isInstanceOf(NoSuchElementException.class);
-      assertThat(dataset.state()).contains("epoch=2 batch=0");
-    }
-  }
-
-  @Test
   void aViewThatIsKeptKeepsItsBytes() {
     try (NDManager manager = NDManager.newBaseManager()) {
       List<NDArray> kept = new ArrayList<>();
@@ -223,6 +209,36 @@ class ShardDatasetTest {
       for (int i = 0; i < kept.size(); i++) {
         assertThat(kept.get(i).toLongArray()).containsExactly(8 * i + 2, 8 * i + 3);
       }
+    }
+  }
+
+  @Test
+  void aLoopThatIsEndedByAnotherOneIsToldAndSoIsTheLog() {
+    try (ShardDataset dataset = shards(40, 40).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> first = dataset.getData(manager).iterator();
+      first.next().close();
+      String log =
+          StandardError.during(() -> assertThat(labels(dataset, manager)).isEqualTo(numbers(40)));
+      assertThat(log).containsOnlyOnce("getData is called again after 1 batches");
+      assertThatThrownBy(first::hasNext)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("ended by a later getData");
+      assertThatThrownBy(first::next).isInstanceOf(MisuseException.class);
+      assertThat(dataset.state()).contains("epoch=2 batch=0");
+      assertThat(StandardError.during(() -> labels(dataset, manager))).doesNotContain("getData");
+    }
+  }
+
+  @Test
+  void aLoopThatTookAllBatchesMayBeFollowedWithoutAWarning() {
+    try (ShardDataset dataset = shards(40, 40).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> first = dataset.getData(manager).iterator();
+      for (int i = 0; i < 5; i++) {
+        first.next().close();
+      }
+      assertThat(StandardError.during(() -> labels(dataset, manager))).doesNotContain("getData");
     }
   }
 
