@@ -6,8 +6,8 @@ public enum IndexUse {
   /// By their indexes, where each file has one of it as it is now and they serve all features; else
   /// as streams, for a reason that is logged.
   WHERE_THERE,
-  /// By their indexes, which are built where they are missing or old: that reads the files once,
-  /// and writes beside them. Compressed files cannot be indexed, and features cannot be read by an
+  /// By their indexes, which are built where they are missing or old, or lack a feature: that reads
+  /// the files once, and writes beside them. Compressed files cannot be indexed, and features cannot be read by an
   /// index that some record lacks or that have another length in some: then this is an error.
   BUILD,
   /// By their indexes, or not at all.

@@ -42,15 +42,14 @@ record RecordBatches(
       case NONE -> streamed();
       case REQUIRE -> indexed();
       case BUILD -> {
-        files.forEach(this::buildIfMissing);
+        files.forEach(this::buildIfNeeded);
         yield indexed();
       }
       case WHERE_THERE -> {
         try {
           yield indexed();
         } catch (MisuseException e) {
-          if (order.shuffle() instanceof Shuffle.Blocks
-              || order.shuffle() instanceof Shuffle.Samples) {
+          if (order.shuffle() instanceof Shuffle.Blocks) {
             throw e;
           }
           LOG.info("TFRecord files are read as streams: {}", e.getMessage());
@@ -60,14 +59,32 @@ record RecordBatches(
     };
   }
 
-  private void buildIfMissing(Path file) {
-    switch (TfRecordIndex.open(file, session)) {
-      case FoundIndex.Usable(TfRecordIndex index) -> index.close();
-      case FoundIndex.Unusable(String reason) -> {
-        LOG.info("{}: it is built now", reason);
-        IndexSummary _ = TfRecordIndex.build(file, IndexOptions.defaults(), session);
-      }
+  /// An index may have been built for some of the features only.
+  private void buildIfNeeded(Path file) {
+    String reason =
+        switch (TfRecordIndex.open(file, session)) {
+          case FoundIndex.Unusable(String why) -> why;
+          case FoundIndex.Usable(TfRecordIndex index) -> {
+            try (index) {
+              yield lacking(index.summary()).stream()
+                  .map(name -> TfRecordIndex.indexFile(file) + " lacks the feature '" + name + "'")
+                  .findFirst()
+                  .orElse("");
+            }
+          }
+        };
+    if (!reason.isEmpty()) {
+      LOG.info("{}: it is built now", reason);
+      IndexSummary _ = TfRecordIndex.build(file, IndexOptions.defaults(), session);
     }
+  }
+
+  /// A file without records has no features.
+  private List<String> lacking(IndexSummary index) {
+    return features.stream()
+        .map(FeatureSpec::name)
+        .filter(name -> index.records() > 0 && index.feature(name).isEmpty())
+        .toList();
   }
 
   private Batches streamed() {
