@@ -1,6 +1,7 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -32,7 +33,8 @@ record FieldRoles(
       Optional<List<String>> data,
       Optional<List<String>> labels,
       Map<String, Normalization> normalizations) {
-    if (data.isEmpty() && labels.isEmpty() && available.size() > 1) {
+    boolean chosen = data.isPresent() || labels.isPresent();
+    if (!chosen && available.stream().filter(name -> !isLength(name, available)).count() > 1) {
       requireLabel(available);
     }
     Set<String> taken = new HashSet<>(data.orElse(List.of()));
@@ -47,6 +49,13 @@ record FieldRoles(
     FieldRoles roles = new FieldRoles(dataFields, labelFields, normalizations);
     roles.check(available);
     return roles;
+  }
+
+  /// Whether a field only says how long another one is.
+  private static boolean isLength(String name, List<String> available) {
+    String suffix = FeatureSpec.LENGTH_SUFFIX;
+    return name.endsWith(suffix)
+        && available.contains(name.substring(0, name.length() - suffix.length()));
   }
 
   /// Taken for data, a label would fail only in the block, or be learned from.

@@ -2,6 +2,8 @@ package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.dataset.Batches;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.tfrecord.ExampleParser;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.Schema;
 import dev.gantry.formats.tfrecord.StreamedBatches;
@@ -20,9 +22,12 @@ import java.util.Optional;
 /// With an index beside each file ([IndexUse]), bytes and floats of a fixed length go from the file
 /// to the device as they are, in any order: their arrays step over what lies between the values,
 /// where that is possible, or are packed on the device. Without, records are read in the order of
-/// the files, checked and decoded by the CPU. A state of the one is none of the other.
+/// the files, checked and decoded by the CPU, and shuffled as far as a buffer reaches. A state of
+/// the one is none of the other.
 ///
-/// A feature becomes an array of its dtype with the batch's axis before its shape.
+/// A feature becomes an array of its dtype with the batch's axis before its shape. One that is padded
+/// is followed by a field of the lengths that its values had, which is named after it and ends in
+/// `_length`; it is data, as all fields that are no labels, unless `optData` says otherwise.
 public final class TfRecordDataset extends GantryDataset {
   private final Batches source;
 
@@ -84,8 +89,9 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// How streams are read: compression, and what becomes of broken records. Indexes are built of
-    /// files without a fault only.
+    /// How streams are read: compression, what becomes of broken records, how large the records of
+    /// a batch may be, and what [#optShuffle(long)] mixes. Indexes are built of files without a
+    /// fault only.
     public Builder optRecords(TfRecordOptions chosen) {
       options = MisuseException.requireGiven("optRecords", chosen);
       return this;
@@ -101,20 +107,23 @@ public final class TfRecordDataset extends GantryDataset {
         throw new MisuseException("setFiles was not called, or with no file; it says what to read");
       }
       files.forEach(file -> requireThere("setFiles", file));
-      Map<String, FeatureSpec> byName = new HashMap<>();
-      List<String> names = new ArrayList<>();
       List<FeatureSpec> known =
           features.isEmpty()
               ? Schema.infer(session(), files, options, Schema.USUAL_RECORDS)
               : features;
+      Map<String, FeatureSpec> byField = new HashMap<>();
       for (FeatureSpec feature : known) {
-        byName.put(feature.name(), feature);
-        names.add(feature.name());
+        feature.lengthField().ifPresent(length -> byField.put(length.name(), feature));
       }
-      FieldRoles roles = roles(names);
+      known.forEach(feature -> byField.put(feature.name(), feature));
+      FieldRoles roles =
+          roles(new ExampleParser(known).fields().stream().map(Field::name).toList());
       DatasetSettings settings = settings(roles);
       List<FeatureSpec> read =
-          roles.all().stream().map(name -> Objects.requireNonNull(byName.get(name))).toList();
+          roles.all().stream()
+              .map(name -> Objects.requireNonNull(byField.get(name)))
+              .distinct()
+              .toList();
       RecordBatches source = new RecordBatches(session(), files, read, order(), limits(), options);
       return new TfRecordDataset(source.open(indexUse), settings);
     }

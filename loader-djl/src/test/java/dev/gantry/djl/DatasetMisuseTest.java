@@ -91,6 +91,11 @@ class DatasetMisuseTest {
         builder::build,
         "optLabels was not called, and none of the fields [image, x] is called label or labels;"
             + " name those that are labels by optLabels, without any where there are none");
+    // How long a field is says nothing of labels.
+    FieldRoles alone =
+        FieldRoles.of(
+            List.of("tokens", "tokens_length"), Optional.empty(), Optional.empty(), Map.of());
+    assertThat(alone.data()).containsExactly("tokens", "tokens_length");
     builder.optLabels().build().close();
     builder.optLabels("x").build().close();
   }

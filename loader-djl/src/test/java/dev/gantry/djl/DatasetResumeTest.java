@@ -11,6 +11,7 @@ import dev.gantry.formats.dataset.MixedOrder;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -84,6 +85,19 @@ class DatasetResumeTest {
   }
 
   @Test
+  void shuffledSamplesGoOnAfterAnyBatch() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 50, 17);
+    goesOnAfterAnyBatch(slots ->
+        ShardDataset.builder()
+            .setPath(path)
+            .setSampling(7)
+            .optShuffle(5)
+            .optInterleave(2, 3)
+            .optPrefetch(slots)
+            .build());
+  }
+
+  @Test
   void shardsGoOnAfterAnyBatchWithAnotherPrefetchDepth() throws Exception {
     Path path = ImageShards.write(folder.resolve("shards"), 50, 17);
     goesOnAfterAnyBatch(slots ->
@@ -137,6 +151,25 @@ class DatasetResumeTest {
   void streamsGoOnAfterAnyBatch() throws Exception {
     List<Path> files = ImageRecords.write(folder, 50, 3, Compression.GZIP);
     goesOnAfterAnyBatch(slots -> stream(files, slots), false);
+  }
+
+  @Test
+  void shuffledStreamsGoOnAfterAnyBatch() throws Exception {
+    List<Path> files = ImageRecords.write(folder, 50, 3, Compression.GZIP);
+    TfRecordOptions options = TfRecordOptions.defaults().withShuffleBuffer(12, 1 << 20);
+    goesOnAfterAnyBatch(
+        slots ->
+            TfRecordDataset.builder()
+                .setFiles(files)
+                .addFeature(FeatureSpec.int64s("label"))
+                .addFeature(FeatureSpec.floats("x", 2))
+                .setSampling(7)
+                .optShuffle(5)
+                .optInterleave(2, 3)
+                .optRecords(options)
+                .optPrefetch(slots)
+                .build(),
+        false);
   }
 
   private static TfRecordDataset stream(List<Path> files, int slots) {
@@ -239,6 +272,45 @@ class DatasetResumeTest {
       assertThat(mixture.state()).isEqualTo(state);
       batches.next().close();
     }
+  }
+
+  private static MixedDataset.Builder mixture(Path path, double first, double second) {
+    return MixedDataset.builder()
+        .addDataset(ShardDataset.builder().setPath(path).setSampling(5).build(), first)
+        .addDataset(ShardDataset.builder().setPath(path).setSampling(4).build(), second);
+  }
+
+  @Test
+  void aMixturesStateIsRefusedByOneOfAnotherSeedWeightEndOrLengthAndSaysInWhat() {
+    Path path = ImageShards.write(folder.resolve("shards"), 40, 17);
+    ShardDataset.Builder twice = ShardDataset.builder().setPath(path).setSampling(5).optRepeat(2);
+    ShardDataset.Builder once = ShardDataset.builder().setPath(path).setSampling(4);
+    try (MixedDataset mixture = mixture(path, 1, 4).optSeed(7).build();
+        MixedDataset seed = mixture(path, 1, 4).optSeed(~7).build();
+        MixedDataset weights = mixture(path, 1.0625, 1.0625).optSeed(7).build();
+        MixedDataset end = mixture(path, 1, 4).optSeed(7).optEnd(MixedOrder.End.FIRST).build();
+        MixedDataset longer =
+            MixedDataset.builder()
+                .addDataset(twice.build(), 1)
+                .addDataset(once.build(), 4)
+                .optSeed(7)
+                .build()) {
+      String state = mixture.state();
+      isRefused(seed, state, "seed=7 (now seed=-8)");
+      isRefused(weights, state, "weights=1.0:4.0 (now weights=1.0625:1.0625)");
+      isRefused(end, state, "end=ALL (now end=FIRST)");
+      isRefused(longer, state, "batches=8:10 (now batches=16:10)");
+      isRefused(
+          mixture, state.replace("lengths=8,10", "lengths=9,10"), "0 of 9 batches (now of 8)");
+      isRefused(mixture, state.replace("given=0,0", "given=9,0"), "9 of 8 batches (now of 8)");
+      mixture.restore(state);
+    }
+  }
+
+  private static void isRefused(MixedDataset mixture, String state, String words) {
+    assertThatThrownBy(() -> mixture.restore(state))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(words);
   }
 
   private static MixedDataset mixture(Path first, Path second) {

@@ -6,17 +6,27 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
+import dev.gantry.core.DType;
+import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
+import dev.gantry.formats.tfrecord.index.IndexOptions;
+import dev.gantry.formats.tfrecord.index.IndexSummary;
+import dev.gantry.formats.tfrecord.index.TfRecordIndex;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -106,6 +116,25 @@ class TfRecordDatasetTest {
   }
 
   @Test
+  void buildsAnIndexAgainThatLacksAWantedFeature() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 2, Compression.NONE);
+    try (Gantry session = Gantry.open()) {
+      for (Path file : files) {
+        IndexOptions labels = IndexOptions.defaults().withFeatures(List.of("label"));
+        IndexSummary _ = TfRecordIndex.build(file, labels, session);
+      }
+    }
+    assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.REQUIRE).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("has no feature");
+    try (TfRecordDataset dataset = dataset(files).optIndex(IndexUse.BUILD).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(dataset.isIndexed()).isTrue();
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+    }
+  }
+
+  @Test
   void indexedAndStreamedFilesInterleaveAlike() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 4, Compression.NONE);
     try (TfRecordDataset streamed =
@@ -153,6 +182,46 @@ class TfRecordDatasetTest {
   }
 
   @Test
+  void paddedFieldsAreFollowedByTheirLengthsAsData() {
+    Path file = folder.resolve("tokens");
+    try (Gantry session = Gantry.open();
+        TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
+      for (int i = 0; i < 4; i++) {
+        long[] tokens = new long[i + 1];
+        Arrays.fill(tokens, i + 1L);
+        writer.write(new ExampleBuilder().int64s("tokens", tokens).int64s("label", i).toBytes());
+      }
+      writer.commit();
+    }
+    TfRecordDataset.Builder builder =
+        TfRecordDataset.builder()
+            .setFiles(List.of(file))
+            .addFeature(FeatureSpec.int64s("label"))
+            .addFeature(
+                new FeatureSpec.VariableLength(
+                    "tokens", FeatureKind.INT64, DType.I64, 9, 0, PadTo.LONGEST))
+            .setSampling(4);
+    try (NDManager manager = NDManager.newBaseManager()) {
+      try (TfRecordDataset dataset = builder.build();
+          Batch batch = dataset.getData(manager).iterator().next()) {
+        assertThat(batch.getData()).hasSize(2);
+        assertThat(batch.getData().get(0).getShape()).isEqualTo(new Shape(4, 4));
+        assertThat(batch.getData().get(1).getName()).isEqualTo("tokens_length");
+        assertThat(batch.getData().get(1).toLongArray()).containsExactly(1, 2, 3, 4);
+        assertThat(batch.getLabels().singletonOrThrow().toLongArray()).containsExactly(0, 1, 2, 3);
+      }
+      try (TfRecordDataset dataset = builder.optData("tokens_length").build();
+          Batch batch = dataset.getData(manager).iterator().next()) {
+        assertThat(batch.getData().singletonOrThrow().toLongArray()).containsExactly(1, 2, 3, 4);
+      }
+      try (TfRecordDataset dataset = builder.optData("tokens").optLabels("tokens_length").build();
+          Batch batch = dataset.getData(manager).iterator().next()) {
+        assertThat(batch.getLabels().singletonOrThrow().toLongArray()).containsExactly(1, 2, 3, 4);
+      }
+    }
+  }
+
+  @Test
   void brokenRecordsFailTheirBatchOrAreLeftOut() throws IOException {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.NONE);
     try (RandomAccessFile file = new RandomAccessFile(files.getFirst().toFile(), "rw")) {
@@ -190,7 +259,7 @@ class TfRecordDatasetTest {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.ZLIB);
     assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.REQUIRE).build())
         .isInstanceOf(MisuseException.class);
-    assertThatThrownBy(() -> dataset(files).optShuffle(3).build())
+    assertThatThrownBy(() -> dataset(files).optShuffleBlocks(3, 4).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("index");
   }

@@ -85,7 +85,8 @@ final class ConvertCommand implements Callable<Integer> {
   @Option(
       names = PAD,
       description =
-          "TFRecord IN: fill shorter and missing features with 0 up to the longest; reads IN twice."
+          "TFRecord IN: fill shorter and missing features with 0 up to the longest, and write their"
+              + " lengths beside them, as NAME_length; reads IN twice."
               + " Without it features of different lengths are refused.")
   private boolean pad;
 

@@ -15,7 +15,8 @@ import java.util.Set;
 /// Which fields the features of TFRecord files become, each of one size in all records.
 ///
 /// @param chosen what some of them are to become
-/// @param pad whether shorter features are filled up, and missing ones too
+/// @param pad whether shorter features are filled up, and missing ones too; each is followed by a
+///     field of the lengths that they had
 record RecordFields(List<Path> files, List<FieldType> chosen, boolean pad) {
   /// Looks at the first record, by which all others are judged; or to fill up, at all of them.
   ///

@@ -2,6 +2,7 @@ package dev.gantry.samples;
 
 import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardOptions;
@@ -24,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes TFRecord as raw tensor shards: each record a sample, each feature a field. Records that
 /// do not have just these features, each of the same kind and length, are an error, and nothing is
 /// written.
-record RecordsToShards(List<Path> files, RecordFields fields, Path output) {
+record RecordsToShards(List<Path> files, RecordFields features, Path output) {
   /// @param shardBytes null for what is usual
   /// @param samples in a shard; null for as many as `shardBytes` has room for
   static ShardOptions options(@Nullable Long shardBytes, @Nullable Long samples) {
@@ -44,9 +45,10 @@ record RecordsToShards(List<Path> files, RecordFields fields, Path output) {
 
   Written run(Gantry session, ShardOptions options) throws IOException {
     checkOutput();
-    ExampleParser parser = new ExampleParser(fields.specs(session));
+    ExampleParser parser = new ExampleParser(features.specs(session));
+    List<Field> fields = parser.fields();
     long start = System.nanoTime();
-    try (ShardWriter writer = ShardWriter.create(session, output, parser.fields(), options);
+    try (ShardWriter writer = ShardWriter.create(session, output, fields, options);
         RecordProgress bar = new RecordProgress("convert", files);
         Arena arena = Arena.ofConfined()) {
       MemorySegment sample = arena.allocate(parser.batchBytes(1), Long.BYTES);
@@ -56,7 +58,7 @@ record RecordsToShards(List<Path> files, RecordFields fields, Path output) {
             RawRecord record =
                 new RawRecord(file, reader.number(), reader.offset(), reader.record());
             parser.requireNoOthers(record);
-            writer.append(values(parser.parse(List.of(record), sample), parser, sample));
+            writer.append(values(parser.parse(List.of(record), sample), fields, sample));
             bar.at(reader);
           }
         }
@@ -68,10 +70,10 @@ record RecordsToShards(List<Path> files, RecordFields fields, Path output) {
 
   /// The fields of the only sample in `batch`.
   private static Map<String, MemorySegment> values(
-      List<FieldView> views, ExampleParser parser, MemorySegment batch) {
+      List<FieldView> views, List<Field> fields, MemorySegment batch) {
     Map<String, MemorySegment> values = new HashMap<>();
     for (int i = 0; i < views.size(); i++) {
-      long bytes = parser.specs().get(i).field().sampleBytes();
+      long bytes = fields.get(i).sampleBytes();
       values.put(views.get(i).name(), batch.asSlice(views.get(i).offset(), bytes));
     }
     return values;

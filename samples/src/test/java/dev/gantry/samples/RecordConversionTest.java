@@ -201,7 +201,7 @@ class RecordConversionTest {
   }
 
   @Test
-  void paddingFillsUpToTheLongest() {
+  void paddingFillsUpToTheLongestAndKeepsTheLengths() {
     Path in =
         records(
             new ExampleBuilder().int64s("a", 1).int64s("b", 7),
@@ -211,7 +211,9 @@ class RecordConversionTest {
     TestSamples.run("convert", "--pad", in, out);
     Map<?, ?> fields = TestSamples.fieldsOf(out);
     assertThat(fields.get("a")).isEqualTo(field("I64", List.of(2), longs(1, 0, 2, 3, 0, 0)));
+    assertThat(fields.get("a_length")).isEqualTo(field("I64", List.of(), longs(1, 2, 0)));
     assertThat(fields.get("b")).isEqualTo(field("I64", List.of(1), longs(7, 0, 8)));
+    assertThat(fields.get("b_length")).isEqualTo(field("I64", List.of(), longs(1, 0, 1)));
   }
 
   @Test

@@ -2,10 +2,12 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 
 /// Where the records of a batch are decoded to: field after field, in each the samples end to end.
 /// Room is kept for the largest values of all samples. Immutable.
@@ -15,26 +17,47 @@ final class DecodedLayout {
 
   private final List<FeatureLayout> features;
   private final List<FeatureSpec> specs;
+  private final List<Optional<Field>> lengths;
   private final long[] offsets;
+
+  /// Of the lengths of each feature that has a field for them.
+  private final long[] lengthOffsets;
+
   private final long bytes;
 
+  /// @param lengths the field for each feature's lengths, if it has one
   /// @param samples the most that a batch has
   /// @throws MisuseException if it is more memory than can be addressed
-  DecodedLayout(List<FeatureSpec> specs, List<FeatureLayout> features, int samples) {
+  DecodedLayout(
+      List<FeatureSpec> specs,
+      List<FeatureLayout> features,
+      List<Optional<Field>> lengths,
+      int samples) {
     this.specs = specs;
     this.features = features;
+    this.lengths = lengths;
     offsets = new long[specs.size()];
+    lengthOffsets = new long[specs.size()];
     long at = 0;
     try {
       for (int i = 0; i < offsets.length; i++) {
         offsets[i] = at;
-        long field = Math.multiplyExact(specs.get(i).field().sampleBytes(), (long) samples);
-        at = Math.addExact(at, Math.addExact(field, ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES);
+        at = after(at, specs.get(i).field(), samples);
+        lengthOffsets[i] = at;
+        if (lengths.get(i).isPresent()) {
+          at = after(at, lengths.get(i).get(), samples);
+        }
       }
     } catch (ArithmeticException _) {
       throw new MisuseException("batches of " + samples + " samples are too large");
     }
     bytes = at;
+  }
+
+  /// Where what follows a field may begin.
+  private static long after(long offset, Field field, int samples) {
+    long bytes = Math.multiplyExact(field.sampleBytes(), (long) samples);
+    return Math.addExact(offset, Math.addExact(bytes, ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES);
   }
 
   /// The most that a batch takes, in bytes.
@@ -56,13 +79,22 @@ final class DecodedLayout {
     return offsets[feature] + sample * rowBytes(feature, rows);
   }
 
+  boolean hasLengths(int feature) {
+    return lengths.get(feature).isPresent();
+  }
+
+  /// Where a sample's length is, an I64, for a feature that has lengths.
+  long lengthOffset(int feature, int sample) {
+    return lengthOffsets[feature] + (long) sample * Long.BYTES;
+  }
+
   long rowBytes(int feature, long[] rows) {
     return rows[feature] * features.get(feature).unitBytes();
   }
 
   /// The fields of a batch.
   List<FieldView> views(int samples, long[] rows) {
-    List<FieldView> views = new ArrayList<>(features.size());
+    List<FieldView> views = new ArrayList<>();
     for (int i = 0; i < features.size(); i++) {
       long[] dimensions = FeatureRules.stacked(samples, specs.get(i).field().shape()).toArray();
       if (features.get(i).toLongest()) {
@@ -75,6 +107,12 @@ final class DecodedLayout {
               Shape.of(dimensions),
               offsets[i],
               dense(dimensions)));
+      long lengthsAt = lengthOffsets[i];
+      lengths
+          .get(i)
+          .map(field ->
+              new FieldView(field.name(), field.dtype(), Shape.of(samples), lengthsAt, List.of(1L)))
+          .ifPresent(views::add);
     }
     return views;
   }

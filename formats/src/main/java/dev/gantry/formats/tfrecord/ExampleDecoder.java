@@ -3,6 +3,8 @@ package dev.gantry.formats.tfrecord;
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.MalformedFileException;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -16,6 +18,9 @@ final class ExampleDecoder {
   static final String MISSING_FEATURE = "missing-feature";
   static final String WRONG_KIND = "wrong-kind";
   static final String WRONG_LENGTH = "wrong-length";
+
+  private static final ValueLayout.OfLong LENGTH =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final List<FeatureLayout> features;
   private final @Nullable ExampleScan scan;
@@ -74,6 +79,9 @@ final class ExampleDecoder {
       long offset = layout.offset(i, sample, rows);
       long end = offset + layout.rowBytes(i, rows);
       long units = units(values, i, where);
+      if (layout.hasLengths(i)) {
+        batch.set(LENGTH, layout.lengthOffset(i, sample), units);
+      }
       if (units < 0) {
         fill(batch, offset, end, absent(feature, where));
       } else if (units * feature.unitBytes() > end - offset) {

@@ -6,9 +6,11 @@ import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.tfrecord.proto.Feature;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 
 /// Makes batches of `tf.train.Example` records; of `SequenceExample` records where a feature is one
@@ -24,6 +26,9 @@ public final class ExampleParser {
   private final List<FeatureSpec> specs;
   private final List<FeatureLayout> features;
 
+  /// One a feature; empty where nothing is padded, or the name is another feature's.
+  private final List<Optional<Field>> lengths;
+
   /// @throws MisuseException if there is no feature, or two have the same name
   public ExampleParser(List<FeatureSpec> specs) {
     this.specs = List.copyOf(specs);
@@ -37,15 +42,24 @@ public final class ExampleParser {
       }
     }
     features = specs.stream().map(FeatureLayout::of).toList();
+    lengths =
+        specs.stream()
+            .map(spec -> spec.lengthField().filter(length -> !names.contains(length.name())))
+            .toList();
   }
 
   public List<FeatureSpec> specs() {
     return specs;
   }
 
-  /// The largest values of one sample.
+  /// The largest values of one sample, each padded one followed by its length.
   public List<Field> fields() {
-    return specs.stream().map(FeatureSpec::field).toList();
+    List<Field> fields = new ArrayList<>();
+    for (int i = 0; i < specs.size(); i++) {
+      fields.add(specs.get(i).field());
+      lengths.get(i).ifPresent(fields::add);
+    }
+    return fields;
   }
 
   /// The most bytes that a batch takes.
@@ -58,7 +72,7 @@ public final class ExampleParser {
   /// Makes a batch of records, on the calling thread.
   ///
   /// @param target at least [#batchBytes] of as many samples
-  /// @return where its fields lie
+  /// @return where its [#fields] lie
   /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`, `missing-feature`,
   ///     `wrong-kind` or `wrong-length` for the first record that is not as its features say
   public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
@@ -109,7 +123,7 @@ public final class ExampleParser {
   }
 
   DecodedLayout layout(int samples) {
-    return new DecodedLayout(specs, features, samples);
+    return new DecodedLayout(specs, features, lengths, samples);
   }
 
   ExampleDecoder decoder() {

@@ -10,8 +10,12 @@ import java.util.Optional;
 ///
 /// A feature of kind [FeatureKind#BYTES] is one string of bytes, which holds the elements of the
 /// dtype one after the other, little endian: of U8 they are the bytes themselves. Other kinds have
-/// their own dtype only. Numbers for padding are given to the dtype's range.
+/// their own dtype only. Numbers for padding are given to the dtype's range. Beside a field that is
+/// padded there is one of its lengths, unless another feature has that name.
 public sealed interface FeatureSpec {
+  /// What the name of a [#lengthField] ends in.
+  String LENGTH_SUFFIX = "_length";
+
   String name();
 
   FeatureKind kind();
@@ -20,6 +24,16 @@ public sealed interface FeatureSpec {
 
   /// The largest value of one sample, as a field of its name.
   Field field();
+
+  /// How long each sample's value is without its padding, in elements or in steps, as a field named
+  /// after the feature; empty where nothing is padded.
+  default Optional<Field> lengthField() {
+    return switch (this) {
+      case FixedLength _, FixedSteps _ -> Optional.empty();
+      case VariableLength _, VariableSteps _ ->
+          Optional.of(new Field(name() + LENGTH_SUFFIX, DType.I64, Shape.of()));
+    };
+  }
 
   /// As many elements in every record.
   ///

@@ -8,6 +8,7 @@ import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -29,6 +30,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// Every feature of the corpus is decoded to the last bit.
 @ExtendWith(NoLeaks.class)
 class ExampleCorpusTest {
+  private static final ValueLayout.OfLong LENGTHS =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
   static Stream<Map.Entry<String, Verdict>> examples() {
     return Verdict.all().entrySet().stream()
         .filter(entry -> !entry.getValue().features().isEmpty());
@@ -67,6 +71,20 @@ class ExampleCorpusTest {
     return all.array();
   }
 
+  /// How many elements each record has of the feature that a field of lengths is named after.
+  private static long[] lengths(Verdict verdict, String name) {
+    String feature = name.substring(0, name.length() - FeatureSpec.LENGTH_SUFFIX.length());
+    return verdict.features().stream()
+        .map(features -> features.get(feature))
+        .mapToLong(values ->
+            values == null
+                ? 0
+                : values.kind().equals("bytes")
+                    ? values.list().stream().mapToLong(each -> ((byte[]) each).length).sum()
+                    : values.list().size())
+        .toArray();
+  }
+
   private static FeatureSpec variable(String name, String kind, PadTo padTo) {
     return switch (kind) {
       case "bytes" ->
@@ -92,7 +110,16 @@ class ExampleCorpusTest {
       try (Arena arena = Arena.ofConfined()) {
         MemorySegment batch = arena.allocate(parser.batchBytes(records.size()));
         batch.fill((byte) 0x5a);
-        for (FieldView view : parser.parse(records, batch)) {
+        List<FieldView> views = parser.parse(records, batch);
+        assertThat(views.stream().map(FieldView::name).toList())
+            .isEqualTo(parser.fields().stream().map(Field::name).toList());
+        for (FieldView view : views) {
+          if (view.name().endsWith(FeatureSpec.LENGTH_SUFFIX)) {
+            assertThat(batch.asSlice(view.offset(), 8L * records.size()).toArray(LENGTHS))
+                .as(view.name())
+                .containsExactly(lengths(verdict, view.name()));
+            continue;
+          }
           int elementBytes = view.dtype().bits() / 8;
           int rowBytes = (int) view.shape().dimension(1) * elementBytes;
           assertThat(view.shape().dimension(0)).isEqualTo(records.size());
@@ -158,6 +185,17 @@ class ExampleCorpusTest {
       assertThat(batch.asSlice(view.offset(), 24).toArray(ValueLayout.JAVA_LONG))
           .containsExactly(1, -7, 3);
     }
+  }
+
+  /// Of records that say their lengths themselves these are read.
+  @Test
+  void aFeatureThatIsNamedAsTheLengthsOfAnotherTakesTheirPlace() {
+    FeatureSpec tokens = variable("tokens", "int64", PadTo.MOST);
+    FeatureSpec own = FeatureSpec.int64s("tokens_length");
+    assertThat(new ExampleParser(List.of(tokens)).fields())
+        .containsExactly(tokens.field(), own.field());
+    assertThat(new ExampleParser(List.of(own, tokens)).fields())
+        .containsExactly(own.field(), tokens.field());
   }
 
   @Test
