@@ -6,6 +6,7 @@ import dev.gantry.core.memory.Slab;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /// The records of several files, some of which are open at once and give a block of records each in
@@ -126,6 +127,12 @@ final class RecordStream implements Records {
       throw new MisuseException("the stream of records has not begun, or has ended");
     }
     return new RawRecord(reader.file(), reader.number(), reader.offset(), reader.record());
+  }
+
+  /// Only reading tells.
+  @Override
+  public OptionalLong left() {
+    return OptionalLong.empty();
   }
 
   @Override

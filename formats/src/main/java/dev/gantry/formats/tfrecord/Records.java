@@ -1,5 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
+import java.util.OptionalLong;
+
 /// Records one after the other, and where to go on later. Not thread-safe.
 sealed interface Records extends AutoCloseable permits RecordStream, ShuffledStream {
   /// Goes to the next record.
@@ -11,6 +13,9 @@ sealed interface Records extends AutoCloseable permits RecordStream, ShuffledStr
   ///
   /// @throws dev.gantry.core.MisuseException if there is none
   RawRecord record();
+
+  /// How many records follow, where that is known.
+  OptionalLong left();
 
   /// After the record, and before the next one.
   RecordCursor cursor();

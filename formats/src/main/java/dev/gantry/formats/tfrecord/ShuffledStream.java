@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
@@ -222,6 +223,15 @@ final class ShuffledStream implements Records {
       throw new MisuseException("the stream of records has not begun, or has ended");
     }
     return heap.record(slot.entry());
+  }
+
+  /// When the stream has ended, it is what the buffer holds.
+  @Override
+  public OptionalLong left() {
+    boolean ended = draws > 0 && pauses.stream().mapToLong(Pause::draws).sum() == filled;
+    return ended
+        ? OptionalLong.of(given < 0 ? slots.size() : slots.size() - 1)
+        : OptionalLong.empty();
   }
 
   @Override

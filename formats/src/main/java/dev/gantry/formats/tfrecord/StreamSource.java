@@ -5,6 +5,7 @@ import dev.gantry.core.ring.FillingSource;
 import dev.gantry.core.ring.Made;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.DatasetState;
+import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import java.util.ArrayList;
 import java.util.List;
@@ -75,12 +76,16 @@ final class StreamSource implements FillingSource<BatchView> {
   private boolean fill(RecordBuffer buffer) {
     Records open = open();
     RecordCursor begin = open.cursor();
-    long mine = (long) order.rank() * order.batchSize();
     long round = (long) order.world() * order.batchSize();
+    long left = open.left().orElse(round);
+    Part mine =
+        left < round && order.lastBatch() == LastBatch.KEEP
+            ? share(left)
+            : new Part((long) order.rank() * order.batchSize(), order.batchSize());
     long count = 0;
     while (count < round && open.next()) {
       RawRecord record = open.record();
-      if (count >= mine && count < mine + order.batchSize()) {
+      if (count >= mine.first() && count - mine.first() < mine.count()) {
         buffer.add(record);
       }
       dataset.read(record.data().byteSize());
@@ -94,8 +99,8 @@ final class StreamSource implements FillingSource<BatchView> {
     if (count > 0) {
       switch (order.lastBatch()) {
         case DROP -> buffer.clear();
-        case KEEP -> keep(buffer, begin, count);
-        case PAD -> pad(buffer, mine, count);
+        case KEEP -> keep(buffer, begin, mine, count);
+        case PAD -> pad(buffer, mine.first(), count);
       }
     }
     // From there on nothing is found.
@@ -103,20 +108,30 @@ final class StreamSource implements FillingSource<BatchView> {
     return buffer.size() > 0;
   }
 
-  /// This rank's share of what is left: as many as the others have, or one more; where there are
-  /// fewer than ranks, one from the epoch's beginning.
-  private void keep(RecordBuffer buffer, RecordCursor begin, long count) {
+  /// Records of a round.
+  private record Part(long first, long count) {}
+
+  /// This rank's share of a round that falls short: as many as the others have, or one more.
+  private Part share(long records) {
     int rank = order.rank();
-    long all = count / order.world();
-    long more = count % order.world();
-    if (order.world() == 1) {
-      return;
-    }
-    buffer.clear();
-    if (all == 0 && rank >= more) {
-      copy(dataset.begin(), (rank - more) % (before() + count), 1, buffer);
-    } else {
-      copy(begin, rank * all + Math.min(rank, more), all + (rank < more ? 1 : 0), buffer);
+    long all = records / order.world();
+    long more = records % order.world();
+    return new Part(rank * all + Math.min(rank, more), all + (rank < more ? 1 : 0));
+  }
+
+  /// This rank's share of what is left; where there are fewer than ranks, one from the epoch's
+  /// beginning.
+  ///
+  /// @param read what the buffer has, as far as it was there
+  private void keep(RecordBuffer buffer, RecordCursor begin, Part read, long count) {
+    Part share = share(count);
+    if (share.count() == 0) {
+      buffer.clear();
+      long first = order.rank() - count % order.world();
+      copy(dataset.begin(), first % (before() + count), 1, buffer);
+    } else if (share.first() != read.first() || share.count() != buffer.size()) {
+      buffer.clear();
+      copy(begin, share.first(), share.count(), buffer);
     }
   }
 

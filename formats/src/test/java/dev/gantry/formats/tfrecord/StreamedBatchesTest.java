@@ -287,6 +287,22 @@ class StreamedBatchesTest {
     }
   }
 
+  /// Each of two ranks has three of the six records that are left, without reading again.
+  @Test
+  void whatABufferHoldsAtTheEndIsSharedWithoutReadingAgain() throws IOException {
+    Path file = write(0, 30);
+    OrderOptions order = new OrderOptions(4, LastBatch.KEEP, new Shuffle.Samples(7), 1, 1, 1, 2);
+    try (StreamedBatches batches = open(List.of(file), order, OPTIONS);
+        FillingSource<BatchView> source = batches.from(batches.start())) {
+      for (int i = 0; i < 3; i++) {
+        assertThat(source.next().orElseThrow().label().samples()).isEqualTo(4);
+      }
+      Files.delete(file);
+      assertThat(source.next().orElseThrow().label().samples()).isEqualTo(3);
+      assertThat(source.next()).isEmpty();
+    }
+  }
+
   @Test
   void aStateOfAnotherBufferIsRefused() {
     List<Path> files = List.of(write(0, 30));
