@@ -51,7 +51,7 @@ final class MapOperation {
         regions.add(region(one, mappings, slabs));
       }
       Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
-      return new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, List.of(), elapsed));
+      return new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, 0, List.of(), elapsed));
     } catch (RuntimeException | Error failure) {
       Slab.releaseAll(slabs, failure);
       throw failure;

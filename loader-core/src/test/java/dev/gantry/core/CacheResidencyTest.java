@@ -3,6 +3,8 @@ package dev.gantry.core;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.io.CachePolicy;
 import dev.gantry.core.io.SourceFile;
@@ -10,6 +12,9 @@ import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.io.TransferReport;
 import dev.gantry.core.plan.PlanLimits;
 import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.Fails;
+import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.core.testing.PageCache;
 import dev.gantry.core.testing.TestFiles;
@@ -43,11 +48,15 @@ class CacheResidencyTest {
   }
 
   private TransferReport load(CachePolicy policy) {
+    return load(Libc.INSTANCE, policy);
+  }
+
+  private TransferReport load(FileCalls calls, CachePolicy policy) {
     TransferOptions options =
         TransferOptions.defaults()
             .withLimits(PlanLimits.DEFAULT.withRequestBytes(LENGTH / 4))
             .withCachePolicy(policy);
-    try (Gantry gantry = Gantry.open();
+    try (Gantry gantry = Gantry.open(calls);
         Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       return loaded.report();
@@ -80,6 +89,19 @@ class CacheResidencyTest {
       channel.write(ByteBuffer.wrap(TestFiles.bytes(3, LENGTH), 0, LENGTH / 2), 0);
     }
     assertThat(load(CachePolicy.BY_RESIDENCY).directBytes()).isEqualTo(LENGTH / 2);
+  }
+
+  @Test
+  void whereTheKernelDoesNotSayTheBytesAreCountedAndGoPastTheCache() {
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE)
+            .from(Function.CACHED_BYTES, 1, new Fails(Errno.EPERM))
+            .from(Function.PREAD_NO_WAIT, 1, new Fails(Errno.EOPNOTSUPP));
+    TransferReport report = load(calls, CachePolicy.BY_RESIDENCY);
+    assertThat(report.unknownBytes()).isEqualTo(LENGTH);
+    assertThat(report.directBytes()).isEqualTo(LENGTH);
+    assertThat(report.plus(report).unknownBytes()).isEqualTo(2 * LENGTH);
+    assertThat(load(CachePolicy.BY_RESIDENCY).unknownBytes()).isZero();
   }
 
   @Test

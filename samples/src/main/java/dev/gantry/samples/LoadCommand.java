@@ -88,7 +88,10 @@ final class LoadCommand implements Runnable {
               Integer.toString(run),
               target.toString(),
               paths(report.bytesByPath()),
-              percent(report.directBytes(), report.bytes()),
+              percent(report.directBytes(), report.bytes())
+                  + (report.unknownBytes() > 0
+                      ? ", not known to be cold " + percent(report.unknownBytes(), report.bytes())
+                      : ""),
               String.format(Locale.ROOT, "%.3f", seconds),
               String.format(Locale.ROOT, "%.2f", checkpoint.totalBytes() / 1e9 / seconds),
               ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");

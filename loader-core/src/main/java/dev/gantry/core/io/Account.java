@@ -10,12 +10,14 @@ final class Account {
   private final Map<PathKind, Long> bytesByPath = new EnumMap<>(PathKind.class);
   private long bytes;
   private long directBytes;
+  private long unknownBytes;
   private long reads;
 
-  synchronized void add(PathKind kind, long length, boolean direct) {
+  synchronized void add(PathKind kind, long length, boolean direct, boolean unknown) {
     bytesByPath.merge(kind, length, Long::sum);
     bytes += length;
     directBytes += direct ? length : 0;
+    unknownBytes += unknown ? length : 0;
     reads++;
   }
 
@@ -24,6 +26,6 @@ final class Account {
   }
 
   synchronized TransferReport report(List<TransferReport.FileReport> files, Duration elapsed) {
-    return new TransferReport(bytesByPath, directBytes, reads, files, elapsed);
+    return new TransferReport(bytesByPath, directBytes, unknownBytes, reads, files, elapsed);
   }
 }

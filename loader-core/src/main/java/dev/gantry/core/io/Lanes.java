@@ -27,7 +27,8 @@ final class Lanes implements AutoCloseable {
   ///
   /// @return false where it is still to be done, since all buffers are in use: see [#awaitBuffers]
   boolean read(Route route, Read read, Target target) {
-    boolean direct = route.file().prefersDirect(read.fileOffset(), read.length());
+    Residency residency = route.file().residency(read.fileOffset(), read.length());
+    boolean direct = residency != Residency.HOT;
     TransferPath path = route.path(direct);
     TransferPath.Lane lane = lane(path);
     if (lane == null) {
@@ -43,7 +44,7 @@ final class Lanes implements AutoCloseable {
       route.fallBack(staged, e);
       return read(route, read, target);
     }
-    account.add(Route.kind(path), read.length(), went);
+    account.add(Route.kind(path), read.length(), went, residency == Residency.UNKNOWN);
     return true;
   }
 

@@ -6,7 +6,6 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.plan.ReadPlan.Read;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -17,13 +16,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /// Thread-safe, but [#close] only when no read is under way.
 public final class SourceFile implements AutoCloseable {
   private static final int EINTR = 4;
-  private static final int EAGAIN = 11;
   private static final int EISDIR = 21;
   private static final int EINVAL = 22;
-  private static final int ENOSYS = 38;
   private static final int NONE = -1;
-  private static final int WINDOWS = 4;
-  private static final long WINDOW_BYTES = 16 << 10;
 
   private final FileCalls calls;
   private final Path file;
@@ -33,6 +28,7 @@ public final class SourceFile implements AutoCloseable {
   private final DirectAlignment alignment;
   private final String directAbsence;
   private final CachePolicy policy;
+  private final ResidencyProbe probe;
   private final AtomicBoolean closed = new AtomicBoolean();
 
   /// By what a file that is opened again is known to be the same, with the same bytes. A change that
@@ -61,13 +57,20 @@ public final class SourceFile implements AutoCloseable {
     }
     identity = new Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
     alignment = DirectAlignment.of(stat);
-    int descriptor =
-        policy == CachePolicy.BUFFERED ? NONE : open(FileCalls.O_RDONLY | calls.directFlag());
-    direct = Math.max(descriptor, NONE);
-    directAbsence =
-        policy == CachePolicy.BUFFERED
-            ? "not wanted"
-            : descriptor < 0 ? "open with O_DIRECT: " + Errno.failure(-descriptor).describe() : "";
+    probe = new ResidencyProbe(calls, buffered);
+    if (policy == CachePolicy.BUFFERED) {
+      direct = NONE;
+      directAbsence = "not wanted";
+    } else if (probe.inMemory()) {
+      // Newer kernels take O_DIRECT there, and read as ever.
+      direct = NONE;
+      directAbsence = "the file system keeps its files in memory";
+    } else {
+      int descriptor = open(FileCalls.O_RDONLY | calls.directFlag());
+      direct = Math.max(descriptor, NONE);
+      directAbsence =
+          descriptor < 0 ? "open with O_DIRECT: " + Errno.failure(-descriptor).describe() : "";
+    }
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 
@@ -120,51 +123,33 @@ public final class SourceFile implements AutoCloseable {
     return new CuFileSession.OpenFile(file, buffered, direct, directAbsence);
   }
 
+  /// Whether the file system keeps its files in memory, as tmpfs does.
+  boolean inMemory() {
+    return probe.inMemory();
+  }
+
   /// How much of the file lies in the page cache, in bytes; -1 where the kernel does not say.
   public long residentBytes() {
-    return Math.max(-1, Math.min(size(), calls.cachedBytes(buffered, 0, size())));
+    return probe.residentBytes(size());
   }
 
   /// Whether a read of this range should go past the page cache: the policy and, where it says to
   /// look, the cache decide.
   public boolean prefersDirect(long offset, long length) {
+    return residency(offset, length) != Residency.HOT;
+  }
+
+  /// What a read of this range should take the bytes for, by the policy and, where it says to look,
+  /// by a look. Hot where there are no reads past the page cache.
+  Residency residency(long offset, long length) {
     if (direct == NONE) {
-      return false;
+      return Residency.HOT;
     }
     return switch (policy) {
-      case BUFFERED -> false;
-      case DIRECT -> true;
-      case BY_RESIDENCY -> !mostlyResident(offset, Math.min(length, size() - offset));
+      case BUFFERED -> Residency.HOT;
+      case DIRECT -> Residency.COLD;
+      case BY_RESIDENCY -> probe.of(offset, Math.min(length, size() - offset));
     };
-  }
-
-  /// A few windows stand for the range: to ask about every page of it would cost some percent of
-  /// the time that reading it from the cache takes.
-  private boolean mostlyResident(long offset, long length) {
-    long window = Math.min(WINDOW_BYTES, length);
-    long step = (length - window) / (WINDOWS - 1);
-    long cached = 0;
-    for (int i = 0; i < WINDOWS; i++) {
-      long answer = calls.cachedBytes(buffered, offset + i * step, window);
-      if (-answer == ENOSYS) {
-        return middleByteIsResident(offset + length / 2);
-      }
-      if (answer < 0) {
-        // cachestat refuses some file systems (EOPNOTSUPP) and files of others (EPERM): those are
-        // read as ever.
-        return true;
-      }
-      cached += answer;
-    }
-    return cached >= WINDOWS * window / 2;
-  }
-
-  /// Before Linux 6.5: one byte that is read without waiting stands for its request.
-  private boolean middleByteIsResident(long offset) {
-    try (Arena arena = Arena.ofConfined()) {
-      long count = calls.preadNoWait(buffered, arena.allocate(1), 1, offset);
-      return count != -EAGAIN;
-    }
   }
 
   /// Fills `target` from `offset` on. The file may end after `required` bytes, not before.

@@ -12,6 +12,8 @@ import java.util.Set;
 ///
 /// @param bytesByPath bytes read by each path that carried any, blocks at the edges included
 /// @param directBytes of these, the bytes that went past the page cache
+/// @param unknownBytes of all, the bytes of which the kernel did not say whether they were in the
+///     page cache: they went as those do that are not
 /// @param reads how many requests that took
 /// @param files one line a file
 /// @param elapsed from the start of the readers to the last byte's arrival; neither opening files
@@ -19,13 +21,14 @@ import java.util.Set;
 public record TransferReport(
     Map<PathKind, Long> bytesByPath,
     long directBytes,
+    long unknownBytes,
     long reads,
     List<FileReport> files,
     Duration elapsed) {
 
   /// Of a transfer that had nothing to do.
   public static final TransferReport NOTHING =
-      new TransferReport(Map.of(), 0, 0, List.of(), Duration.ZERO);
+      new TransferReport(Map.of(), 0, 0, 0, List.of(), Duration.ZERO);
 
   public TransferReport {
     bytesByPath = Map.copyOf(bytesByPath);
@@ -45,6 +48,7 @@ public record TransferReport(
     return new TransferReport(
         sums,
         directBytes + next.directBytes,
+        unknownBytes + next.unknownBytes,
         reads + next.reads,
         List.copyOf(all),
         elapsed.plus(next.elapsed));

@@ -11,11 +11,13 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.memory.HostSlab;
 import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.Answers;
 import dev.gantry.core.testing.FaultyFileCalls.Fails;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.FaultyFileCalls.Returns;
 import dev.gantry.core.testing.FaultyFileCalls.Shortens;
 import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.testing.PageCache;
 import dev.gantry.core.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
@@ -30,6 +32,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -37,7 +40,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 @ExtendWith(NoLeaks.class)
 class SourceFileTest {
   private static final int LENGTH = 10 * 4096 + 77;
+  private static final int MANY = 1 << 20;
   private static final long SEED = 20261121;
+
+  /// linux/magic.h
+  private static final long OVERLAYFS = 0x794c7630;
+
+  private static final long TMPFS = 0x01021994;
 
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
 
@@ -206,6 +215,111 @@ class SourceFileTest {
     assertThat(calls.count(Function.PREAD)).isEqualTo(2);
   }
 
+  /// Opens the file if it can be read past the cache; else the test is skipped.
+  private SourceFile openToLook() {
+    SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY);
+    if (file.directDescriptor() < 0) {
+      file.close();
+    }
+    assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
+    return file;
+  }
+
+  @Test
+  void oneQuestionIsAskedForASmallRead() {
+    path = TestFiles.write(folder.resolve("large"), SEED, MANY);
+    try (SourceFile file = openToLook()) {
+      for (int length : new int[] {1, 4096, 150_000, 256 << 10}) {
+        int before = calls.count(Function.CACHED_BYTES);
+        assertThat(file.residency(0, length)).isEqualTo(Residency.HOT);
+        assertThat(calls.count(Function.CACHED_BYTES)).as("%s", length).isEqualTo(before + 1);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"16384, HOT, 2", "0, COLD, 3"})
+  void severalPlacesAreLookedAtForALargeReadUntilTheAnswerIsSure(
+      long cached, Residency answer, int calls) {
+    path = TestFiles.write(folder.resolve("large"), SEED, MANY);
+    this.calls.from(Function.CACHED_BYTES, 1, new Answers(cached));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(0, MANY)).isEqualTo(answer);
+      assertThat(this.calls.count(Function.CACHED_BYTES)).isEqualTo(calls);
+    }
+  }
+
+  /// A file of another's, which the caller may not write; or an old kernel; or a file system of its
+  /// own kind.
+  @ParameterizedTest
+  @EnumSource(names = {"EPERM", "ENOSYS", "EOPNOTSUPP"})
+  void whereCachestatRefusesBytesAreReadWithoutWaiting(Errno errno) {
+    path = TestFiles.write(folder.resolve("large"), SEED, MANY);
+    calls.from(Function.CACHED_BYTES, 1, new Fails(errno));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(0, MANY)).as("just written").isEqualTo(Residency.HOT);
+      assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(2);
+      calls.from(Function.PREAD_NO_WAIT, 4, new Fails(Errno.EAGAIN));
+      assertThat(file.residency(0, MANY)).as("one of four").isEqualTo(Residency.COLD);
+      assertThat(file.residency(0, 4096)).isEqualTo(Residency.COLD);
+      assertThat(calls.count(Function.CACHED_BYTES)).as("not asked again").isEqualTo(1);
+      assertThat(file.residentBytes()).as("not to be had so").isEqualTo(-1);
+    }
+  }
+
+  @Test
+  void whereNothingAnswersItIsNotKnownAndNotAskedAgain() {
+    calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.EPERM));
+    calls.from(Function.PREAD_NO_WAIT, 1, new Fails(Errno.EOPNOTSUPP));
+    try (SourceFile file = openToLook()) {
+      for (int i = 0; i < 3; i++) {
+        assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.UNKNOWN);
+        assertThat(file.prefersDirect(0, LENGTH)).as("as cold").isTrue();
+      }
+      assertThat(calls.count(Function.CACHED_BYTES)).isEqualTo(1);
+      assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(1);
+    }
+  }
+
+  /// cachestat finds nothing there, whatever is in memory.
+  @Test
+  void onOverlayfsAMappingIsAsked() {
+    calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
+    calls.from(Function.CACHED_BYTES, 1, new Answers(0));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(4097, 10_000)).as("just written").isEqualTo(Residency.HOT);
+      assertThat(file.residentBytes()).isEqualTo(LENGTH);
+      assumeTrue(PageCache.drop(path), "the page cache of this file system cannot be dropped");
+      assertThat(file.residency(4097, 10_000)).isEqualTo(Residency.COLD);
+      assertThat(file.residentBytes()).isZero();
+    }
+  }
+
+  /// mincore says "all" to those who may not know.
+  @Test
+  void onOverlayfsAFileOfAnotherIsNotKnown() {
+    calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
+    calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.EPERM));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.UNKNOWN);
+      assertThat(file.residentBytes()).isEqualTo(-1);
+      assertThat(calls.count(Function.MAPPED_BYTES)).isZero();
+    }
+  }
+
+  @Test
+  void aFileInMemoryIsHotWithoutAQuestion() {
+    calls.from(Function.FILE_SYSTEM, 1, new Answers(TMPFS));
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY)) {
+      assertThat(file.inMemory()).isTrue();
+      assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.HOT);
+      assertThat(file.residentBytes()).isEqualTo(LENGTH);
+      assertThat(file.directAbsence()).contains("in memory");
+      assertThat(calls.count(Function.OPEN)).isEqualTo(1);
+      assertThat(calls.count(Function.CACHED_BYTES)).isZero();
+    }
+  }
+
   @Test
   void withoutCachestatOneByteStandsForItsRequest() {
     calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.ENOSYS));
@@ -219,14 +333,6 @@ class SourceFileTest {
     }
   }
 
-  @Test
-  void whereTheCacheCannotBeAskedItIsReadThrough() {
-    calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.EOPNOTSUPP));
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY)) {
-      assertThat(file.prefersDirect(0, LENGTH)).isFalse();
-    }
-  }
-
   @ParameterizedTest
   @EnumSource
   void aFileSystemInMemory(CachePolicy policy) throws IOException {
@@ -236,6 +342,8 @@ class SourceFileTest {
     path = TestFiles.write(Files.createTempFile(memory, "gantry", ""), SEED, LENGTH);
     try {
       assertThat(readAll(policy)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+      assertThat(calls.count(Function.OPEN)).as("not past a cache that is its home").isEqualTo(1);
+      assertThat(calls.count(Function.CACHED_BYTES)).isZero();
     } finally {
       Files.delete(path);
       path = saved;

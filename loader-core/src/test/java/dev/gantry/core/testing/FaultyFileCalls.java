@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntPredicate;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// The kernel's file calls, made to fail at chosen calls of chosen functions.
@@ -33,6 +34,8 @@ public final class FaultyFileCalls implements FileCalls {
     RMDIR,
     STAT,
     CACHED_BYTES,
+    MAPPED_BYTES,
+    FILE_SYSTEM,
     PREAD_NO_WAIT
   }
 
@@ -42,6 +45,9 @@ public final class FaultyFileCalls implements FileCalls {
   /// The call is not made, and answers with this `errno`. A `close` is made all the same, as Linux
   /// does.
   public record Fails(Errno errno) implements Fault {}
+
+  /// The call is not made, and answers with this number. For calls that ask for one.
+  public record Answers(long number) implements Fault {}
 
   /// A read or write of more than `most` bytes is one of `most`.
   public record Shortens(long most) implements Fault {}
@@ -181,8 +187,26 @@ public final class FaultyFileCalls implements FileCalls {
 
   @Override
   public long cachedBytes(int fd, long offset, long length) {
-    Fault fault = next(Function.CACHED_BYTES);
-    return fault instanceof Fails fails ? code(fails) : real.cachedBytes(fd, offset, length);
+    return answer(Function.CACHED_BYTES, () -> real.cachedBytes(fd, offset, length));
+  }
+
+  @Override
+  public long mappedBytes(int fd, long offset, long length) {
+    return answer(Function.MAPPED_BYTES, () -> real.mappedBytes(fd, offset, length));
+  }
+
+  @Override
+  public long fileSystem(int fd) {
+    return answer(Function.FILE_SYSTEM, () -> real.fileSystem(fd));
+  }
+
+  private long answer(Function function, LongSupplier call) {
+    Fault fault = next(function);
+    return switch (fault) {
+      case Fails fails -> code(fails);
+      case Answers(long number) -> number;
+      case null, default -> call.getAsLong();
+    };
   }
 
   @Override

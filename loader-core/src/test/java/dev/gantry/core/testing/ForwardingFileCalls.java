@@ -88,6 +88,16 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public long mappedBytes(int fd, long offset, long length) {
+    return real.mappedBytes(fd, offset, length);
+  }
+
+  @Override
+  public long fileSystem(int fd) {
+    return real.fileSystem(fd);
+  }
+
+  @Override
   public long preadNoWait(int fd, MemorySegment target, long length, long offset) {
     return real.preadNoWait(fd, target, length, offset);
   }

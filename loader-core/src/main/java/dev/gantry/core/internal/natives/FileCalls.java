@@ -76,6 +76,13 @@ public interface FileCalls {
   /// 6.5.
   long cachedBytes(int fd, long offset, long length);
 
+  /// How many bytes of the range lie in memory, by `mincore(2)` of a mapping made for the question:
+  /// whole pages, and all of them where the caller neither owns the file nor may write it.
+  long mappedBytes(int fd, long offset, long length);
+
+  /// The magic number of the file system that holds an open file, by `fstatfs(2)`.
+  long fileSystem(int fd);
+
   /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` where nothing is
   /// in memory.
   long preadNoWait(int fd, MemorySegment target, long length, long offset);

@@ -1,6 +1,7 @@
 package dev.gantry.core.internal.natives;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
@@ -84,6 +85,8 @@ public final class Libc implements FileCalls {
       call("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
   // int munmap(void *addr, size_t length)
   private static final MethodHandle MUNMAP = call("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
+  // int fstatfs(int fd, struct statfs *buf)
+  private static final MethodHandle FSTATFS = call("fstatfs", JAVA_INT, JAVA_INT, ADDRESS);
   // int madvise(void *addr, size_t length, int advice)
   private static final MethodHandle MADVISE =
       call("madvise", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
@@ -288,6 +291,56 @@ public final class Libc implements FileCalls {
   }
 
   @Override
+  public long mappedBytes(int fd, long offset, long length) {
+    long start = offset & -PAGE_BYTES;
+    long bytes = offset + length - start;
+    long address = mmap(bytes, PROT_READ, MAP_PRIVATE, fd, start);
+    if (address < 0) {
+      return address;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      long pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+      MemorySegment resident = arena.allocate(pages);
+      int status = Mincore.call(address, bytes, resident);
+      long count = 0;
+      for (long page = 0; page < pages; page++) {
+        count += resident.get(JAVA_BYTE, page) & 1;
+      }
+      return status < 0 ? status : count * PAGE_BYTES;
+    } finally {
+      int _ = munmap(address, bytes);
+    }
+  }
+
+  /// Linked when it is first called: few file systems need it.
+  private static final class Mincore {
+    // int mincore(void *addr, size_t length, unsigned char *vec)
+    private static final MethodHandle MINCORE =
+        Libc.call("mincore", JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS);
+
+    static int call(long address, long length, MemorySegment resident) {
+      Scratch scratch = SCRATCH.get();
+      try {
+        return scratch.result((int) MINCORE.invokeExact(scratch.errno, address, length, resident));
+      } catch (Throwable e) {
+        throw unexpected("mincore", e);
+      }
+    }
+  }
+
+  @Override
+  public long fileSystem(int fd) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      int status = scratch.result((int) FSTATFS.invokeExact(scratch.errno, fd, scratch.statfs));
+      // f_type comes first.
+      return status < 0 ? status : scratch.statfs.get(JAVA_LONG, 0);
+    } catch (Throwable e) {
+      throw unexpected("fstatfs", e);
+    }
+  }
+
+  @Override
   public long preadNoWait(int fd, MemorySegment target, long length, long offset) {
     checkLength(target, length);
     Scratch scratch = SCRATCH.get();
@@ -373,6 +426,7 @@ public final class Libc implements FileCalls {
     private final Arena arena = Arena.ofAuto();
     final MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
     final MemorySegment statx = arena.allocate(256, 8);
+    final MemorySegment statfs = arena.allocate(256, 8);
     final MemorySegment range = arena.allocate(16, 8);
     final MemorySegment cachestat = arena.allocate(40, 8);
     final MemorySegment iovec = arena.allocate(16, 8);
