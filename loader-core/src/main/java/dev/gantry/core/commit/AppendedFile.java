@@ -121,7 +121,7 @@ public final class AppendedFile implements AutoCloseable {
       for (Path parent : parents) {
         files.getFirst().folders.sync(parent);
       }
-    } catch (RuntimeException failure) {
+    } catch (RuntimeException | Error failure) {
       files.forEach(file -> file.close(failure));
       throw failure;
     }
@@ -147,7 +147,7 @@ public final class AppendedFile implements AutoCloseable {
   private void close(Throwable failure) {
     try {
       close();
-    } catch (RuntimeException besides) {
+    } catch (RuntimeException | Error besides) {
       failure.addSuppressed(besides);
     }
   }

@@ -11,6 +11,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.testing.CrashReplay;
 import dev.gantry.core.testing.CrashReplay.Step;
 import dev.gantry.core.testing.FaultyFileCalls;
+import dev.gantry.core.testing.FaultyFileCalls.After;
 import dev.gantry.core.testing.FaultyFileCalls.Fails;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.NoLeaks;
@@ -137,6 +138,26 @@ class AppendedFileTest {
         new FaultyFileCalls(Libc.INSTANCE).at(Function.FSYNC, 3, new Fails(Errno.EIO));
     assertThatThrownBy(() -> write(calls)).hasMessageContaining("fsync failed: " + root + ":");
     everyFile(root, "after the renamings", name -> holds(root, name, NEW));
+  }
+
+  /// Such as the want of memory.
+  @ParameterizedTest
+  @CsvSource({"FSYNC, 1", "FSYNC, 2", "RENAME, 1"})
+  void anErrorLeavesTheOldFilesAndNothingBesides(Function function, int call) {
+    OutOfMemoryError mine = new OutOfMemoryError("mine");
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE)
+            .at(
+                function,
+                call,
+                new After(() -> {
+                  throw mine;
+                }));
+    AppendedFile first = new AppendedFile(calls, root.resolve("first"));
+    AppendedFile second = new AppendedFile(calls, root.resolve("second"));
+    assertThatThrownBy(() -> AppendedFile.commit(List.of(first, second))).isSameAs(mine);
+    everyFile(root, "after " + function, name -> holds(root, name, OLD));
+    assertThat(root).isDirectoryNotContaining(TemporaryName::is);
   }
 
   @Test
