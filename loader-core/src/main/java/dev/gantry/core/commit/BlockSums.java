@@ -25,7 +25,13 @@ public final class BlockSums {
   }
 
   /// The next piece.
+  ///
+  /// @throws IllegalArgumentException if it is longer than what is still to come
   public void add(MemorySegment piece) {
+    if (piece.byteSize() > length - done) {
+      throw new IllegalArgumentException(
+          piece.byteSize() + " bytes, where " + (length - done) + " are still to come");
+    }
     for (long taken = 0; taken < piece.byteSize(); ) {
       long step = Math.min(piece.byteSize() - taken, leftOfBlock());
       add(Crc32c.of(piece.asSlice(taken, step)), step);

@@ -12,6 +12,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 class BlockSumsTest {
   @Property
@@ -40,6 +41,19 @@ class BlockSumsTest {
     }
     assertThat(whole.sums()).isEqualTo(expected);
     assertThat(known.sums()).isEqualTo(expected);
+  }
+
+  @Test
+  @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void moreBytesThanWereToComeAreRefused() {
+    BlockSums sums = new BlockSums(10, 4);
+    sums.add(MemorySegment.ofArray(new byte[7]));
+    assertThatThrownBy(() -> sums.add(MemorySegment.ofArray(new byte[4])))
+        .hasMessage("4 bytes, where 3 are still to come");
+    sums.add(MemorySegment.ofArray(new byte[3]));
+    assertThatThrownBy(() -> sums.add(MemorySegment.ofArray(new byte[1])))
+        .hasMessage("1 bytes, where 0 are still to come");
+    assertThat(sums.sums()).hasSize(3);
   }
 
   @Test
