@@ -30,6 +30,7 @@ final class SnapshotCopy {
   private final Map<Device, Slab> slabs;
   private final Map<Device.Cuda, CopyQueue> queues = new HashMap<>();
   private final List<HostCopy> hostCopies = new ArrayList<>();
+  private boolean atRest;
 
   SnapshotCopy(SnapshotLayout layout, Map<Device, Slab> slabs) {
     this.layout = layout;
@@ -60,7 +61,13 @@ final class SnapshotCopy {
     } finally {
       // Waits for copies under way, also after a failure: the memory is given back after this.
       CopyQueue.closeAll(queues.values());
+      atRest = true;
     }
+  }
+
+  /// After [#run]: whether no copy is under way any more, so far as is known.
+  boolean isAtRest() {
+    return atRest;
   }
 
   private void copy(Source part, Slab slab, long offset) {

@@ -45,6 +45,10 @@ public final class SnapshotMemory implements AutoCloseable {
   private final List<Home> homes = new ArrayList<>();
 
   private final List<Home> idle = new ArrayList<>();
+
+  /// Copies into these may be under way: a device failed, and did not say when it was done.
+  private final List<Home> inDoubt = new ArrayList<>();
+
   private boolean closed;
 
   public SnapshotMemory(SnapshotLimits limits) {
@@ -63,14 +67,15 @@ public final class SnapshotMemory implements AutoCloseable {
       return Optional.empty();
     }
     Map<Device, Slab> slabs = taken.get();
+    SnapshotCopy copy = new SnapshotCopy(layout, slabs);
     boolean complete = false;
     try {
-      new SnapshotCopy(layout, slabs).run();
+      copy.run();
       complete = true;
       return Optional.of(new Snapshot(layout.moved(slabs), () -> giveBack(slabs)));
     } finally {
       if (!complete) {
-        giveBack(slabs);
+        giveBack(slabs, copy.isAtRest());
       }
     }
   }
@@ -79,6 +84,7 @@ public final class SnapshotMemory implements AutoCloseable {
     if (closed) {
       throw new MisuseException("this snapshot memory is closed");
     }
+    settle();
     Map<Device, Slab> slabs = new HashMap<>();
     boolean complete = false;
     try {
@@ -167,14 +173,40 @@ public final class SnapshotMemory implements AutoCloseable {
         .sum();
   }
 
-  private synchronized void giveBack(Map<Device, Slab> slabs) {
-    for (Home home : List.copyOf(homes)) {
-      if (slabs.get(home.origin()) == home.slab()) {
-        idle.add(home);
-        if (closed) {
-          free(home);
-        }
-      }
+  private void giveBack(Map<Device, Slab> slabs) {
+    giveBack(slabs, true);
+  }
+
+  /// @param atRest whether no copy into them is under way
+  private synchronized void giveBack(Map<Device, Slab> slabs, boolean atRest) {
+    List<Home> used =
+        homes.stream().filter(home -> slabs.get(home.origin()) == home.slab()).toList();
+    if (atRest) {
+      used.forEach(this::keep);
+    } else {
+      inDoubt.addAll(used);
+      settle();
+    }
+  }
+
+  /// Keeps what a device is done with by now.
+  private void settle() {
+    List<Home> settled = inDoubt.stream().filter(SnapshotMemory::isAtRest).toList();
+    inDoubt.removeAll(settled);
+    settled.forEach(this::keep);
+  }
+
+  private static boolean isAtRest(Home home) {
+    return switch (home.origin()) {
+      case Device.Host _ -> true;
+      case Device.Cuda cuda -> CudaContext.of(cuda).comesToRest();
+    };
+  }
+
+  private void keep(Home home) {
+    idle.add(home);
+    if (closed) {
+      free(home);
     }
   }
 
@@ -184,10 +216,12 @@ public final class SnapshotMemory implements AutoCloseable {
     home.slab().release();
   }
 
-  /// Frees all memory that is not in use; the rest goes when it is given back.
+  /// Frees all memory that is not in use; the rest goes when it is given back. What a failed device
+  /// may still write to stays, until closing again finds that the device is done.
   @Override
   public synchronized void close() {
     closed = true;
+    settle();
     List.copyOf(idle).forEach(this::free);
   }
 }

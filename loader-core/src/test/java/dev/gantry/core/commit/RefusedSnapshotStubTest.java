@@ -7,6 +7,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.memory.CudaContext;
 import dev.gantry.core.memory.DeviceSlab;
+import dev.gantry.core.memory.LiveResources;
 import dev.gantry.core.memory.Slab;
 import dev.gantry.core.stub.StubControls;
 import dev.gantry.core.testing.NoLeaks;
@@ -59,6 +60,34 @@ class RefusedSnapshotStubTest {
     assertThat(memory.take(files)).isEmpty();
     cuda.clear();
     memory.take(files).orElseThrow().close();
+  }
+
+  /// The first waits for each device are those before the copies.
+  @Test
+  void memoryThatADeviceMayStillWriteToIsNotFreed() {
+    long before = LiveResources.snapshot().slabs();
+    cuda.clear();
+    cuda.fail("cuStreamSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
+    // The second is not counted down by the call that the first lets fail.
+    cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
+    cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
+    assertThatThrownBy(() -> memory.take(files)).isInstanceOf(TransferException.class);
+    cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
+    memory.close();
+    assertThat(LiveResources.snapshot().slabs()).isEqualTo(before + 2);
+    cuda.clear();
+    memory.close();
+    assertThat(LiveResources.snapshot().slabs()).isEqualTo(before);
+  }
+
+  @Test
+  void memoryServesAgainWhereTheWholeDeviceWasAwaited() {
+    cuda.clear();
+    cuda.fail("cuStreamSynchronize", 1, CUDA_LAUNCH_FAILED, 0);
+    assertThatThrownBy(() -> memory.take(files)).isInstanceOf(TransferException.class);
+    long allocated = cuda.calls("cuMemAlloc");
+    memory.take(files).orElseThrow().close();
+    assertThat(cuda.calls("cuMemAlloc")).isEqualTo(allocated);
   }
 
   @Test
