@@ -185,8 +185,8 @@ public final class Gantry implements AutoCloseable {
   /// buffers and closes the cuFile driver. What was loaded stays, and so do batches that a consumer
   /// has.
   ///
-  /// @throws MisuseException if a ring's source or maker calls it, or a load's own listener: they
-  ///     could only wait for themselves
+  /// @throws MisuseException if a ring's source or maker calls it, also a source that is being
+  ///     closed, or a load's own listener: they could only wait for themselves
   @Override
   public void close() {
     rings.checkMayClose();

@@ -22,6 +22,8 @@ public interface FillingSource<T> extends AutoCloseable {
   default void opened(Path file, SourceFile.Identity identity) {}
 
   /// Called once, when nothing is asked or made any more; also where the ring could not be opened.
+  /// It cannot close the ring or its session, which wait for it:
+  /// [dev.gantry.core.MisuseException].
   @Override
   default void close() {}
 }

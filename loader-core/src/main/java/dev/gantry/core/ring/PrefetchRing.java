@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,6 +37,10 @@ public final class PrefetchRing<T> implements AutoCloseable {
   private final Object starting = new Object();
 
   private List<Thread> readers = List.of();
+
+  /// The thread that closes the source, while it does.
+  private volatile @Nullable Thread closer;
+
   private boolean startable = true;
 
   /// Owns what it is given, unless this throws. Nothing is read before [#start].
@@ -100,23 +105,29 @@ public final class PrefetchRing<T> implements AutoCloseable {
     if (work == null) {
       return Optional.empty();
     }
+    Optional<RingBatch<T>> batch;
     try {
       if (!work.slot().isReady()) {
         waits = true;
         work.slot().awaitReady();
       }
+      long waited = waits ? System.nanoTime() - start : 0;
+      batch =
+          Optional.of(
+              new RingBatch<>(
+                  work.number(),
+                  work.filling().label(),
+                  work.slot().slab(),
+                  () -> giveBack(work.slot())));
+      account(work, waits, waited);
     } catch (RuntimeException | Error e) {
-      order.end(e);
+      // Whatever it is: the ring cannot be closed while this thread is said to be busy with it.
       order.giveBack(work.slot(), false);
+      order.end(e);
       throw e;
     }
-    long waited = waits ? System.nanoTime() - start : 0;
-    RingBatch<T> batch =
-        new RingBatch<>(
-            work.number(), work.filling().label(), work.slot().slab(), () -> giveBack(work.slot()));
     order.leave();
-    account(work, waits, waited);
-    return Optional.of(batch);
+    return batch;
   }
 
   private void account(BatchWork<T> work, boolean waits, long waited) {
@@ -174,7 +185,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
       lastReaders().forEach(Uninterruptibly::join);
       Set<Slot> consumers = order.awaitIdle();
       List<Runnable> actions = new ArrayList<>();
-      actions.add(source::close);
+      actions.add(this::closeSource);
       actions.add(transfer::close);
       slots.forEach(slot -> actions.add(slot::dismantle));
       slots.stream()
@@ -187,9 +198,19 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
+  private void closeSource() {
+    closer = Thread.currentThread();
+    try {
+      source.close();
+    } finally {
+      closer = null;
+    }
+  }
+
   void checkOutside(String what) {
     synchronized (starting) {
-      if (readers.contains(Thread.currentThread())) {
+      Thread caller = Thread.currentThread();
+      if (readers.contains(caller) || caller.equals(closer)) {
         throw new MisuseException("a ring cannot be " + what + " by its own source or makers");
       }
     }

@@ -16,7 +16,10 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Rings that are opened while their session is closed.
 @ExtendWith(NoLeaks.class)
@@ -69,6 +72,59 @@ class RingsTest {
       assertThat(source.asked()).isZero();
       assertThat(source.closed()).isEqualTo(1);
     }
+  }
+
+  /// As it does where memory for the batch's own objects is not to be had.
+  @Test
+  @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {
+    try (Paths paths = new Paths(Libc.INSTANCE)) {
+      Slot slot = new HostSlot(4 * Recipes.BLOCK);
+      slot.prepare();
+      PrefetchRing<Integer> ring =
+          new PrefetchRing<>(
+              options(),
+              batches(),
+              new FillingCheck(4 * Recipes.BLOCK, 4 * Recipes.BLOCK, 4 * Recipes.BLOCK),
+              paths.standingTransfer(Device.HOST, options().transfer(), (_, _) -> {}),
+              List.of(slot),
+              _ -> {});
+      ring.start();
+      while (ring.statistics().stalls() == 0) {
+        // Until the batch is filled.
+        Thread.onSpinWait();
+      }
+      slot.release();
+      assertThatThrownBy(ring::next).hasMessage("a slot without memory");
+      assertThatThrownBy(ring::next).hasMessage("a slot without memory");
+      ring.close();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void aSourceWhoseClosingClosesTheSessionIsToldThatItCannot(boolean sessionFirst) {
+    Gantry gantry = Gantry.open();
+    FillingSource<Integer> source =
+        new FillingSource<>() {
+          @Override
+          public Optional<Filling<Integer>> next() {
+            return Optional.empty();
+          }
+
+          @Override
+          public void close() {
+            gantry.close();
+          }
+        };
+    PrefetchRing<Integer> ring = gantry.ring(options(), source);
+    AutoCloseable first = sessionFirst ? gantry : ring;
+    assertThatThrownBy(first::close)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("by its own source or makers");
+    ring.close();
+    gantry.close();
   }
 
   /// The first batch may be asked for before the ring is there for its consumer.
