@@ -37,6 +37,11 @@ public final class Paths implements AutoCloseable {
   /// ones, and do not take a buffer of their own while the other is still being copied from.
   private static final long SMALL_READS_BYTES = 64 << 10;
 
+  /// Files that a standing transfer keeps open, whatever the process may have.
+  private static final int FEWEST_FILES = 8;
+
+  private static final int MOST_FILES = 16_384;
+
   private final FileCalls calls;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile = new CuFileSession();
@@ -141,7 +146,13 @@ public final class Paths implements AutoCloseable {
         file -> openRoute(file, device, staged, options, opened),
         stages ? staged : null,
         options.onlyPath().isEmpty(),
-        threads);
+        threads,
+        mostFiles(calls.mostDescriptors()));
+  }
+
+  /// A quarter of the descriptors that this process may have, two a file: others have files, too.
+  private static int mostFiles(long mostDescriptors) {
+    return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MOST_FILES);
   }
 
   /// With buffers of its own: who keeps the session's for long would leave others waiting.
@@ -207,12 +218,12 @@ public final class Paths implements AutoCloseable {
       if (only != null && only != PathKind.HOST) {
         throw unavailable(only, "it ends in memory of a CUDA device, not of " + device);
       }
-      return new Route(file, new HostPath(), new HostPath(), file.directAbsence());
+      return new Route(file, new HostPath(), file.directAbsence());
     }
     return switch (only) {
-      case null -> byEvidence(file, staged);
+      case null -> new Route(file, staged, () -> byEvidence(file, staged));
       case HOST -> throw unavailable(only, "it ends in memory of the CPU, not of " + device);
-      case STAGED -> new Route(file, staged, staged, "asked for");
+      case STAGED -> new Route(file, staged, "asked for");
       case GDS, COMPAT -> {
         CuFilePath path =
             switch (cuFile.pathTo(file.forCuFile(), staged.context(), only)) {
@@ -220,16 +231,16 @@ public final class Paths implements AutoCloseable {
               case Availability.Absent<CuFilePath>(String reason) ->
                   throw unavailable(only, file.file() + ": " + reason);
             };
-        yield new Route(file, path, path, "asked for");
+        yield new Route(file, path, "asked for");
       }
     };
   }
 
-  private Route byEvidence(SourceFile file, StagedPath staged) {
+  private Route.Cold byEvidence(SourceFile file, StagedPath staged) {
     return switch (cuFile.pathTo(file.forCuFile(), staged.context(), PathKind.GDS)) {
-      case Availability.Present<CuFilePath>(CuFilePath gds) -> new Route(file, staged, gds, "");
+      case Availability.Present<CuFilePath>(CuFilePath gds) -> new Route.Cold(gds, "");
       case Availability.Absent<CuFilePath>(String reason) ->
-          new Route(file, staged, staged, "no gds: " + reason);
+          new Route.Cold(staged, "no gds: " + reason);
     };
   }
 
@@ -268,7 +279,7 @@ public final class Paths implements AutoCloseable {
     try {
       route = route(file, device, stagedPath(device, options), options);
       return new Diagnosis.FileDiagnosis(
-          route.report(), file.directAbsence(), file.size(), file.residentBytes());
+          route.prediction(), file.directAbsence(), file.size(), file.residentBytes());
     } finally {
       if (route != null) {
         route.close();

@@ -1,5 +1,6 @@
 package dev.gantry.core.io;
 
+import dev.gantry.core.TransferException;
 import dev.gantry.core.memory.Slab;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -7,6 +8,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -15,6 +17,9 @@ import org.jspecify.annotations.Nullable;
 /// Bounded: at most `mostFiles`, or as many as are in use at once where that is more. Thread-safe;
 /// [#close] only when no file is in use.
 final class RouteCache implements AutoCloseable {
+  /// Of the process, or of the whole system.
+  private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
+
   private final Function<Path, Route> opener;
   private final int mostFiles;
 
@@ -78,13 +83,27 @@ final class RouteCache implements AutoCloseable {
     Entry entry = enter(file);
     boolean complete = false;
     try {
-      Use use = new Use(entry, entry.open(opener));
+      Use use = new Use(entry, open(entry));
       complete = true;
       return use;
     } finally {
       if (!complete) {
         leave(entry);
       }
+    }
+  }
+
+  /// Where the process has no descriptor left, files that nothing reads are closed for this one.
+  private Route open(Entry entry) {
+    try {
+      return entry.open(opener);
+    } catch (TransferException e) {
+      List<Entry> unused = e.isErrno(NO_DESCRIPTOR) ? removeUnused(0) : List.of();
+      if (unused.isEmpty()) {
+        throw e;
+      }
+      close(unused);
+      return entry.open(opener);
     }
   }
 
@@ -106,16 +125,21 @@ final class RouteCache implements AutoCloseable {
       // It could not be opened.
       entries.remove(entry.file);
     }
-    List<Entry> over = new ArrayList<>();
+    return removeUnused(mostFiles);
+  }
+
+  /// The least recently used that nothing reads, until `most` are left.
+  private synchronized List<Entry> removeUnused(int most) {
+    List<Entry> unused = new ArrayList<>();
     Iterator<Entry> eldest = entries.values().iterator();
-    while (entries.size() > mostFiles && eldest.hasNext()) {
+    while (entries.size() > most && eldest.hasNext()) {
       Entry next = eldest.next();
       if (next.users == 0) {
         eldest.remove();
-        over.add(next);
+        unused.add(next);
       }
     }
-    return over;
+    return unused;
   }
 
   private static void close(List<Entry> closing) {

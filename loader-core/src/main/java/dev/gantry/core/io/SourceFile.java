@@ -67,6 +67,11 @@ public final class SourceFile implements AutoCloseable {
       directAbsence = "the file system keeps its files in memory";
     } else {
       int descriptor = open(FileCalls.O_RDONLY | calls.directFlag());
+      if (descriptor == -Errno.EMFILE.code() || descriptor == -Errno.ENFILE.code()) {
+        // That says nothing of direct reads.
+        calls.close(buffered);
+        throw failure("open", Errno.failure(-descriptor));
+      }
       direct = Math.max(descriptor, NONE);
       directAbsence =
           descriptor < 0 ? "open with O_DIRECT: " + Errno.failure(-descriptor).describe() : "";

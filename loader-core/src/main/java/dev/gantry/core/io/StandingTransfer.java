@@ -10,13 +10,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Reads that are asked for one by one, for as long as somebody asks: the counterpart of a plan
 /// that is known in advance. Each file is opened when it is first read, takes its path by evidence,
-/// and stays open while it is among the [#MOST_FILES] last used.
+/// and stays open while it is among the last used, as many as the process has descriptors for.
 ///
 /// Thread-safe; [#close] only when every reader is closed.
 public final class StandingTransfer implements AutoCloseable {
-  /// The most files that are open at once without being read.
-  public static final int MOST_FILES = 64;
-
   private final long start = System.nanoTime();
   private final Account account = new Account();
   private final RouteCache routes;
@@ -28,9 +25,14 @@ public final class StandingTransfer implements AutoCloseable {
   ///     with this; or null where nothing is staged
   /// @param fallsBack whether a file is staged that cuFile refuses in mid-way, which is an error
   ///     otherwise
+  /// @param mostFiles that are open at once without being read
   StandingTransfer(
-      Function<Path, Route> opener, @Nullable StagedPath staged, boolean fallsBack, int threads) {
-    this.routes = new RouteCache(opener, MOST_FILES);
+      Function<Path, Route> opener,
+      @Nullable StagedPath staged,
+      boolean fallsBack,
+      int threads,
+      int mostFiles) {
+    this.routes = new RouteCache(opener, mostFiles);
     this.staged = staged;
     this.fallsBack = fallsBack;
     this.threads = threads;

@@ -35,7 +35,7 @@ public record TransferReport(
     files = List.copyOf(files);
   }
 
-  /// @param path how this file's cold bytes travel
+  /// @param path how this file's cold bytes travel; where it had none, how its hot ones do
   /// @param reason why not by a better path; empty where it is the best
   public record FileReport(Path file, PathKind path, String reason) {}
 

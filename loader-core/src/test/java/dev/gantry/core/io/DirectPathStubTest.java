@@ -76,6 +76,19 @@ class DirectPathStubTest extends TransferPathContract {
   }
 
   @Test
+  void aFileIsRegisteredOnceAndOnlyWhenSomethingOfItComesPastThePageCache() {
+    TransferReport hot = loadAndCompare(wholeFile(), options());
+    assertThat(hot.bytesByPath()).containsOnlyKeys(PathKind.STAGED);
+    assertThat(hot.files().getFirst().reason())
+        .isEqualTo("nothing had to come past the page cache");
+    assertThat(cuFile.calls("cuFileHandleRegister")).isZero();
+    TransferReport cold = loadAndCompare(wholeFile(), direct());
+    assertThat(cold.bytesByPath()).containsOnlyKeys(PathKind.GDS);
+    assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
+    assertThat(gantry.diagnose(first, device()).route().path()).isEqualTo(PathKind.GDS);
+  }
+
+  @Test
   void aFileThatOnlyTheCpuReachesIsStaged() {
     cuFile.serves(false);
     long posix = cuFile.count("posix");

@@ -3,12 +3,16 @@ package dev.gantry.core.io;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.memory.HostSlab;
 import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.plan.ReadPlan.Read;
 import dev.gantry.core.testing.FaultyFileCalls;
 import dev.gantry.core.testing.FaultyFileCalls.After;
+import dev.gantry.core.testing.FaultyFileCalls.Answers;
 import dev.gantry.core.testing.FaultyFileCalls.Fails;
 import dev.gantry.core.testing.FaultyFileCalls.Function;
 import dev.gantry.core.testing.NoLeaks;
@@ -35,7 +39,7 @@ class RouteCacheTest {
 
   private Route route(Path path) {
     SourceFile file = SourceFile.open(calls, path, CachePolicy.BUFFERED);
-    return new Route(file, new HostPath(), new HostPath(), "");
+    return new Route(file, new HostPath(), "");
   }
 
   private Path file(int number) {
@@ -67,6 +71,59 @@ class RouteCacheTest {
         .containsExactly(file(MOST), file(0), file(1));
     cache.close();
     assertThat(openFiles()).isZero();
+  }
+
+  @Test
+  void whereNoDescriptorIsLeftFilesThatNothingReadsAreClosed() {
+    RouteCache.Use used = cache.use(file(0));
+    touch(cache.use(file(1)));
+    calls.at(Function.OPEN, 3, new Fails(Errno.EMFILE));
+    touch(cache.use(file(2)));
+    assertThat(openFiles()).isEqualTo(2);
+    // The one that is used makes no room.
+    calls.from(Function.OPEN, 5, new Fails(Errno.EMFILE));
+    assertThatThrownBy(() -> cache.use(file(1))).hasMessageContaining("EMFILE");
+    touch(used);
+    cache.close();
+  }
+
+  /// It would seem that the file system has no direct reads.
+  @Test
+  void theLackOfASecondDescriptorIsNotHidden() {
+    calls.at(Function.OPEN, 2, new Fails(Errno.EMFILE));
+    assertThatThrownBy(() -> SourceFile.open(calls, file(0), CachePolicy.DIRECT))
+        .hasMessageContaining("EMFILE");
+    assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
+  }
+
+  /// Reads one byte of each file, all files three times.
+  private void readThreeTimes(int files) {
+    HostSlab slab = HostSlab.allocate(4096);
+    TransferOptions options =
+        TransferOptions.defaults().withCachePolicy(CachePolicy.BUFFERED).withThreads(1);
+    try (Paths paths = new Paths(calls);
+        StandingTransfer transfer = paths.standingTransfer(Device.HOST, options, (_, _) -> {});
+        StandingTransfer.Reader reader = transfer.openReader()) {
+      for (int i = 0; i < 3 * files; i++) {
+        reader.read(new Read(file(i % files), 0, 4096, 1, 0, 0), Target.of(slab));
+      }
+    } finally {
+      slab.release();
+    }
+  }
+
+  @Test
+  void moreThanSixtyFourFilesStayOpenWhereTheProcessMayHaveThem() {
+    calls.from(Function.MOST_DESCRIPTORS, 1, new Answers(1024));
+    readThreeTimes(128);
+    assertThat(calls.count(Function.OPEN)).isEqualTo(128);
+  }
+
+  @Test
+  void fewFilesStayOpenWhereTheProcessMayHaveFew() {
+    calls.from(Function.MOST_DESCRIPTORS, 1, new Answers(100));
+    readThreeTimes(13);
+    assertThat(calls.count(Function.OPEN)).isEqualTo(3 * 13);
   }
 
   @Test

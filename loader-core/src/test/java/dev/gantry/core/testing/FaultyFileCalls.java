@@ -36,6 +36,7 @@ public final class FaultyFileCalls implements FileCalls {
     CACHED_BYTES,
     MAPPED_BYTES,
     FILE_SYSTEM,
+    MOST_DESCRIPTORS,
     PREAD_NO_WAIT
   }
 
@@ -198,6 +199,11 @@ public final class FaultyFileCalls implements FileCalls {
   @Override
   public long fileSystem(int fd) {
     return answer(Function.FILE_SYSTEM, () -> real.fileSystem(fd));
+  }
+
+  @Override
+  public long mostDescriptors() {
+    return answer(Function.MOST_DESCRIPTORS, real::mostDescriptors);
   }
 
   private long answer(Function function, LongSupplier call) {

@@ -93,6 +93,11 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public long mostDescriptors() {
+    return real.mostDescriptors();
+  }
+
+  @Override
   public long fileSystem(int fd) {
     return real.fileSystem(fd);
   }

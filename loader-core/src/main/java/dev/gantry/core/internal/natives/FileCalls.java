@@ -51,6 +51,9 @@ public interface FileCalls {
   /// `int fallocate(int fd, int mode, off_t offset, off_t len)`
   int fallocate(int fd, int mode, long offset, long length);
 
+  /// How many descriptors this process may have, by `getrlimit(RLIMIT_NOFILE)`.
+  long mostDescriptors();
+
   /// `int fsync(int fd)`: works on a directory's descriptor too.
   int fsync(int fd);
 

@@ -37,6 +37,7 @@ public final class Libc implements FileCalls {
   private static final int S_IFMT = 0xf000;
   private static final int S_IFDIR = 0x4000;
   private static final int RWF_NOWAIT = 8;
+  private static final int RLIMIT_NOFILE = 7;
   // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
   private static final long SYS_CACHESTAT = 451;
   private static final int SC_PAGESIZE = 30;
@@ -85,6 +86,8 @@ public final class Libc implements FileCalls {
       call("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
   // int munmap(void *addr, size_t length)
   private static final MethodHandle MUNMAP = call("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
+  // int getrlimit(int resource, struct rlimit *rlim)
+  private static final MethodHandle GETRLIMIT = call("getrlimit", JAVA_INT, JAVA_INT, ADDRESS);
   // int fstatfs(int fd, struct statfs *buf)
   private static final MethodHandle FSTATFS = call("fstatfs", JAVA_INT, JAVA_INT, ADDRESS);
   // int madvise(void *addr, size_t length, int advice)
@@ -329,6 +332,21 @@ public final class Libc implements FileCalls {
   }
 
   @Override
+  public long mostDescriptors() {
+    Scratch scratch = SCRATCH.get();
+    int status;
+    try {
+      status =
+          scratch.result((int) GETRLIMIT.invokeExact(scratch.errno, RLIMIT_NOFILE, scratch.rlimit));
+    } catch (Throwable e) {
+      throw unexpected("getrlimit", e);
+    }
+    // The soft limit comes first; as a signed number, none at all is -1.
+    long soft = scratch.rlimit.get(JAVA_LONG, 0);
+    return status < 0 ? status : soft < 0 ? Long.MAX_VALUE : soft;
+  }
+
+  @Override
   public long fileSystem(int fd) {
     Scratch scratch = SCRATCH.get();
     try {
@@ -426,6 +444,7 @@ public final class Libc implements FileCalls {
     private final Arena arena = Arena.ofAuto();
     final MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
     final MemorySegment statx = arena.allocate(256, 8);
+    final MemorySegment rlimit = arena.allocate(16, 8);
     final MemorySegment statfs = arena.allocate(256, 8);
     final MemorySegment range = arena.allocate(16, 8);
     final MemorySegment cachestat = arena.allocate(40, 8);
