@@ -17,7 +17,7 @@ public sealed interface Device {
   record Cuda(int ordinal) implements Device {
     public Cuda {
       if (ordinal < 0) {
-        throw new IllegalArgumentException("negative device ordinal " + ordinal);
+        throw new MisuseException("negative device ordinal " + ordinal);
       }
     }
 
@@ -29,7 +29,7 @@ public sealed interface Device {
 
   /// Reads `host`, `cuda` (the first device) or `cuda:N`.
   ///
-  /// @throws IllegalArgumentException if `name` is anything else
+  /// @throws MisuseException if `name` is anything else
   static Device parse(String name) {
     if (name.equals("host")) {
       return HOST;
@@ -40,6 +40,6 @@ public sealed interface Device {
     if (name.startsWith("cuda:") && name.substring(5).matches("[0-9]{1,4}")) {
       return new Cuda(Integer.parseInt(name.substring(5)));
     }
-    throw new IllegalArgumentException("no such device: '" + name + "', expected host or cuda:N");
+    throw new MisuseException("no such device: '" + name + "', expected host or cuda:N");
   }
 }

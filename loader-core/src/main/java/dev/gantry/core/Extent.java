@@ -9,7 +9,7 @@ import java.nio.file.Path;
 public record Extent(Path file, long offset, long length) {
   public Extent {
     if (offset < 0 || length < 0 || offset > Long.MAX_VALUE - length) {
-      throw new IllegalArgumentException(
+      throw new MisuseException(
           "extent of " + file + " out of range: offset " + offset + ", length " + length);
     }
   }

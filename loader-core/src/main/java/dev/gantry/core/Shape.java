@@ -16,14 +16,14 @@ public final class Shape {
 
   /// The shape with these dimensions, outermost first; of none, the scalar's.
   ///
-  /// @throws IllegalArgumentException if a dimension is negative
+  /// @throws MisuseException if a dimension is negative
   public static Shape of(long... dimensions) {
     if (dimensions.length == 0) {
       return SCALAR;
     }
     for (long dimension : dimensions) {
       if (dimension < 0) {
-        throw new IllegalArgumentException("negative dimension in " + Arrays.toString(dimensions));
+        throw new MisuseException("negative dimension in " + Arrays.toString(dimensions));
       }
     }
     return new Shape(dimensions.clone());
@@ -57,10 +57,10 @@ public final class Shape {
 
   /// This shape with its first dimension replaced.
   ///
-  /// @throws IllegalArgumentException if this is a scalar's shape, or `rows` is negative
+  /// @throws MisuseException if this is a scalar's shape, or `rows` is negative
   public Shape withRows(long rows) {
     if (rank() == 0) {
-      throw new IllegalArgumentException("a scalar has no rows");
+      throw new MisuseException("a scalar has no rows");
     }
     long[] changed = toArray();
     changed[0] = rows;

@@ -1,7 +1,7 @@
 package dev.gantry.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.nio.file.Path;
 import java.util.Locale;
@@ -37,12 +37,12 @@ class WordsTest {
         "cuda:x"
       })
   void noOtherDevices(String name) {
-    assertThatIllegalArgumentException().isThrownBy(() -> Device.parse(name));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> Device.parse(name));
   }
 
   @Test
   void noNegativeOrdinal() {
-    assertThatIllegalArgumentException().isThrownBy(() -> new Device.Cuda(-1));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new Device.Cuda(-1));
   }
 
   @Test
@@ -76,9 +76,9 @@ class WordsTest {
     assertThat(shape.rank()).isEqualTo(2);
     assertThat(shape.dimension(1)).isEqualTo(3);
     assertThat(Shape.of()).hasToString("[]");
-    assertThatIllegalArgumentException().isThrownBy(() -> Shape.of().withRows(1));
-    assertThatIllegalArgumentException().isThrownBy(() -> shape.withRows(-1));
-    assertThatIllegalArgumentException().isThrownBy(() -> Shape.of(1, -1));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> Shape.of().withRows(1));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> shape.withRows(-1));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> Shape.of(1, -1));
   }
 
   @ParameterizedTest
@@ -105,8 +105,9 @@ class WordsTest {
   void extentsEndWithinALong() {
     Path file = Path.of("weights");
     assertThat(new Extent(file, Long.MAX_VALUE - 5, 5).end()).isEqualTo(Long.MAX_VALUE);
-    assertThatIllegalArgumentException().isThrownBy(() -> new Extent(file, Long.MAX_VALUE - 5, 6));
-    assertThatIllegalArgumentException().isThrownBy(() -> new Extent(file, -1, 6));
-    assertThatIllegalArgumentException().isThrownBy(() -> new Extent(file, 0, -1));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new Extent(file, Long.MAX_VALUE - 5, 6));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new Extent(file, -1, 6));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new Extent(file, 0, -1));
   }
 }

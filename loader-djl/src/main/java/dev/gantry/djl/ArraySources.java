@@ -34,6 +34,7 @@ public final class ArraySources implements AutoCloseable {
   ///
   /// @throws MisuseException if one has no name or that of another; else as [#of(Map)]
   public static ArraySources of(NDList arrays) {
+    MisuseException.requireGiven("arrays", arrays);
     SequencedMap<String, NDArray> byName = new LinkedHashMap<>();
     for (NDArray array : arrays) {
       String name = array.getName();
@@ -53,6 +54,7 @@ public final class ArraySources implements AutoCloseable {
   /// @throws MisuseException if one is sparse, of strings, of a type that
   ///     [DType][dev.gantry.core.DType] does not have, or another engine's
   public static ArraySources of(Map<String, NDArray> arrays) {
+    MisuseException.requireGiven("arrays", arrays);
     ArraySources sources = new ArraySources();
     boolean complete = false;
     try {

@@ -50,6 +50,8 @@ public final class Checkpoint implements AutoCloseable {
 
   /// Opens with a session of the caller's, which must stay open for as long as this loads.
   public static Checkpoint open(Path path, Gantry session) {
+    MisuseException.requireGiven("path", path);
+    MisuseException.requireGiven("session", session);
     return new Checkpoint(SafetensorsCheckpoint.open(path), session);
   }
 
@@ -64,6 +66,7 @@ public final class Checkpoint implements AutoCloseable {
   /// @throws dev.gantry.core.MalformedFileException if it is damaged
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public static Optional<Checkpoint> openLatest(Path directory) {
+    MisuseException.requireGiven("directory", directory);
     return openSaved(directory, CheckpointStore.Listing::latest);
   }
 
@@ -71,6 +74,9 @@ public final class Checkpoint implements AutoCloseable {
   ///
   /// @return empty if none has the metric
   public static Optional<Checkpoint> openBest(Path directory, String metric, Retention.Goal goal) {
+    MisuseException.requireGiven("directory", directory);
+    MisuseException.requireGiven("metric", metric);
+    MisuseException.requireGiven("goal", goal);
     Retention.Best best = new Retention.Best(metric, 1, goal);
     return openSaved(directory, listing -> best.of(listing.checkpoints()));
   }
@@ -132,6 +138,8 @@ public final class Checkpoint implements AutoCloseable {
   /// @throws dev.gantry.core.MisuseException if a selected name is unknown, a cast does not exist,
   ///     the manager is not PyTorch's, or this is closed
   public NDList load(NDManager manager, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("options", options);
     requireOpen();
     return new TensorLoad(session, manager, options)
         .load(options.selection().orElseGet(TensorSelection::all).of(tensors()));
@@ -158,6 +166,10 @@ public final class Checkpoint implements AutoCloseable {
       ParameterNames names,
       LoadOptions options,
       Shape... inputShapes) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("block", block);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("options", options);
     return parameterLoad(manager, options).into(block, names, inputShapes);
   }
 
@@ -168,6 +180,10 @@ public final class Checkpoint implements AutoCloseable {
   /// @throws dev.gantry.core.MisuseException as there
   public LoadReport load(
       NDManager manager, ParameterList parameters, ParameterNames names, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("parameters", parameters);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("options", options);
     return parameterLoad(manager, options).into(parameters, names);
   }
 

@@ -2,6 +2,7 @@ package dev.gantry.djl;
 
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
+import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.OptimizerState;
 import java.time.Duration;
 import java.time.Instant;
@@ -211,18 +212,21 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// Where the checkpoints go. It stays the caller's to close, after the trainer. What its policy
     /// skips counts as saved: the next save is made when it is due.
     public Builder setSaver(CheckpointSaver chosen) {
+      MisuseException.requireGiven("setSaver", chosen);
       saver = chosen;
       return this;
     }
 
     /// Saves each step that is a multiple of this; 0 for none.
     public Builder optEverySteps(long steps) {
+      MisuseException.requireRange("optEverySteps", steps, 1, Long.MAX_VALUE);
       everySteps = steps;
       return this;
     }
 
     /// Saves at the end of each epoch whose number, from 1, is a multiple of this; 0 for none.
     public Builder optEveryEpochs(long epochs) {
+      MisuseException.requireRange("optEveryEpochs", epochs, 1, Long.MAX_VALUE);
       everyEpochs = epochs;
       return this;
     }
@@ -230,6 +234,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// Saves the first step that is made when this time has passed since the last save, or since
     /// this was built.
     public Builder optEvery(Duration time) {
+      MisuseException.requireGiven("optEvery", time);
+      MisuseException.requireRange("minutes of optEvery", time.toMinutes(), 0, Long.MAX_VALUE);
       interval = time;
       return this;
     }
@@ -238,6 +244,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// of an epoch it must say that nothing is left of this one: if the evaluation fails then, the
     /// epoch does not count as completed.
     public Builder optDatasetState(Supplier<Optional<String>> state) {
+      MisuseException.requireGiven("optDatasetState", state);
       datasetState = state;
       datasetEpochOver = () -> false;
       return this;
@@ -246,6 +253,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// Saves where this dataset stands; [ResumableDataset#restore] goes on from there. An epoch of
     /// which all steps were made counts as completed, also if its evaluation fails.
     public Builder optDataset(ResumableDataset dataset) {
+      MisuseException.requireGiven("optDataset", dataset);
       datasetState = () -> Optional.of(dataset.state());
       datasetEpochOver = dataset::isEpochOver;
       return this;
@@ -253,6 +261,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
     /// Counts steps and epochs on from where a training was restored; else from 0.
     public Builder optFrom(RestoredTraining restored) {
+      MisuseException.requireGiven("optFrom", restored);
       step = restored.step();
       epoch = restored.epoch();
       return this;
@@ -264,19 +273,15 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// @throws IllegalArgumentException if there is no saver, nothing says when to save, or a
+    /// @throws MisuseException if there is no saver, nothing says when to save, or a
     ///     number is negative
     public CheckpointListener build() {
-      if (saver == null) {
-        throw new IllegalArgumentException("a checkpoint listener needs a saver");
-      }
-      if (everySteps < 0 || everyEpochs < 0 || (interval != null && interval.isNegative())) {
-        throw new IllegalArgumentException("nothing can be saved every so often backwards");
-      }
       if (everySteps == 0 && everyEpochs == 0 && interval == null) {
-        throw new IllegalArgumentException("say after how many steps, epochs or minutes to save");
+        throw new MisuseException(
+            "none of optEverySteps, optEveryEpochs and optEvery is given; the listener needs one"
+                + " that says when to save");
       }
-      return new CheckpointListener(this, saver);
+      return new CheckpointListener(this, MisuseException.requireGiven("setSaver", saver));
     }
   }
 }

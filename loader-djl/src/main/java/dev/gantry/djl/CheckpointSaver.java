@@ -94,6 +94,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
   ///     its type has no name here, or the optimizer is none of those that can be saved
   public CompletableFuture<SaveOutcome> save(SaveRequest request) {
+    MisuseException.requireGiven("request", request);
     warnOfMissingMetric(request);
     return save(request, Optional.empty());
   }
@@ -178,6 +179,7 @@ public final class CheckpointSaver implements AutoCloseable {
   ///     and is restored with one. Nothing has changed then
   /// @throws TransferException if a file or device fails, or an earlier save failed
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
+    MisuseException.requireGiven("model", model);
     await();
     return store.reading(() -> choice.latest(model, trainer));
   }
@@ -200,6 +202,7 @@ public final class CheckpointSaver implements AutoCloseable {
   ///     Nothing has changed then
   /// @throws TransferException if a file or device fails, or an earlier save failed
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
+    MisuseException.requireGiven("model", model);
     await();
     return store.reading(() -> choice.ofStep(step, model, trainer));
   }
@@ -256,6 +259,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// The folder of checkpoints; it is made where it is missing.
     public Builder setDirectory(Path chosen) {
+      MisuseException.requireGiven("setDirectory", chosen);
       directory = chosen;
       return this;
     }
@@ -263,6 +267,7 @@ public final class CheckpointSaver implements AutoCloseable {
     /// The session that moves the bytes, which must stay open for as long as the saver; else the
     /// process's shared one.
     public Builder optSession(Gantry chosen) {
+      MisuseException.requireGiven("optSession", chosen);
       session = chosen;
       return this;
     }
@@ -284,15 +289,15 @@ public final class CheckpointSaver implements AutoCloseable {
     /// were saved first. One without the metric is never among them. A [CheckpointListener] saves
     /// the figures of DJL's evaluators, such as `validate_loss` and `validate_Accuracy`.
     public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
+      MisuseException.requireGiven("metric of optKeepBest", metric);
+      MisuseException.requireGiven("goal of optKeepBest", goal);
       keepBest = new Retention.Best(metric, count, goal);
       return this;
     }
 
     /// The most bytes of tensors in one file, else 5 GB; a larger tensor has a file to itself.
     public Builder optShardBytes(long bytes) {
-      if (bytes <= 0) {
-        throw new IllegalArgumentException("shards must have room for a byte: " + bytes);
-      }
+      MisuseException.requireRange("optShardBytes", bytes, 1, Long.MAX_VALUE);
       shardBytes = bytes;
       return this;
     }
@@ -306,6 +311,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// What becomes of a save while another is being written; else it waits.
     public Builder optBusyPolicy(BusyPolicy chosen) {
+      MisuseException.requireGiven("optBusyPolicy", chosen);
       busyPolicy = chosen;
       return this;
     }
@@ -313,6 +319,7 @@ public final class CheckpointSaver implements AutoCloseable {
     /// How much memory snapshots may take; else as much of the CPU's as there is, and none of a
     /// GPU's. A save whose snapshot finds no room is waited for.
     public Builder optSnapshots(SnapshotLimits limits) {
+      MisuseException.requireGiven("optSnapshots", limits);
       snapshots = limits;
       return this;
     }
@@ -321,6 +328,7 @@ public final class CheckpointSaver implements AutoCloseable {
     /// device memory: with `optAsync`, of snapshots that lie on a device. A cancellation ends the
     /// save under way and each one after it.
     public Builder optWriteOptions(WriteOptions chosen) {
+      MisuseException.requireGiven("optWriteOptions", chosen);
       options = chosen;
       return this;
     }
@@ -353,6 +361,9 @@ public final class CheckpointSaver implements AutoCloseable {
     ///     optimizer have been restored
     /// @throws MisuseException if the name was given before
     public Builder optState(String name, Supplier<String> save, Consumer<String> restore) {
+      MisuseException.requireGiven("name of optState", name);
+      MisuseException.requireGiven("save of optState", save);
+      MisuseException.requireGiven("restore of optState", restore);
       if (userStates.putIfAbsent(name, new UserStates.Access(save, restore)) != null) {
         throw new MisuseException("optState is given twice for '" + name + "'");
       }
@@ -367,14 +378,10 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// Opens the folder, and removes what saves that never ended have left there.
     ///
-    /// @throws IllegalArgumentException if there is no directory
-    /// @throws MisuseException if another saver has it open
+    /// @throws MisuseException if there is no directory, or another saver has it open
     /// @throws TransferException if a file operation fails
     public CheckpointSaver build() {
-      if (directory == null) {
-        throw new IllegalArgumentException("a checkpoint saver needs a directory");
-      }
-      return new CheckpointSaver(this, directory);
+      return new CheckpointSaver(this, MisuseException.requireGiven("setDirectory", directory));
     }
   }
 }

@@ -2,6 +2,7 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.io.CachePolicy;
 import dev.gantry.core.io.Cancellation;
 import dev.gantry.core.io.PathKind;
@@ -85,6 +86,7 @@ public final class LoadOptions {
 
     /// Where the tensors go; else to the manager's device.
     public Builder optDevice(Device chosen) {
+      MisuseException.requireGiven("optDevice", chosen);
       device = chosen;
       return this;
     }
@@ -92,6 +94,7 @@ public final class LoadOptions {
     /// Which tensors, and which rows of them; else all. Only their bytes are read. Not for loads
     /// into parameters, whose names choose.
     public Builder optSelection(TensorSelection chosen) {
+      MisuseException.requireGiven("optSelection", chosen);
       selection = chosen;
       return this;
     }
@@ -104,6 +107,7 @@ public final class LoadOptions {
     /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32,
     ///     FLOAT64
     public Builder optCast(DataType type) {
+      MisuseException.requireGiven("optCast", type);
       cast = Casts.requireTarget(type);
       return this;
     }
@@ -145,30 +149,35 @@ public final class LoadOptions {
 
     /// The only path to take; else the path is chosen by evidence, per file.
     public Builder optPath(PathKind path) {
+      MisuseException.requireGiven("optPath", path);
       transfer = transfer.withPath(path);
       return this;
     }
 
     /// Whether reads go through the page cache; else by looking what lies there.
     public Builder optCachePolicy(CachePolicy policy) {
+      MisuseException.requireGiven("optCachePolicy", policy);
       transfer = transfer.withCachePolicy(policy);
       return this;
     }
 
     /// Hears how far the load is, on the loading thread.
     public Builder optProgress(ProgressListener listener) {
+      MisuseException.requireGiven("optProgress", listener);
       transfer = transfer.withProgress(listener);
       return this;
     }
 
     /// Ends the load early.
     public Builder optCancellation(Cancellation cancellation) {
+      MisuseException.requireGiven("optCancellation", cancellation);
       transfer = transfer.withCancellation(cancellation);
       return this;
     }
 
     /// Is told afterwards by which paths the bytes came.
     public Builder optReport(Consumer<TransferReport> listener) {
+      MisuseException.requireGiven("optReport", listener);
       report = listener;
       return this;
     }

@@ -23,6 +23,7 @@ public interface ParameterNames {
   ///
   /// @throws MisuseException if the table is empty
   static ParameterNames of(Map<String, String> tensorByParameter) {
+    MisuseException.requireGiven("tensorByParameter", tensorByParameter);
     if (tensorByParameter.isEmpty()) {
       throw new MisuseException("the table of names is empty; it must name a tensor or more");
     }

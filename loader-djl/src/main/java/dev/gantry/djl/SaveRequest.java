@@ -2,6 +2,7 @@ package dev.gantry.djl;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
+import dev.gantry.core.MisuseException;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -79,12 +80,14 @@ public final class SaveRequest {
 
     /// Whose parameters are saved.
     public Builder setModel(Model chosen) {
+      MisuseException.requireGiven("setModel", chosen);
       model = chosen;
       return this;
     }
 
     /// Whose optimizer's state and random numbers are saved, too; without one, only parameters are.
     public Builder optTrainer(Trainer chosen) {
+      MisuseException.requireGiven("optTrainer", chosen);
       trainer = chosen;
       return this;
     }
@@ -97,17 +100,20 @@ public final class SaveRequest {
 
     /// Where the dataset stands, in its own words.
     public Builder optDatasetState(String state) {
+      MisuseException.requireGiven("optDatasetState", state);
       datasetState = state;
       return this;
     }
 
     /// Where this dataset stands now; [ResumableDataset#restore] goes on from there.
     public Builder optDataset(ResumableDataset dataset) {
+      MisuseException.requireGiven("optDataset", dataset);
       return optDatasetState(dataset.state());
     }
 
     /// A figure by which checkpoints may be kept, such as the loss of the validation.
     public Builder optMetric(String name, double value) {
+      MisuseException.requireGiven("name of optMetric", name);
       metrics.put(name, value);
       return this;
     }
@@ -115,20 +121,17 @@ public final class SaveRequest {
     /// A note of the user's own; it comes back with the checkpoint, and is in its safetensors
     /// files.
     public Builder optMetadata(String key, String value) {
+      MisuseException.requireGiven("key of optMetadata", key);
+      MisuseException.requireGiven("value of optMetadata", value);
       metadata.put(key, value);
       return this;
     }
 
-    /// @throws IllegalArgumentException if step or model is missing, or step or epoch is negative
+    /// @throws MisuseException if step or model is missing, or step or epoch is negative
     public SaveRequest build() {
-      if (step < 0 || epoch < 0) {
-        throw new IllegalArgumentException(
-            "step and epoch must be 0 or more: step " + step + ", epoch " + epoch);
-      }
-      if (model == null) {
-        throw new IllegalArgumentException("a checkpoint needs a model");
-      }
-      return new SaveRequest(this, model);
+      MisuseException.requireRange("setStep", step, 0, Long.MAX_VALUE);
+      MisuseException.requireRange("optEpoch", epoch, 0, Long.MAX_VALUE);
+      return new SaveRequest(this, MisuseException.requireGiven("setModel", model));
     }
   }
 }

@@ -417,15 +417,16 @@ class CheckpointListenerTest {
   @Test
   void saysWhatItNeeds() {
     assertThatThrownBy(() -> CheckpointListener.builder().optEverySteps(1).build())
-        .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("saver");
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("setSaver is null");
     try (CheckpointSaver saver = saver(false)) {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       assertThatThrownBy(builder::build)
-          .isInstanceOf(IllegalArgumentException.class)
-          .hasMessageContaining("steps, epochs or");
-      assertThatThrownBy(() -> builder.optEverySteps(-1).build())
-          .isInstanceOf(IllegalArgumentException.class);
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("none of optEverySteps, optEveryEpochs and optEvery is given");
+      assertThatThrownBy(() -> builder.optEverySteps(-1))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("optEverySteps is -1; it must be 1 or more");
     }
   }
 

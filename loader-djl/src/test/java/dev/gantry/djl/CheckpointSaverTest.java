@@ -211,22 +211,20 @@ class CheckpointSaverTest {
   @Test
   void saysWhatItNeeds() {
     assertThatThrownBy(() -> CheckpointSaver.builder().build())
-        .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("directory");
-    assertThatThrownBy(() -> builder().optShardBytes(0))
-        .isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> builder().optKeepLast(-1).build())
-        .isInstanceOf(IllegalArgumentException.class);
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("setDirectory is null");
+    assertThatThrownBy(() -> builder().optShardBytes(0)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> builder().optKeepLast(-1).build()).isInstanceOf(MisuseException.class);
     SaveRequest.Builder request = SaveRequest.builder().setModel(training.model);
     assertThatThrownBy(request::build)
-        .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("step -1");
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("setStep is -1");
     assertThatThrownBy(() -> request.setStep(1).optEpoch(-2).build())
-        .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("epoch -2");
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("optEpoch is -2");
     assertThatThrownBy(() -> SaveRequest.builder().setStep(1).build())
-        .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("model");
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("setModel is null");
   }
 
   @Test

@@ -2,6 +2,7 @@ package dev.gantry.samples;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Gantry;
+import dev.gantry.core.MisuseException;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
@@ -26,7 +27,7 @@ final class DeviceOption {
     public Device convert(String name) {
       try {
         return Device.parse(name);
-      } catch (IllegalArgumentException e) {
+      } catch (MisuseException e) {
         throw new TypeConversionException(String.valueOf(e.getMessage()));
       }
     }

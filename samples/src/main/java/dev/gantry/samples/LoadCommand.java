@@ -2,6 +2,7 @@ package dev.gantry.samples;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Loaded;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.io.CachePolicy;
 import dev.gantry.core.io.PathKind;
 import dev.gantry.core.io.TransferOptions;
@@ -112,10 +113,10 @@ final class LoadCommand implements Runnable {
         options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
       }
       if (repeat < 1) {
-        throw new IllegalArgumentException("--repeat must be 1 or more: " + repeat);
+        throw new MisuseException("--repeat must be 1 or more: " + repeat);
       }
       return options;
-    } catch (IllegalArgumentException e) {
+    } catch (MisuseException | IllegalArgumentException e) {
       throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
     }
   }

@@ -1,5 +1,6 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.MisuseException;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
@@ -21,10 +22,8 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
       Comparator.comparingLong(StoredCheckpoint::sequence).reversed();
 
   public Retention {
-    if (last < 0 || everySteps < 0) {
-      throw new IllegalArgumentException(
-          "neither of them can be negative: last " + last + ", every " + everySteps + " steps");
-    }
+    MisuseException.requireRange("keep last", last, 0, Integer.MAX_VALUE);
+    MisuseException.requireRange("keep every", everySteps, 0, Long.MAX_VALUE);
   }
 
   /// Whether small or large values of a metric are good.
@@ -38,9 +37,7 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   /// @param count how many stay
   public record Best(String metric, int count, Goal goal) {
     public Best {
-      if (count <= 0) {
-        throw new IllegalArgumentException("the best " + count + " checkpoints are none");
-      }
+      MisuseException.requireRange("keep best", count, 1, Integer.MAX_VALUE);
     }
 
     /// The best of these, or empty where none has the metric.

@@ -1,5 +1,6 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.safetensors.NewTensor;
 import java.util.Collections;
@@ -26,16 +27,14 @@ public record UnsavedCheckpoint(
   /// The longest name or value of state, metrics and metadata, in UTF-16 units.
   public static final int MAX_TEXT_CHARACTERS = JsonReader.MAX_STRING_CHARACTERS;
 
-  /// @throws IllegalArgumentException if the step is negative, a group has another name, or a text
+  /// @throws MisuseException if the step is negative, a group has another name, or a text
   ///     is too long or no Unicode
   public UnsavedCheckpoint {
-    if (step < 0) {
-      throw new IllegalArgumentException("negative step " + step);
-    }
+    MisuseException.requireRange("step", step, 0, Long.MAX_VALUE);
     SequencedMap<String, List<NewTensor>> copies = new LinkedHashMap<>();
     groups.forEach((name, tensors) -> {
       if (!name.matches("[a-z][a-z0-9_]*")) {
-        throw new IllegalArgumentException("no name for a group: '" + name + "'");
+        throw new MisuseException("no name for a group: '" + name + "'");
       }
       copies.put(name, List.copyOf(tensors));
     });
@@ -60,11 +59,11 @@ public record UnsavedCheckpoint(
   /// What could be written but not be read again.
   private static void checkText(String text) {
     if (text.length() > MAX_TEXT_CHARACTERS) {
-      throw new IllegalArgumentException(
+      throw new MisuseException(
           "a text of " + text.length() + " characters, more than " + MAX_TEXT_CHARACTERS);
     }
     if (JsonReader.loneSurrogate(text).isPresent()) {
-      throw new IllegalArgumentException("half of a surrogate pair in '" + text + "'");
+      throw new MisuseException("half of a surrogate pair in '" + text + "'");
     }
   }
 }

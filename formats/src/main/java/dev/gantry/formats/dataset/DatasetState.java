@@ -21,11 +21,11 @@ public record DatasetState(String order, long epoch, long batch, String cursor) 
 
   public DatasetState {
     if (epoch < 0 || batch < 0) {
-      throw new IllegalArgumentException("epoch " + epoch + ", batch " + batch);
+      throw new MisuseException("epoch " + epoch + ", batch " + batch);
     }
     if (order.chars().anyMatch(Character::isWhitespace)
         || cursor.chars().anyMatch(Character::isWhitespace)) {
-      throw new IllegalArgumentException("white space in '" + order + "' or '" + cursor + "'");
+      throw new MisuseException("white space in '" + order + "' or '" + cursor + "'");
     }
   }
 

@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -40,13 +41,13 @@ public final class EpochOrder {
   /// a buffer mixes their samples.
   ///
   /// @return the shards' numbers
-  /// @throws IllegalArgumentException for [Shuffle.Blocks], which mixes shards
+  /// @throws MisuseException for [Shuffle.Blocks], which mixes shards
   public static int[] shards(int shards, Shuffle shuffle, long epoch) {
     return switch (shuffle) {
       case Shuffle.None() -> IntStream.range(0, shards).toArray();
       case Shuffle.Shards(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
       case Shuffle.Samples(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
-      case Shuffle.Blocks _ -> throw new IllegalArgumentException("blocks mix shards");
+      case Shuffle.Blocks _ -> throw new MisuseException("blocks mix shards");
     };
   }
 

@@ -1,5 +1,7 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
+
 /// Where the values of a field come from.
 public sealed interface FieldSource {
   /// The CPU makes them: [SampleStore#make].
@@ -14,7 +16,7 @@ public sealed interface FieldSource {
   record Filed(long spacing, boolean aligned) implements FieldSource {
     public Filed {
       if (spacing < 0) {
-        throw new IllegalArgumentException("negative spacing: " + spacing);
+        throw new MisuseException("negative spacing: " + spacing);
       }
     }
   }

@@ -56,7 +56,7 @@ public final class MixedOrder {
       throw new MisuseException(weights.size() + " weights for " + lengths.size() + " datasets");
     }
     if (lengths.stream().anyMatch(length -> length < 0)) {
-      throw new IllegalArgumentException("negative number of batches: " + lengths);
+      throw new MisuseException("negative number of batches: " + lengths);
     }
     double largest = weights.stream().mapToDouble(Double::doubleValue).max().orElseThrow();
     for (double weight : weights) {

@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -13,7 +14,7 @@ sealed interface SampleSequence permits ShardSequence, BlockSequence, Interleave
   /// @param count positions, all of them below [#size]
   void collect(long position, long count, RunCollector runs);
 
-  /// @throws IllegalArgumentException if a shard's number of samples is negative, or all together
+  /// @throws MisuseException if a shard's number of samples is negative, or all together
   ///     are more than [EpochOrder#MOST_SAMPLES]
   static SampleSequence of(List<Long> shardSamples, OrderOptions options, long epoch) {
     int[] shards =

@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
 import java.util.Arrays;
 import java.util.List;
 
@@ -17,7 +18,7 @@ final class ShardSequence implements SampleSequence {
     for (int i = 0; i < shards.length; i++) {
       long samples = shardSamples.get(shards[i]);
       if (samples < 0 || samples > EpochOrder.MOST_SAMPLES - starts[i]) {
-        throw new IllegalArgumentException("samples of shards out of range: " + shardSamples);
+        throw new MisuseException("samples of shards out of range: " + shardSamples);
       }
       starts[i + 1] = starts[i] + samples;
     }

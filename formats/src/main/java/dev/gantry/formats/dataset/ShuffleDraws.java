@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.MisuseException;
 import java.util.Arrays;
 import java.util.List;
 
@@ -43,7 +44,7 @@ public final class ShuffleDraws {
   /// @param draws made so far, 1 or more
   /// @return the number of each slot's sample, counted from the first one that was read, or -1 for
   ///     the slot of the last draw
-  /// @throws IllegalArgumentException if no buffer comes to that
+  /// @throws MisuseException if no buffer comes to that
   public long[] contents(int filled, List<Pause> pauses, long draws) {
     int samples = samples(filled, pauses, draws);
     long read = read(filled, pauses, draws);
@@ -93,13 +94,13 @@ public final class ShuffleDraws {
     for (Pause pause : pauses) {
       left -= pause.draws();
       if (pause.first() < end || pause.first() >= draws - 1 || pause.draws() < 1 || left < 0) {
-        throw new IllegalArgumentException("pauses that overlap or are too long: " + pauses);
+        throw new MisuseException("pauses that overlap or are too long: " + pauses);
       }
       end = Math.addExact(pause.first(), pause.draws());
     }
     long samples = filled - paused(pauses, draws);
     if (draws < 1 || samples < 1) {
-      throw new IllegalArgumentException(draws + " draws of " + samples + " samples");
+      throw new MisuseException(draws + " draws of " + samples + " samples");
     }
     return (int) samples;
   }

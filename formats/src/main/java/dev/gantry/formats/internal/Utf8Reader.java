@@ -1,6 +1,7 @@
 package dev.gantry.formats.internal;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import java.io.Reader;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
@@ -44,7 +45,7 @@ final class Utf8Reader extends Reader {
   @Override
   public int read(char[] target, int at, int length) {
     if (length < 2) {
-      throw new IllegalArgumentException("no room for a surrogate pair");
+      throw new MisuseException("no room for a surrogate pair");
     }
     CharBuffer characters = CharBuffer.wrap(target, at, length);
     while (true) {

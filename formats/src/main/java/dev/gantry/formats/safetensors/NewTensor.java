@@ -1,6 +1,7 @@
 package dev.gantry.formats.safetensors;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.commit.Source;
 
@@ -8,7 +9,7 @@ import dev.gantry.core.commit.Source;
 ///
 /// @param source its bytes, wherever they are now
 public record NewTensor(String name, DType dtype, Shape shape, Source source) {
-  /// @throws IllegalArgumentException if the source's length is not what dtype and shape need
+  /// @throws MisuseException if the source's length is not what dtype and shape need
   public NewTensor {
     TensorInfo.checkLength(dtype, shape, source.length());
   }

@@ -10,7 +10,7 @@ import dev.gantry.core.plan.Wanted;
 ///
 /// @param extent where its bytes lie, from the start of the file
 public record TensorInfo(String name, DType dtype, Shape shape, Extent extent) {
-  /// @throws IllegalArgumentException if the extent's length is not what dtype and shape need
+  /// @throws MisuseException if the extent's length is not what dtype and shape need
   public TensorInfo {
     checkLength(dtype, shape, extent.length());
   }
@@ -20,8 +20,7 @@ public record TensorInfo(String name, DType dtype, Shape shape, Extent extent) {
     if (elements > Long.MAX_VALUE / dtype.bits()
         || elements * dtype.bits() % Byte.SIZE != 0
         || elements * dtype.bits() / Byte.SIZE != length) {
-      throw new IllegalArgumentException(
-          dtype + " " + shape + " does not fill " + length + " bytes");
+      throw new MisuseException(dtype + " " + shape + " does not fill " + length + " bytes");
     }
   }
 

@@ -1,5 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.MisuseException;
+
 /// What becomes of a file whose framing is broken. It is about framing only: a record whose
 /// checksums hold and whose message makes no sense was written so, and is always an error.
 public sealed interface CorruptionPolicy {
@@ -19,9 +21,8 @@ public sealed interface CorruptionPolicy {
   /// @param searchBytes how far to look for a header; 0 to end the file instead
   record Skip(long most, long searchBytes) implements CorruptionPolicy {
     public Skip {
-      if (most < 0 || searchBytes < 0) {
-        throw new IllegalArgumentException("skip " + most + ", search " + searchBytes);
-      }
+      MisuseException.requireRange("faults to skip", most, 0, Long.MAX_VALUE);
+      MisuseException.requireRange("searchBytes", searchBytes, 0, Long.MAX_VALUE);
     }
 
     /// Without a search.

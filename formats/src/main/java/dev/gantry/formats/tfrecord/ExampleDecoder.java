@@ -2,6 +2,7 @@ package dev.gantry.formats.tfrecord;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -85,7 +86,7 @@ final class ExampleDecoder {
       if (units < 0) {
         fill(batch, offset, end, absent(feature, where));
       } else if (units * feature.unitBytes() > end - offset) {
-        throw new IllegalArgumentException("rows too short for feature '" + feature.name() + "'");
+        throw new MisuseException("rows too short for feature '" + feature.name() + "'");
       } else {
         write(values, i, units, batch, offset, where);
         fill(batch, offset + units * feature.unitBytes(), end, feature.padding());

@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.MisuseException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.zip.Inflater;
@@ -15,7 +16,7 @@ sealed interface InflatedStream extends AutoCloseable {
     return switch (compression) {
       case GZIP -> new Gzip(compressed);
       case ZLIB -> new Zlib(compressed);
-      case NONE -> throw new IllegalArgumentException("nothing to decompress");
+      case NONE -> throw new MisuseException("nothing to decompress");
     };
   }
 

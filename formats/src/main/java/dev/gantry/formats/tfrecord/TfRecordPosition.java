@@ -1,5 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.MisuseException;
+
 /// Between two records of a file.
 ///
 /// @param offset of the next record's header, in bytes from the start of the file, or of what it
@@ -11,7 +13,7 @@ public record TfRecordPosition(long offset, long number) {
 
   public TfRecordPosition {
     if (offset < 0 || number < 0) {
-      throw new IllegalArgumentException("record " + number + " at offset " + offset);
+      throw new MisuseException("record " + number + " at offset " + offset);
     }
   }
 }

@@ -247,14 +247,14 @@ class CheckpointStoreTest {
     String half = "\ud800";
     for (Map<String, String> bad : List.of(Map.of(half, ""), Map.of("", half))) {
       assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), bad, Map.of(), Map.of()))
-          .isInstanceOf(IllegalArgumentException.class);
+          .isInstanceOf(MisuseException.class);
       assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), Map.of(), Map.of(), bad))
-          .isInstanceOf(IllegalArgumentException.class);
+          .isInstanceOf(MisuseException.class);
     }
     String longest = "x".repeat(UnsavedCheckpoint.MAX_TEXT_CHARACTERS);
     assertThatThrownBy(
             () -> new UnsavedCheckpoint(1, groups(), Map.of("", longest + "x"), Map.of(), Map.of()))
-        .isInstanceOf(IllegalArgumentException.class);
+        .isInstanceOf(MisuseException.class);
     try (CheckpointStore store = open(Retention.ALL)) {
       store.save(
           new UnsavedCheckpoint(1, groups(), Map.of("", longest), Map.of(), Map.of()),

@@ -3,6 +3,7 @@ package dev.gantry.formats.dataset;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.formats.dataset.Orders.Sample;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -242,7 +243,7 @@ class EpochOrderPropertyTest {
     for (List<Long> shards :
         List.of(List.of(EpochOrder.MOST_SAMPLES, 1L), List.of(3L, -1L), List.of(Long.MAX_VALUE))) {
       assertThatThrownBy(() -> EpochOrder.of(shards, options, 0))
-          .isInstanceOf(IllegalArgumentException.class);
+          .isInstanceOf(MisuseException.class);
     }
   }
 

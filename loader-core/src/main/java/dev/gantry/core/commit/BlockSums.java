@@ -1,6 +1,7 @@
 package dev.gantry.core.commit;
 
 import dev.gantry.core.Crc32c;
+import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
@@ -16,7 +17,7 @@ public final class BlockSums {
   /// @param blockBytes the size of a block; the last may be shorter
   public BlockSums(long length, long blockBytes) {
     if (length < 0 || blockBytes < 1) {
-      throw new IllegalArgumentException(length + " bytes in blocks of " + blockBytes);
+      throw new MisuseException(length + " bytes in blocks of " + blockBytes);
     }
     this.length = length;
     this.blockBytes = blockBytes;
@@ -26,10 +27,10 @@ public final class BlockSums {
 
   /// The next piece.
   ///
-  /// @throws IllegalArgumentException if it is longer than what is still to come
+  /// @throws MisuseException if it is longer than what is still to come
   public void add(MemorySegment piece) {
     if (piece.byteSize() > length - done) {
-      throw new IllegalArgumentException(
+      throw new MisuseException(
           piece.byteSize() + " bytes, where " + (length - done) + " are still to come");
     }
     for (long taken = 0; taken < piece.byteSize(); ) {
@@ -41,11 +42,10 @@ public final class BlockSums {
 
   /// The next piece, of which only the checksum is known.
   ///
-  /// @throws IllegalArgumentException if a block ends within it, or the bytes do
+  /// @throws MisuseException if a block ends within it, or the bytes do
   public void add(int sum, long pieceBytes) {
     if (pieceBytes > leftOfBlock()) {
-      throw new IllegalArgumentException(
-          pieceBytes + " bytes, where a block ends after " + leftOfBlock());
+      throw new MisuseException(pieceBytes + " bytes, where a block ends after " + leftOfBlock());
     }
     if (pieceBytes > 0) {
       int block = (int) (done / blockBytes);

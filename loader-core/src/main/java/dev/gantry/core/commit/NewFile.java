@@ -1,5 +1,6 @@
 package dev.gantry.core.commit;
 
+import dev.gantry.core.MisuseException;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -9,17 +10,17 @@ import java.util.List;
 ///     exist
 /// @param parts in the order of the file; each may be empty
 public record NewFile(Path file, List<Source> parts) {
-  /// @throws IllegalArgumentException if `file` names no file, or the parts are longer together
+  /// @throws MisuseException if `file` names no file, or the parts are longer together
   ///     than a file can be
   public NewFile {
     if (file.getFileName() == null) {
-      throw new IllegalArgumentException("names no file: " + file);
+      throw new MisuseException("names no file: " + file);
     }
     parts = List.copyOf(parts);
     long size = 0;
     for (Source part : parts) {
       if (part.length() > Long.MAX_VALUE - size) {
-        throw new IllegalArgumentException(file + ": more bytes than a file can hold");
+        throw new MisuseException(file + ": more bytes than a file can hold");
       }
       size += part.length();
     }

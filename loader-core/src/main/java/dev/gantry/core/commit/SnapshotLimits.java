@@ -1,5 +1,7 @@
 package dev.gantry.core.commit;
 
+import dev.gantry.core.MisuseException;
+
 /// How much memory snapshots may take, all of them together.
 ///
 /// @param deviceBytes on each device: a copy there is made in a fraction of the time, if the device
@@ -10,9 +12,7 @@ public record SnapshotLimits(long deviceBytes, long hostBytes) {
   public static final SnapshotLimits DEFAULT = new SnapshotLimits(0, Long.MAX_VALUE);
 
   public SnapshotLimits {
-    if (deviceBytes < 0 || hostBytes < 0) {
-      throw new IllegalArgumentException(
-          "negative limit: " + deviceBytes + " bytes on devices, " + hostBytes + " of the CPU");
-    }
+    MisuseException.requireRange("deviceBytes", deviceBytes, 0, Long.MAX_VALUE);
+    MisuseException.requireRange("hostBytes", hostBytes, 0, Long.MAX_VALUE);
   }
 }

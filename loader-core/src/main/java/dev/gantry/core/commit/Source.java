@@ -2,6 +2,7 @@ package dev.gantry.core.commit;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Region;
 import dev.gantry.core.memory.CpuSlab;
 import dev.gantry.core.memory.DeviceSlab;
@@ -48,7 +49,7 @@ public sealed interface Source {
 
     public HostMemory {
       if (!segment.isAccessibleBy(SOME_OTHER)) {
-        throw new IllegalArgumentException("memory that is confined to one thread: " + segment);
+        throw new MisuseException("memory that is confined to one thread: " + segment);
       }
     }
 
@@ -64,7 +65,7 @@ public sealed interface Source {
   record DeviceMemory(Device.Cuda device, long address, long length) implements Source {
     public DeviceMemory {
       if (address < 0 || length < 0) {
-        throw new IllegalArgumentException(
+        throw new MisuseException(
             "device memory out of range: address " + address + ", length " + length);
       }
     }

@@ -1,5 +1,6 @@
 package dev.gantry.core.commit;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.io.Cancellation;
 import dev.gantry.core.io.PathKind;
 import dev.gantry.core.io.ProgressListener;
@@ -33,10 +34,7 @@ public record WriteOptions(
 
   public WriteOptions {
     PlanLimits.checkRequestBytes(requestBytes);
-    if (threads < 0 || threads > TransferOptions.MOST_THREADS) {
-      throw new IllegalArgumentException(
-          "threads must be 0 to " + TransferOptions.MOST_THREADS + ": " + threads);
-    }
+    MisuseException.requireRange("threads", threads, 0, TransferOptions.MOST_THREADS);
   }
 
   /// 16 MiB requests, past the page cache where that can be, with checksums; a new cancellation

@@ -1,5 +1,6 @@
 package dev.gantry.core.io;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.plan.PlanLimits;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -27,9 +28,7 @@ public record TransferOptions(
   public static final int MOST_THREADS = 64;
 
   public TransferOptions {
-    if (threads < 0 || threads > MOST_THREADS) {
-      throw new IllegalArgumentException("threads must be 0 to " + MOST_THREADS + ": " + threads);
-    }
+    MisuseException.requireRange("threads", threads, 0, MOST_THREADS);
   }
 
   /// Everything chosen by evidence; a new cancellation each time.

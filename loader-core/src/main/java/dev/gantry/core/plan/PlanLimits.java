@@ -1,5 +1,7 @@
 package dev.gantry.core.plan;
 
+import dev.gantry.core.MisuseException;
+
 /// How a plan may be cut.
 ///
 /// @param requestBytes the most that one read asks for, a multiple of [#BLOCK_BYTES] up to
@@ -24,24 +26,22 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   public PlanLimits {
     checkRequestBytes(requestBytes);
     if (slabBytes <= 0 || slabBytes % BLOCK_BYTES != 0) {
-      throw new IllegalArgumentException(
-          "slab size must be a positive multiple of " + BLOCK_BYTES + ": " + slabBytes);
+      throw new MisuseException(
+          "slabBytes is " + slabBytes + "; it must be a positive multiple of " + BLOCK_BYTES);
     }
-    if (gapBytes < 0) {
-      throw new IllegalArgumentException("negative gap: " + gapBytes);
-    }
+    MisuseException.requireRange("gapBytes", gapBytes, 0, Long.MAX_VALUE);
   }
 
-  /// @throws IllegalArgumentException if no request can be of this size
+  /// @throws MisuseException if no request can be of this size
   public static void checkRequestBytes(long bytes) {
     if (bytes <= 0 || bytes % BLOCK_BYTES != 0 || bytes > MOST_REQUEST_BYTES) {
-      throw new IllegalArgumentException(
-          "request size must be a positive multiple of "
+      throw new MisuseException(
+          "requestBytes is "
+              + bytes
+              + "; it must be a positive multiple of "
               + BLOCK_BYTES
               + " up to "
-              + MOST_REQUEST_BYTES
-              + ": "
-              + bytes);
+              + MOST_REQUEST_BYTES);
     }
   }
 

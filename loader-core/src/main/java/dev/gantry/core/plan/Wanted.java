@@ -1,6 +1,7 @@
 package dev.gantry.core.plan;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
 
 /// An extent and the alignment that the address of its first byte must have.
 ///
@@ -11,7 +12,7 @@ public record Wanted(Extent extent, int alignmentBytes) {
 
   public Wanted {
     if (Integer.bitCount(alignmentBytes) != 1 || alignmentBytes > MOST_ALIGNMENT_BYTES) {
-      throw new IllegalArgumentException("no alignment: " + alignmentBytes);
+      throw new MisuseException("no alignment: " + alignmentBytes);
     }
   }
 }

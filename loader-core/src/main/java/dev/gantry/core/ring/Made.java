@@ -1,5 +1,6 @@
 package dev.gantry.core.ring;
 
+import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -16,7 +17,7 @@ public record Made(long slotOffset, long bytes, List<Maker> makers) {
   public Made {
     makers = List.copyOf(makers);
     if (slotOffset < 0 || bytes < 0) {
-      throw new IllegalArgumentException("made at " + slotOffset + ", " + bytes + " bytes");
+      throw new MisuseException("made at " + slotOffset + ", " + bytes + " bytes");
     }
   }
 

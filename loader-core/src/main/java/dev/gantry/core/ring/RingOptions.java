@@ -1,6 +1,7 @@
 package dev.gantry.core.ring;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.io.TransferOptions;
 import dev.gantry.core.plan.PlanLimits;
 
@@ -31,14 +32,14 @@ public record RingOptions(
 
   public RingOptions {
     if (slots < LEAST_SLOTS || slots > MOST_SLOTS) {
-      throw new IllegalArgumentException("slots must be 2 to " + MOST_SLOTS + ": " + slots);
+      throw new MisuseException("slots must be 2 to " + MOST_SLOTS + ": " + slots);
     }
     if (slotBytes <= 0 || slotBytes % PlanLimits.BLOCK_BYTES != 0) {
-      throw new IllegalArgumentException(
+      throw new MisuseException(
           "slot size must be a positive multiple of " + PlanLimits.BLOCK_BYTES + ": " + slotBytes);
     }
     if (madeBytes < 0 || madeBytes > slotBytes) {
-      throw new IllegalArgumentException("made bytes must fit the slot: " + madeBytes);
+      throw new MisuseException("made bytes must fit the slot: " + madeBytes);
     }
   }
 }

@@ -1,5 +1,7 @@
 package dev.gantry.core.ring;
 
+import dev.gantry.core.MisuseException;
+
 /// Rows of bytes to copy from one place of a slot to another, on the slot's device. Offsets are
 /// bytes from the slot's start.
 ///
@@ -9,11 +11,11 @@ package dev.gantry.core.ring;
 public record SlotCopy(long from, long fromPitch, long to, long toPitch, long rowBytes, long rows) {
   public SlotCopy {
     if (from < 0 || to < 0 || rowBytes <= 0 || rows <= 0) {
-      throw new IllegalArgumentException(
+      throw new MisuseException(
           "copy of " + rows + " rows of " + rowBytes + " bytes from " + from + " to " + to);
     }
     if (rows > 1 && (fromPitch < rowBytes || toPitch < rowBytes)) {
-      throw new IllegalArgumentException(
+      throw new MisuseException(
           "rows of " + rowBytes + " bytes overlap at pitches " + fromPitch + " and " + toPitch);
     }
   }

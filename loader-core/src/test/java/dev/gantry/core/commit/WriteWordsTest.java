@@ -27,7 +27,7 @@ class WriteWordsTest {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment confined = arena.allocate(10);
       assertThatThrownBy(() -> new Source.HostMemory(confined))
-          .isInstanceOf(IllegalArgumentException.class)
+          .isInstanceOf(MisuseException.class)
           .hasMessageContaining("confined");
     }
   }
@@ -36,19 +36,19 @@ class WriteWordsTest {
   void deviceMemoryThatCannotBe() {
     Device.Cuda device = new Device.Cuda(0);
     assertThatThrownBy(() -> new Source.DeviceMemory(device, -1, 1))
-        .isInstanceOf(IllegalArgumentException.class);
+        .isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> new Source.DeviceMemory(device, 1, -1))
-        .isInstanceOf(IllegalArgumentException.class);
+        .isInstanceOf(MisuseException.class);
   }
 
   @Test
   void filesThatCannotBe() {
     assertThatThrownBy(() -> new NewFile(Path.of("/"), List.of()))
-        .isInstanceOf(IllegalArgumentException.class)
+        .isInstanceOf(MisuseException.class)
         .hasMessageContaining("/");
     Source half = new Source.DeviceMemory(new Device.Cuda(0), 0, Long.MAX_VALUE / 2 + 1);
     assertThatThrownBy(() -> new NewFile(Path.of("file"), List.of(half, half)))
-        .isInstanceOf(IllegalArgumentException.class)
+        .isInstanceOf(MisuseException.class)
         .hasMessageContaining("file");
     assertThat(new NewFile(Path.of("file"), List.of(half)).size()).isEqualTo(half.length());
   }
@@ -56,9 +56,8 @@ class WriteWordsTest {
   @Test
   void optionsThatCannotBe() {
     WriteOptions options = WriteOptions.defaults();
-    assertThatThrownBy(() -> options.withThreads(-1)).isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> options.withRequestBytes(4095))
-        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> options.withThreads(-1)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> options.withRequestBytes(4095)).isInstanceOf(MisuseException.class);
   }
 
   @Test

@@ -2,9 +2,10 @@ package dev.gantry.core.plan;
 
 import static dev.gantry.core.plan.PlanLimits.BLOCK_BYTES;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.plan.ReadPlan.Placement;
 import dev.gantry.core.plan.ReadPlan.Read;
 import java.nio.file.Path;
@@ -119,13 +120,16 @@ class PlannerTest {
 
   @Test
   void limitsAreWholeBlocks() {
-    assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(2L << 30, 0, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(4097, 0, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(0, 0, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(4096, -1, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new PlanLimits(4096, 0, 100));
-    assertThatIllegalArgumentException().isThrownBy(() -> wanted(0, 1, 3));
-    assertThatIllegalArgumentException().isThrownBy(() -> wanted(0, 1, 512));
-    assertThatIllegalArgumentException().isThrownBy(() -> wanted(0, 1, 0));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new PlanLimits(2L << 30, 0, 4096));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new PlanLimits(4097, 0, 4096));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new PlanLimits(0, 0, 4096));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new PlanLimits(4096, -1, 4096));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new PlanLimits(4096, 0, 100));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 3));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 512));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 0));
   }
 }

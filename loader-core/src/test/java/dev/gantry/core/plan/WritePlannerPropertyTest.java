@@ -4,6 +4,7 @@ import static dev.gantry.core.plan.PlanLimits.BLOCK_BYTES;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.plan.WritePlan.Piece;
 import dev.gantry.core.plan.WritePlan.Write;
 import java.util.ArrayList;
@@ -144,7 +145,7 @@ class WritePlannerPropertyTest {
   void requestsThatCannotBe() {
     for (long request : List.of(0L, -4096L, 4095L, PlanLimits.MOST_REQUEST_BYTES + 4096)) {
       assertThatThrownBy(() -> WritePlanner.plan(List.of(1L), request))
-          .isInstanceOf(IllegalArgumentException.class)
+          .isInstanceOf(MisuseException.class)
           .hasMessageContaining(String.valueOf(request));
     }
   }

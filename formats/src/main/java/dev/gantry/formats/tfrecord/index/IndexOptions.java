@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord.index;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.io.Cancellation;
 import dev.gantry.core.io.ProgressListener;
 import java.util.List;
@@ -22,9 +23,7 @@ public record IndexOptions(
 
   public IndexOptions {
     features = features.stream().distinct().toList();
-    if (features.size() > MOST_FEATURES) {
-      throw new IllegalArgumentException(features.size() + " features");
-    }
+    MisuseException.requireRange("number of features", features.size(), 0, MOST_FEATURES);
   }
 
   /// All features; a new cancellation each time.

@@ -1,0 +1,92 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import dev.gantry.core.MisuseException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// What a user forgets to give is misuse, named as such where it is forgotten.
+class NullArgumentsTest {
+  static Stream<Arguments> options() {
+    return Stream.of(
+            LoadOptions.builder(),
+            SaveRequest.builder(),
+            CheckpointSaver.builder(),
+            CheckpointListener.builder(),
+            ShardDataset.builder(),
+            TfRecordDataset.builder(),
+            MixedDataset.builder())
+        .flatMap(builder ->
+            Arrays.stream(builder.getClass().getMethods())
+                .filter(method -> method.getName().matches("(set|opt|add)[A-Z].*"))
+                .filter(method -> !method.isBridge() && !Modifier.isStatic(method.getModifiers()))
+                .filter(NullArgumentsTest::takesSomething)
+                .map(method -> Arguments.of(method, builder)));
+  }
+
+  private static boolean takesSomething(Method method) {
+    return Arrays.stream(method.getParameters())
+        .anyMatch(parameter ->
+            !parameter.getType().isPrimitive()
+                && !parameter.getAnnotatedType().isAnnotationPresent(Nullable.class));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("options")
+  void anOptionOfNothingIsNamed(Method option, Object builder) {
+    Object[] nothing =
+        Arrays.stream(option.getParameterTypes()).map(NullArgumentsTest::zero).toArray();
+    assertThatThrownBy(
+            () -> {
+              try {
+                option.invoke(builder, nothing);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            })
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(option.getName());
+  }
+
+  private static @Nullable Object zero(Class<?> type) {
+    if (type == boolean.class) {
+      return false;
+    } else if (type == int.class) {
+      return 1;
+    } else if (type == long.class) {
+      return 1L;
+    } else if (type == float.class) {
+      return 1f;
+    }
+    return type == double.class ? 1d : null;
+  }
+
+  @Test
+  void aCallWithNothingIsNamed() {
+    assertMisuse("path", () -> Checkpoint.open(null));
+    assertMisuse("directory", () -> Checkpoint.openLatest(null));
+    assertMisuse("tensorByParameter", () -> ParameterNames.of(null));
+    assertMisuse("arrays", () -> ArraySources.of((Map<String, NDArray>) null));
+    Path file = Path.of(System.getProperty("java.io.tmpdir"));
+    assertMisuse("session", () -> Checkpoint.open(file, null));
+  }
+
+  private static void assertMisuse(String argument, ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(argument + " is null; it must be given");
+  }
+}
