@@ -49,8 +49,8 @@ public final class CheckpointStore implements AutoCloseable {
   /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
   private final AtomicLong lastSequence;
 
-  /// All that are whole, without what their manifests say of tensors; guarded by this. Nobody else
-  /// saves here, so that no manifest is read again.
+  /// All that are whole, without what their manifests say of tensors; guarded by this. The lock
+  /// keeps other savers away, so no manifest is read again.
   private final List<StoredCheckpoint> checkpoints;
 
   private boolean closed;
@@ -124,8 +124,8 @@ public final class CheckpointStore implements AutoCloseable {
   }
 
   /// What is there at one moment of the call, whoever saves and removes meanwhile. Only manifests
-  /// are read, and of each no more is kept than its step, number and metrics. Nobody need have the
-  /// folder open for that, and a folder that is missing holds nothing.
+  /// are read, and of each no more is kept than its step, number and metrics. The folder
+  /// need not be open for that, and a folder that is missing holds nothing.
   ///
   /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
   ///     may be whole all the same
@@ -226,7 +226,7 @@ public final class CheckpointStore implements AutoCloseable {
   private void removeSurplus() {
     removal.writeLock().lock();
     try {
-      // Those of saves that failed, and what somebody removed by hand.
+      // Those of saves that failed, and what was removed by hand.
       checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
       for (StoredCheckpoint one : retention.surplus(checkpoints)) {
         folder.remove(one.folder());

@@ -23,7 +23,7 @@ public final class StoredCheckpoint {
   private final Path folder;
   private final Manifest.Head head;
 
-  /// Null until somebody asks for it.
+  /// Null until it is asked for.
   private volatile @Nullable Manifest manifest;
 
   StoredCheckpoint(Path folder, Manifest.Head head) {

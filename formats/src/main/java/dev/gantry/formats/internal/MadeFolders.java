@@ -69,7 +69,7 @@ public final class MadeFolders {
     }
   }
 
-  /// Whoever made a folder, a crash may have come before its entry was on the disk.
+  /// Also where the folder was there: a crash may have come before its entry was on the disk.
   private void makeLast(Path parent) {
     try {
       folders.sync(parent);

@@ -161,7 +161,7 @@ final class ShardFolder {
     }
   }
 
-  /// The set is there: what cannot be tidied up is in nobody's way.
+  /// The set is there: what cannot be tidied up does no harm.
   private void close() {
     try {
       clear();

@@ -44,7 +44,7 @@ public final class Crew {
     }
   }
 
-  /// Has `action` run once when somebody fails or the job is cancelled: for threads of the crew
+  /// Has `action` run once when a thread fails or the job is cancelled: for threads of the crew
   /// that sleep.
   public void whenFailed(Runnable action) {
     Runnable _ = stop.whenCancelled(action);

@@ -18,7 +18,7 @@ public final class HostMemory {
 
   private HostMemory() {}
 
-  /// Checks that `bytes` are to be had now, and keeps none of them.
+  /// Checks that `bytes` are available now, and keeps none of them.
   ///
   /// @throws TransferException if `bytes` are more than the machine or this control group has to
   ///     give
