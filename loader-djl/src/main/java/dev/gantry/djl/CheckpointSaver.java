@@ -275,12 +275,14 @@ public final class CheckpointSaver implements AutoCloseable {
     /// How many of the checkpoints saved last stay, besides those that other rules want. Unless
     /// something is said about what stays, all of them do; the last one always does.
     public Builder optKeepLast(int count) {
+      MisuseException.requireRange("optKeepLast", count, 0, Integer.MAX_VALUE);
       keepLast = count;
       return this;
     }
 
     /// The checkpoints of steps that are multiples of `steps` stay.
     public Builder optKeepEvery(long steps) {
+      MisuseException.requireRange("optKeepEvery", steps, 0, Long.MAX_VALUE);
       keepEvery = steps;
       return this;
     }
@@ -289,6 +291,7 @@ public final class CheckpointSaver implements AutoCloseable {
     /// were saved first. One without the metric is never among them. A [CheckpointListener] saves
     /// the figures of DJL's evaluators, such as `validate_loss` and `validate_Accuracy`.
     public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
+      MisuseException.requireRange("count of optKeepBest", count, 1, Integer.MAX_VALUE);
       MisuseException.requireGiven("metric of optKeepBest", metric);
       MisuseException.requireGiven("goal of optKeepBest", goal);
       keepBest = new Retention.Best(metric, count, goal);

@@ -109,7 +109,7 @@ class CheckpointErrorsTest {
     new CheckpointFile().vector("next", DType.BF16, 1).write(folder.resolve("2.safetensors"));
     Checkpoint checkpoint = Checkpoint.open(folder);
     Files.delete(folder.resolve("2.safetensors"));
-    LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).optLazy(true).build();
+    LoadOptions options = Machine.loadOptions(true).optCast(DataType.FLOAT32).build();
     assertThatThrownBy(() -> checkpoint.load(manager, options))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("2.safetensors");
@@ -231,7 +231,7 @@ class CheckpointErrorsTest {
   @EnumSource(names = "HOST", mode = EnumSource.Mode.EXCLUDE)
   void aPathThatCannotServeTheCpu(PathKind path) throws IOException {
     Checkpoint checkpoint = shards();
-    LoadOptions options = LoadOptions.builder().optPath(path).build();
+    LoadOptions options = LoadOptions.builder().optDevice(Device.cpu()).optPath(path).build();
     assertThatThrownBy(() -> checkpoint.load(manager, options))
         .isInstanceOf(DeviceUnavailableException.class)
         .hasMessageContaining(path.toString());
