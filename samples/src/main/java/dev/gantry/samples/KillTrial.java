@@ -24,8 +24,9 @@ record KillTrial(
   /// How long to wait for a moment in which another save is under way.
   private static final int SAVES_OF_PATIENCE = 10;
 
-  /// At least so many come after the step of the kill.
-  private static final int STEPS_AFTER = 80;
+  /// At least so many come after the step of the kill: enough for a network that begins badly to
+  /// learn its images.
+  private static final int STEPS_AFTER = 200;
 
   /// Another than the child's: what comes after must come from the checkpoint.
   private static final int OTHER_SEED = 2;
