@@ -1,5 +1,5 @@
 /// Raw tensor shards: many samples in few files, each field of a shard end to end, so that
-/// consecutive samples are one read. `formats/SHARDS.md` in the source tree states the format.
+/// consecutive samples are one read. `docs/shards.md` in the source tree states the format.
 @NullMarked
 package dev.gantry.formats.shards;
 
