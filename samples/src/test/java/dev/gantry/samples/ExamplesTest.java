@@ -16,8 +16,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.regex.MatchResult;
-import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -25,10 +23,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The README's examples run, and are what the README shows.
+/// The examples that the documentation shows run.
 class ExamplesTest {
-  private static final Pattern JAVA = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
-
   @TempDir private Path temporary;
 
   private Path model;
@@ -144,38 +140,5 @@ class ExamplesTest {
     return CheckpointStore.list(checkpoints).checkpoints().stream()
         .map(StoredCheckpoint::step)
         .toList();
-  }
-
-  @Test
-  void readmeShowsTheseSources() throws IOException {
-    String sources =
-        withoutIndentation(
-            source("ServeExample.java")
-                + source("TrainExample.java")
-                + source("SaveExample.java")
-                + source("DatasetExample.java")
-                + source("DigitModel.java"));
-    List<String> shown =
-        JAVA.matcher(Files.readString(Path.of("..", "README.md")))
-            .results()
-            .map((MatchResult example) -> withoutIndentation(example.group(1)))
-            .toList();
-    assertThat(shown).hasSizeGreaterThanOrEqualTo(4);
-    assertThat(shown).allSatisfy(example -> assertThat(sources).contains(example));
-  }
-
-  @Test
-  void readmeShowsThePomThatOurBuildBuilds() throws IOException {
-    assertThat(Files.readString(Path.of("..", "README.md")))
-        .contains("```xml\n" + Files.readString(Path.of("consumer", "pom.xml")) + "```");
-  }
-
-  private static String source(String file) throws IOException {
-    return Files.readString(
-        Path.of("src", "main", "java", "dev", "gantry", "samples").resolve(file));
-  }
-
-  private static String withoutIndentation(String text) {
-    return text.replaceAll("(?m)^ +", "");
   }
 }
