@@ -41,16 +41,16 @@ tests() {
   local failed=0
   find_libtorch
   echo "== tests of loader-core on the GPU"
-  main dev.gantry.core.stub.TaggedTests dev.gantry.core gpu || failed=1
+  main dev.gantry.testing.stub.TaggedTests dev.gantry.core gpu || failed=1
   if [[ -n ${PYTORCH_LIBRARY_PATH:-} ]]; then
     echo "== all tests of loader-djl with DJL on CUDA, its library in $PYTORCH_LIBRARY_PATH"
-    main dev.gantry.core.stub.TaggedTests dev.gantry.djl || failed=1
+    main dev.gantry.testing.stub.TaggedTests dev.gantry.djl || failed=1
   else
     echo "== tests of loader-djl on the GPU without DJL (PYTORCH_LIBRARY_PATH names no library of DJL's for CUDA), libtorch in ${GANTRY_LIBTORCH:-(none)}"
-    main dev.gantry.core.stub.TaggedTests dev.gantry.djl gpu || failed=1
+    main dev.gantry.testing.stub.TaggedTests dev.gantry.djl gpu || failed=1
   fi
   echo "== tests of formats on the GPU"
-  main dev.gantry.core.stub.TaggedTests dev.gantry.formats gpu || failed=1
+  main dev.gantry.testing.stub.TaggedTests dev.gantry.formats gpu || failed=1
   echo "== the corpus on cuda:0"
   main dev.gantry.benchmarks.CorpusCheck "$here/corpus/safetensors" cuda:0 || failed=1
   return $failed
@@ -133,6 +133,6 @@ case ${1:-} in
   sweep) main dev.gantry.benchmarks.LoadBench cuda:0 sweep "${2:?run.sh sweep FILE}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
-  gantry) shift; main dev.gantry.samples.Gantry "$@" ;;
+  gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

@@ -1,6 +1,6 @@
 package dev.gantry.benchmarks;
 
-import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.FieldView;
 import java.lang.foreign.MemorySegment;

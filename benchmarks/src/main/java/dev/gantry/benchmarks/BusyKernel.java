@@ -1,8 +1,8 @@
 package dev.gantry.benchmarks;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.CudaContext;
-import dev.gantry.core.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

@@ -3,7 +3,7 @@ package dev.gantry.benchmarks;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
-import dev.gantry.samples.Gantry;
+import dev.gantry.cli.GantryCommand;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -47,7 +47,7 @@ public final class CorpusCheck {
     StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();
     int exit =
-        Gantry.run(
+        GantryCommand.run(
             new PrintWriter(out),
             new PrintWriter(err),
             "digest",

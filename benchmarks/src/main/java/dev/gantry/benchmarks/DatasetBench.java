@@ -1,14 +1,14 @@
 package dev.gantry.benchmarks;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.memory.CudaContext;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.ring.PrefetchRing;
-import dev.gantry.core.ring.RingBatch;
-import dev.gantry.core.ring.RingOptions;
-import dev.gantry.core.ring.RingStatistics;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.ring.RingStatistics;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
@@ -37,11 +37,11 @@ public final class DatasetBench {
 
   private static final Shuffle FILE_ORDER = new Shuffle.None();
 
-  private final Gantry session;
+  private final GantrySession session;
   private final Device device;
   private final ImageSamples samples;
 
-  private DatasetBench(Gantry session, Device device, ImageSamples samples) {
+  private DatasetBench(GantrySession session, Device device, ImageSamples samples) {
     this.session = session;
     this.device = device;
     this.samples = samples;
@@ -54,7 +54,7 @@ public final class DatasetBench {
     }
     Device device = Device.parse(arguments[0]);
     Path folder = Path.of(arguments[2]);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       ImageSamples samples = ImageSamples.in(folder, Long.parseLong(arguments[3]), session);
       DatasetBench bench = new DatasetBench(session, device, samples);
       switch (arguments[1]) {

@@ -1,11 +1,11 @@
 package dev.gantry.benchmarks;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.ring.PrefetchRing;
-import dev.gantry.core.ring.RingBatch;
-import dev.gantry.core.ring.RingOptions;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.FieldView;
@@ -33,11 +33,11 @@ final class DecodeBench {
   private static final int MOST_IN_MEMORY = 200_000;
   private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
 
-  private final Gantry session;
+  private final GantrySession session;
   private final RecordFiles records;
   private final List<Path> files;
 
-  DecodeBench(Gantry session, RecordFiles records) {
+  DecodeBench(GantrySession session, RecordFiles records) {
     this.session = session;
     this.records = records;
     this.files = records.files();

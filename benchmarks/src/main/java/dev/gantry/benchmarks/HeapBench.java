@@ -4,14 +4,14 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.core.Gantry;
+import dev.gantry.cli.HeapPeak;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.GantryDataset;
 import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.samples.HeapPeak;
 import java.util.Locale;
 
 /// How much heap an epoch takes, in a JVM that was given little. Every value is added up on the
@@ -19,11 +19,11 @@ import java.util.Locale;
 final class HeapBench {
   private static final int BATCH_SIZE = 256;
 
-  private final Gantry session;
+  private final GantrySession session;
   private final ImageSamples samples;
   private final long count;
 
-  HeapBench(Gantry session, ImageSamples samples) {
+  HeapBench(GantrySession session, ImageSamples samples) {
     this.session = session;
     this.samples = samples;
     this.count = ShardSet.open(samples.shards()).samples();

@@ -1,6 +1,6 @@
 package dev.gantry.benchmarks;
 
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 
 /// Datasets on a machine without a GPU, beside what else there is on the JVM and what the machine
@@ -27,7 +27,7 @@ public final class HostDatasetBench {
       System.exit(64);
     }
     Path folder = Path.of(arguments[1]);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       ImageSamples samples = ImageSamples.in(folder, Long.parseLong(arguments[2]), session);
       switch (arguments[0]) {
         case "make" -> {}
@@ -50,7 +50,8 @@ public final class HostDatasetBench {
     }
   }
 
-  private static RecordFiles small(Gantry session, Path folder, int imageBytes) throws Exception {
+  private static RecordFiles small(GantrySession session, Path folder, int imageBytes)
+      throws Exception {
     return RecordFiles.small(session, folder, imageBytes, SMALL_BYTES);
   }
 }

@@ -1,9 +1,9 @@
 package dev.gantry.benchmarks;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.Field;
@@ -38,7 +38,7 @@ import java.util.stream.Stream;
 ///
 /// @param shards the folder of the raw shards
 /// @param records the TFRecord files, each with an index
-record ImageSamples(Gantry session, Path shards, List<Path> records) {
+record ImageSamples(GantrySession session, Path shards, List<Path> records) {
   static final Shape IMAGE = Shape.of(3, 224, 224);
   static final int IMAGE_BYTES = 3 * 224 * 224;
   private static final int FILES = 4;
@@ -46,7 +46,7 @@ record ImageSamples(Gantry session, Path shards, List<Path> records) {
   /// Those in `folder`, which are made where they are not there.
   ///
   /// @param bytes of all images, about
-  static ImageSamples in(Path folder, long bytes, Gantry session) throws IOException {
+  static ImageSamples in(Path folder, long bytes, GantrySession session) throws IOException {
     long count = bytes / IMAGE_BYTES;
     Files.createDirectories(folder);
     Path shards = folder.resolve("shards");
@@ -70,7 +70,7 @@ record ImageSamples(Gantry session, Path shards, List<Path> records) {
   }
 
   /// Raw shards of `count` samples.
-  static void writeShards(Path folder, long count, Gantry session) {
+  static void writeShards(Path folder, long count, GantrySession session) {
     List<Field> fields =
         List.of(new Field("image", DType.U8, IMAGE), new Field("label", DType.I64, Shape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard((count + FILES - 1) / FILES);
@@ -86,7 +86,7 @@ record ImageSamples(Gantry session, Path shards, List<Path> records) {
     }
   }
 
-  private static void writeRecords(Path folder, long count, Gantry session) {
+  private static void writeRecords(Path folder, long count, GantrySession session) {
     Pixels pixels = new Pixels();
     long perFile = (count + FILES - 1) / FILES;
     try (TfRecordShards writer =

@@ -2,13 +2,13 @@ package dev.gantry.benchmarks;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
-import dev.gantry.core.Region;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.io.IOException;
@@ -30,9 +30,9 @@ public final class LoadBench {
   private static final int CHUNK_BYTES = 16 << 20;
 
   private final Device device;
-  private final Gantry session;
+  private final GantrySession session;
 
-  private LoadBench(Device device, Gantry session) {
+  private LoadBench(Device device, GantrySession session) {
     this.device = device;
     this.session = session;
   }
@@ -44,7 +44,7 @@ public final class LoadBench {
     }
     Device device = Device.parse(arguments[0]);
     for (String name : List.of(arguments).subList(2, arguments.length)) {
-      try (Gantry session = Gantry.open()) {
+      try (GantrySession session = GantrySession.open()) {
         LoadBench bench = new LoadBench(device, session);
         Path file = Path.of(name);
         if (arguments[1].equals("sweep")) {
@@ -58,12 +58,12 @@ public final class LoadBench {
 
   /// Every path, first cold, then hot; the first hot run also pins the staging buffers.
   private void rows(Path file) {
-    List<PathKind> paths =
+    List<Transport> paths =
         device instanceof Device.Cuda
-            ? List.of(PathKind.STAGED, PathKind.COMPAT, PathKind.GDS)
-            : List.of(PathKind.HOST);
-    for (PathKind path : paths) {
-      TransferOptions options = TransferOptions.defaults().withPath(path);
+            ? List.of(Transport.STAGED, Transport.COMPAT, Transport.GDS)
+            : List.of(Transport.HOST);
+    for (Transport path : paths) {
+      TransferOptions options = TransferOptions.defaults().withTransport(path);
       try {
         if (PageCache.drop()) {
           run(file, options, path + "\tcold");

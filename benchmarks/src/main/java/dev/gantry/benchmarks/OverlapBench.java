@@ -1,11 +1,11 @@
 package dev.gantry.benchmarks;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.PrefetchRing;
-import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
@@ -24,11 +24,11 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 /// A loop with a kernel a batch, which takes as long as reading the batch does: how long the loop
 /// takes, from opening the ring to the last kernel's end, beside the kernels alone.
 final class OverlapBench {
-  private final Gantry session;
+  private final GantrySession session;
   private final Device device;
   private final BusyKernel kernel;
 
-  OverlapBench(Gantry session, Device device, BusyKernel kernel) {
+  OverlapBench(GantrySession session, Device device, BusyKernel kernel) {
     this.session = session;
     this.device = device;
     this.kernel = kernel;
@@ -71,7 +71,7 @@ final class OverlapBench {
   private record Step(double ready, BusyKernel.Moment kernelBegin, BusyKernel.Moment kernelEnd) {}
 
   /// One pass over all batches.
-  private final class Loop implements FillingSource<BatchView> {
+  private final class Loop implements BatchPlanSource<BatchView> {
     private final Batches batches;
     private final int slots;
     private final long kernelNanos;
@@ -95,7 +95,7 @@ final class OverlapBench {
     }
 
     @Override
-    public Optional<Filling<BatchView>> next() {
+    public Optional<BatchPlan<BatchView>> next() {
       asked.add(milliseconds());
       return source.next();
     }

@@ -1,6 +1,6 @@
 package dev.gantry.benchmarks;
 
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
@@ -13,11 +13,11 @@ import java.util.List;
 final class RecordBench {
   private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
 
-  private final Gantry session;
+  private final GantrySession session;
   private final RecordFiles records;
   private final List<Path> files;
 
-  RecordBench(Gantry session, RecordFiles records) {
+  RecordBench(GantrySession session, RecordFiles records) {
     this.session = session;
     this.records = records;
     this.files = records.files();

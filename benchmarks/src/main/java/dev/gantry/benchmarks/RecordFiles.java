@@ -1,6 +1,6 @@
 package dev.gantry.benchmarks;
 
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
@@ -33,7 +33,7 @@ record RecordFiles(List<Path> files, int imageBytes, long count, int batchSize) 
   /// Those of images of a few bytes, which are made where they are not there.
   ///
   /// @param bytes of all images, about
-  static RecordFiles small(Gantry session, Path folder, int imageBytes, long bytes)
+  static RecordFiles small(GantrySession session, Path folder, int imageBytes, long bytes)
       throws IOException {
     String name = "small-" + imageBytes;
     List<Path> files = TfRecordShards.files(folder, name, FILES);
@@ -44,7 +44,7 @@ record RecordFiles(List<Path> files, int imageBytes, long count, int batchSize) 
     return made;
   }
 
-  private void write(Gantry session, Path folder, String name) {
+  private void write(GantrySession session, Path folder, String name) {
     long perFile = Math.ceilDiv(count, FILES);
     LongFunction<byte[]> images = images();
     try (TfRecordShards writer =

@@ -2,16 +2,16 @@ package dev.gantry.benchmarks;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
-import dev.gantry.core.Region;
-import dev.gantry.core.commit.SnapshotLimits;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.commit.WriteReport;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.memory.CpuSlab;
+import dev.gantry.core.Source;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.memory.CpuSlab;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.Retention;
@@ -48,14 +48,14 @@ public final class SaveBench {
   private static final int RUNS = 3;
   private static final Retention LAST = new Retention(1, 0, Optional.empty());
 
-  private final Gantry session;
+  private final GantrySession session;
   private final Path folder;
   private final String name;
   private final List<NewTensor> tensors;
   private final long bytes;
   private long step;
 
-  private SaveBench(Gantry session, Path folder, Path file, List<NewTensor> tensors) {
+  private SaveBench(GantrySession session, Path folder, Path file, List<NewTensor> tensors) {
     this.session = session;
     this.folder = folder;
     this.name = file.getFileName() + ", " + tensors.size() + " tensors";
@@ -72,7 +72,7 @@ public final class SaveBench {
     for (String argument : List.of(arguments).subList(3, arguments.length)) {
       Path file = Path.of(argument);
       List<TensorInfo> infos = List.copyOf(SafetensorsCheckpoint.open(file).tensors().values());
-      try (Gantry session = Gantry.open();
+      try (GantrySession session = GantrySession.open();
           Loaded loaded =
               session.load(
                   infos.stream().map(TensorInfo::wanted).toList(),
@@ -120,7 +120,7 @@ public final class SaveBench {
       stall(
           "snapshot on the device, compat",
           onDevice,
-          WriteOptions.defaults().withPath(PathKind.COMPAT));
+          WriteOptions.defaults().withTransport(Transport.COMPAT));
     }
   }
 

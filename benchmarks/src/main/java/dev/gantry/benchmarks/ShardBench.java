@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.shards.Shard;
@@ -25,11 +25,11 @@ final class ShardBench {
   private static final int BATCH_SIZE = 256;
   private static final int CACHED_BYTES = 2 << 20;
 
-  private final Gantry session;
+  private final GantrySession session;
   private final Path folder;
   private final ShardSet shards;
 
-  ShardBench(Gantry session, Path folder) {
+  ShardBench(GantrySession session, Path folder) {
     this.session = session;
     this.folder = folder;
     this.shards = ShardSet.open(folder);

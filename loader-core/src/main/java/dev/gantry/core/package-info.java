@@ -1,4 +1,4 @@
-/// The session, and the words of Gantry: what bytes are wanted, where they go, and what can go wrong
+/// The session, and the words of GantrySession: what bytes are wanted, where they go, and what can go wrong
 /// on the way.
 @NullMarked
 package dev.gantry.core;

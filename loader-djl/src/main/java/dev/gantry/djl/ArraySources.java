@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDList;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
+import dev.gantry.core.Source;
 import dev.gantry.djl.internal.ArrayMemory;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.safetensors.NewTensor;

@@ -5,10 +5,10 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
@@ -31,10 +31,10 @@ import java.util.function.Function;
 /// Thread-safe: several loads may run at once.
 public final class Checkpoint implements AutoCloseable {
   private final SafetensorsCheckpoint contents;
-  private final Gantry session;
+  private final GantrySession session;
   private volatile boolean closed;
 
-  private Checkpoint(SafetensorsCheckpoint contents, Gantry session) {
+  private Checkpoint(SafetensorsCheckpoint contents, GantrySession session) {
     this.contents = contents;
     this.session = session;
   }
@@ -45,11 +45,11 @@ public final class Checkpoint implements AutoCloseable {
   ///     do not agree
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public static Checkpoint open(Path path) {
-    return open(path, Gantry.shared());
+    return open(path, GantrySession.shared());
   }
 
   /// Opens with a session of the caller's, which must stay open for as long as this loads.
-  public static Checkpoint open(Path path, Gantry session) {
+  public static Checkpoint open(Path path, GantrySession session) {
     MisuseException.requireGiven("path", path);
     MisuseException.requireGiven("session", session);
     return new Checkpoint(SafetensorsCheckpoint.open(path), session);
@@ -87,7 +87,7 @@ public final class Checkpoint implements AutoCloseable {
     while (chosen.isPresent()) {
       try {
         return chosen.map(
-            saved -> new Checkpoint(saved.open(TrainingCapture.MODEL), Gantry.shared()));
+            saved -> new Checkpoint(saved.open(TrainingCapture.MODEL), GantrySession.shared()));
       } catch (MalformedFileException | TransferException failed) {
         // It may have been removed since it was listed: then another one is chosen now.
         Optional<StoredCheckpoint> now = choice.apply(CheckpointStore.list(directory));

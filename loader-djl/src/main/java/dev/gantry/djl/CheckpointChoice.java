@@ -3,11 +3,11 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.nio.file.Path;
@@ -22,7 +22,11 @@ import org.slf4j.LoggerFactory;
 /// @param fallBack whether an earlier checkpoint may stand in for a damaged one
 /// @param userStates which are restored with a trainer
 record CheckpointChoice(
-    Gantry session, Path directory, boolean verify, boolean fallBack, UserStates userStates) {
+    GantrySession session,
+    Path directory,
+    boolean verify,
+    boolean fallBack,
+    UserStates userStates) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
 
   /// As [CheckpointSaver#restoreLatest] has it.

@@ -2,12 +2,12 @@ package dev.gantry.djl;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.SnapshotLimits;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.Retention;
@@ -49,7 +49,7 @@ import org.slf4j.LoggerFactory;
 public final class CheckpointSaver implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
 
-  private final Gantry session;
+  private final GantrySession session;
   private final Path directory;
   private final CheckpointStore store;
   private final @Nullable SaveQueue queue;
@@ -61,7 +61,7 @@ public final class CheckpointSaver implements AutoCloseable {
   private boolean closed;
 
   private CheckpointSaver(Builder builder, Path directory) {
-    this.session = Objects.requireNonNullElseGet(builder.session, Gantry::shared);
+    this.session = Objects.requireNonNullElseGet(builder.session, GantrySession::shared);
     this.directory = directory;
     this.options = builder.options;
     this.keepBest = Optional.ofNullable(builder.keepBest);
@@ -242,7 +242,7 @@ public final class CheckpointSaver implements AutoCloseable {
     private static final long DEFAULT_SHARD_BYTES = 5_000_000_000L;
 
     private @Nullable Path directory;
-    private @Nullable Gantry session;
+    private @Nullable GantrySession session;
     private int keepLast;
     private long keepEvery;
     private Retention.@Nullable Best keepBest;
@@ -266,7 +266,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// The session that moves the bytes, which must stay open for as long as the saver; else the
     /// process's shared one.
-    public Builder optSession(Gantry chosen) {
+    public Builder optSession(GantrySession chosen) {
       MisuseException.requireGiven("optSession", chosen);
       session = chosen;
       return this;

@@ -2,13 +2,13 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDList;
-import dev.gantry.core.Gantry;
+import dev.gantry.core.CachePolicy;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.CachePolicy;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.ring.RingOptions;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
@@ -50,7 +50,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   private UnaryOperator<NDList> transform = UnaryOperator.identity();
   private UnaryOperator<NDList> labelTransform = UnaryOperator.identity();
   private TransferOptions transfer = TransferOptions.defaults().withLimits(EpochBatches.LIMITS);
-  private Gantry session = Gantry.shared();
+  private GantrySession session = GantrySession.shared();
   private boolean poison;
 
   DatasetBuilder() {}
@@ -107,8 +107,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   ///
   /// @param chosenRank this worker's number, from 0
   /// @param chosenWorld how many workers there are
-  public T optShard(int chosenRank, int chosenWorld) {
-    String call = "optShard(" + chosenRank + ", " + chosenWorld + "): ";
+  public T optRank(int chosenRank, int chosenWorld) {
+    String call = "optRank(" + chosenRank + ", " + chosenWorld + "): ";
     MisuseException.requireRange(call + "world", chosenWorld, 1, Integer.MAX_VALUE);
     MisuseException.requireRange(call + "rank", chosenRank, 0, chosenWorld - 1);
     rank = chosenRank;
@@ -208,8 +208,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// The only path to take; else it is chosen by evidence, per file.
-  public T optPath(PathKind path) {
-    transfer = transfer.withPath(MisuseException.requireGiven("optPath", path));
+  public T optTransport(Transport path) {
+    transfer = transfer.withTransport(MisuseException.requireGiven("optTransport", path));
     return self();
   }
 
@@ -220,7 +220,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// A session of the caller's, which must stay open; else the process's shared one.
-  public T optSession(Gantry chosen) {
+  public T optSession(GantrySession chosen) {
     session = MisuseException.requireGiven("optSession", chosen);
     return self();
   }
@@ -273,7 +273,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     }
   }
 
-  Gantry session() {
+  GantrySession session() {
     return session;
   }
 

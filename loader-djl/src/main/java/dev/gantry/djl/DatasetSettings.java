@@ -2,9 +2,9 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDList;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.ring.RingOptions;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.Batches;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
@@ -17,7 +17,7 @@ import java.util.function.UnaryOperator;
 /// @param transform of the data
 /// @param labelTransform of the labels
 record DatasetSettings(
-    Gantry session,
+    GantrySession session,
     TransferOptions transfer,
     Optional<Device> device,
     int slots,

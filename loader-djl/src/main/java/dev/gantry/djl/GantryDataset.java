@@ -4,7 +4,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.util.Progress;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.ring.RingStatistics;
+import dev.gantry.core.internal.ring.RingStatistics;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.DatasetState;
 import java.util.Optional;

@@ -2,14 +2,14 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.CachePolicy;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.ProgressListener;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.io.TransferReport;
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.safetensors.TensorSelection;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -148,9 +148,9 @@ public final class LoadOptions {
     }
 
     /// The only path to take; else the path is chosen by evidence, per file.
-    public Builder optPath(PathKind path) {
-      MisuseException.requireGiven("optPath", path);
-      transfer = transfer.withPath(path);
+    public Builder optTransport(Transport path) {
+      MisuseException.requireGiven("optTransport", path);
+      transfer = transfer.withTransport(path);
       return this;
     }
 

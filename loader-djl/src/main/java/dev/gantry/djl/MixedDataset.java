@@ -4,7 +4,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.util.Progress;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.Slab;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.MixedOrder;
 import dev.gantry.formats.dataset.OrderIdentity;

@@ -6,8 +6,8 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.TorchArrays;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.util.ArrayList;
@@ -22,14 +22,14 @@ import java.util.Set;
 /// One load of tensors into parameters. Everything is checked and loaded before the first parameter
 /// changes.
 final class ParameterLoad {
-  private final Gantry session;
+  private final GantrySession session;
   private final NDManager manager;
   private final LoadOptions options;
   private final SequencedMap<String, TensorInfo> tensors;
 
   /// @throws MisuseException if the options select tensors
   ParameterLoad(
-      Gantry session,
+      GantrySession session,
       NDManager manager,
       LoadOptions options,
       SequencedMap<String, TensorInfo> tensors) {

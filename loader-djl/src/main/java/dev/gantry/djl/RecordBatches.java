@@ -1,8 +1,8 @@
 package dev.gantry.djl;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.OrderOptions;
@@ -29,7 +29,7 @@ import org.slf4j.LoggerFactory;
 /// @param limits of the reads by an index
 /// @param options of streams
 record RecordBatches(
-    Gantry session,
+    GantrySession session,
     List<Path> files,
     List<FeatureSpec> features,
     OrderOptions order,

@@ -4,7 +4,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.translate.Batchifier;
-import dev.gantry.core.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.formats.dataset.BatchView;
 import java.util.UUID;
 

@@ -6,16 +6,16 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Region;
+import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.ProgressListener;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.io.TransferReport;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.djl.internal.TorchArrays;
 import dev.gantry.formats.safetensors.TensorInfo;
@@ -27,14 +27,14 @@ import java.util.stream.Stream;
 
 /// One load of tensors as arrays. All or nothing.
 final class TensorLoad {
-  private final Gantry session;
+  private final GantrySession session;
   private final NDManager manager;
   private final LoadOptions options;
   private final Device device;
   private TransferReport report = TransferReport.NOTHING;
   private long taken;
 
-  TensorLoad(Gantry session, NDManager manager, LoadOptions options) {
+  TensorLoad(GantrySession session, NDManager manager, LoadOptions options) {
     this.session = session;
     this.manager = manager;
     this.options = options;

@@ -4,10 +4,10 @@ import ai.djl.Model;
 import ai.djl.ndarray.NDManager;
 import ai.djl.nn.ParameterList;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.Source;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.ArrayKind;
 import dev.gantry.djl.internal.OptimizerState;
 import dev.gantry.djl.internal.SavedOptimizer;
@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 /// One return to a checkpoint. What it holds is compared with what is there, and its checksums with
 /// its bytes if that is wanted, before the first parameter changes.
 final class TrainingRestore {
-  private final Gantry session;
+  private final GantrySession session;
   private final StoredCheckpoint checkpoint;
   private final boolean verify;
   private final UserStates userStates;
@@ -38,7 +38,7 @@ final class TrainingRestore {
   /// @param verify whether to compare the checksums of all tensors
   /// @param userStates which are restored with a trainer
   TrainingRestore(
-      Gantry session,
+      GantrySession session,
       StoredCheckpoint checkpoint,
       boolean verify,
       UserStates userStates,

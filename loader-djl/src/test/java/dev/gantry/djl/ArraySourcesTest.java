@@ -10,9 +10,9 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.safetensors.NewCheckpoint;
 import dev.gantry.formats.shards.NewShards;
 import dev.gantry.formats.shards.ShardOptions;
@@ -60,7 +60,7 @@ class ArraySourcesTest {
       arrays.forEach(NDArray::close);
       var _ =
           NewCheckpoint.file(second, sources.tensors(), Map.of("by", "a test"))
-              .write(Gantry.shared(), WriteOptions.defaults());
+              .write(GantrySession.shared(), WriteOptions.defaults());
     }
     try (Checkpoint written = Checkpoint.open(second)) {
       assertThat(written.metadata()).isEqualTo(Map.of("by", "a test"));
@@ -83,7 +83,7 @@ class ArraySourcesTest {
       if (atOnce) {
         var _ =
             NewShards.write(
-                Gantry.shared(),
+                GantrySession.shared(),
                 shards,
                 sources.fields(),
                 sources.samples(),
@@ -92,7 +92,7 @@ class ArraySourcesTest {
       } else {
         try (ShardWriter writer =
             ShardWriter.create(
-                Gantry.shared(), shards, sources.fields(), ShardOptions.defaults())) {
+                GantrySession.shared(), shards, sources.fields(), ShardOptions.defaults())) {
           writer.append(sources.samples(), sources.values());
           var _ = writer.finish();
         }

@@ -7,16 +7,16 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.io.PathKind;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
@@ -190,7 +190,7 @@ class CheckpointErrorsTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aSessionThatIsClosed(boolean lazy) throws IOException {
-    Gantry session = Gantry.open();
+    GantrySession session = GantrySession.open();
     shards();
     Checkpoint checkpoint = Checkpoint.open(folder, session);
     session.close();
@@ -201,7 +201,7 @@ class CheckpointErrorsTest {
 
   @Test
   void aGpuThatIsNotThere() throws IOException {
-    Assumptions.assumeTrue(Gantry.bestDevice().equals(dev.gantry.core.Device.HOST));
+    Assumptions.assumeTrue(GantrySession.bestDevice().equals(dev.gantry.core.Device.HOST));
     Checkpoint checkpoint = shards();
     LoadOptions options = LoadOptions.builder().optDevice(Device.gpu(0)).build();
     assertThatThrownBy(() -> checkpoint.load(manager, options))
@@ -229,9 +229,9 @@ class CheckpointErrorsTest {
 
   @ParameterizedTest
   @EnumSource(names = "HOST", mode = EnumSource.Mode.EXCLUDE)
-  void aPathThatCannotServeTheCpu(PathKind path) throws IOException {
+  void aPathThatCannotServeTheCpu(Transport path) throws IOException {
     Checkpoint checkpoint = shards();
-    LoadOptions options = LoadOptions.builder().optDevice(Device.cpu()).optPath(path).build();
+    LoadOptions options = LoadOptions.builder().optDevice(Device.cpu()).optTransport(path).build();
     assertThatThrownBy(() -> checkpoint.load(manager, options))
         .isInstanceOf(DeviceUnavailableException.class)
         .hasMessageContaining(path.toString());

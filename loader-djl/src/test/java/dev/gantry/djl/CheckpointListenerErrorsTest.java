@@ -13,19 +13,19 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.optimizer.Sgd;
 import ai.djl.training.tracker.Tracker;
 import ai.djl.translate.TranslateException;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Iterator;
@@ -42,7 +42,7 @@ class CheckpointListenerErrorsTest {
   private static final Fails FULL = new Fails(Errno.ENOSPC);
 
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
-  private final Gantry session = Sessions.over(calls);
+  private final GantrySession session = Sessions.over(calls);
 
   @TempDir(factory = InMemory.class)
   private Path folder;

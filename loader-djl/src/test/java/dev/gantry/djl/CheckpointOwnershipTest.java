@@ -7,9 +7,9 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
@@ -40,7 +40,7 @@ class CheckpointOwnershipTest {
   void aViewOutlivesParentListCheckpointAndSession(boolean lazy) {
     try (NDManager manager = NDManager.newBaseManager()) {
       NDArray view;
-      try (Gantry session = Gantry.open();
+      try (GantrySession session = GantrySession.open();
           Checkpoint checkpoint = Checkpoint.open(file, session);
           NDList list = checkpoint.load(manager, Machine.loadOptions(lazy).build())) {
         NDArray parent = list.get("f");

@@ -6,19 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.Model;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.SnapshotLimits;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.After;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.Optimizers;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
@@ -26,6 +20,12 @@ import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -43,7 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 @ExtendWith(NoLeaks.class)
 class CheckpointSaverTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
-  private final Gantry session = Sessions.over(calls);
+  private final GantrySession session = Sessions.over(calls);
   private final Training training = new Training(Training.perceptron(), Optimizers.adam());
 
   @TempDir(factory = InMemory.class)

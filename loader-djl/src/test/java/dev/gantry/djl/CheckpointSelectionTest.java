@@ -9,8 +9,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.TransferReport;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
 import dev.gantry.formats.safetensors.TensorSelection;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -115,14 +115,14 @@ class CheckpointSelectionTest {
 
   @Test
   void requestsKeepTheirLimit() {
-    PathKind path = manager.getDevice().isGpu() ? PathKind.STAGED : PathKind.HOST;
+    Transport path = manager.getDevice().isGpu() ? Transport.STAGED : Transport.HOST;
     NDList list =
         checkpoint.load(
             manager,
             LoadOptions.builder()
                 .optRequestBytes(1 << 20)
                 .optThreads(3)
-                .optPath(path)
+                .optTransport(path)
                 .optReport(report::set)
                 .build());
     assertThat(list).hasSize(4);

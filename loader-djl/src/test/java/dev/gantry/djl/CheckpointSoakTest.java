@@ -9,7 +9,7 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;

@@ -3,8 +3,8 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.safetensors.TensorInfo;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -28,7 +28,7 @@ class ChildLoaderTest {
             .tensor("question", DType.BF16, Shape.of(1, 2), 1, 2)
             .write(folder.resolve("model.safetensors"));
     URL[] ours =
-        Stream.of(ChildLoaderProgram.class, Checkpoint.class, TensorInfo.class, Gantry.class)
+        Stream.of(ChildLoaderProgram.class, Checkpoint.class, TensorInfo.class, GantrySession.class)
             .map(type -> type.getProtectionDomain().getCodeSource().getLocation())
             .toArray(URL[]::new);
     try (URLClassLoader child = new URLClassLoader(ours, new Without(ours))) {

@@ -3,15 +3,15 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.djl.internal.Optimizers;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.foreign.MemorySegment;

@@ -4,8 +4,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
@@ -46,7 +46,7 @@ final class DatasetHeapProgram {
             new Field("label", DType.I64, Shape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(count / 4);
     byte[] image = new byte[IMAGE_BYTES];
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         ShardWriter shard = ShardWriter.create(session, shards, fields, options);
         TfRecordWriter record = TfRecordWriter.create(session, records, Compression.NONE)) {
       for (int i = 0; i < count; i++) {

@@ -32,9 +32,8 @@ class DatasetMisuseTest {
     isRefused(() -> builder.optPrefetch(0), "optPrefetch is 0; it must be 2 to 64");
     isRefused(() -> builder.optPrefetch(65), "optPrefetch is 65; it must be 2 to 64");
     isRefused(() -> builder.optRepeat(0), "optRepeat is 0; it must be 1 or more");
-    isRefused(() -> builder.optShard(2, 2), "optShard(2, 2): rank is 2; it must be 0 to 1");
-    isRefused(
-        () -> builder.optShard(0, 0), "optShard(0, 0): world is 0; it must be 1 to 2147483647");
+    isRefused(() -> builder.optRank(2, 2), "optRank(2, 2): rank is 2; it must be 0 to 1");
+    isRefused(() -> builder.optRank(0, 0), "optRank(0, 0): world is 0; it must be 1 to 2147483647");
     isRefused(
         () -> builder.optInterleave(0, 1), "optInterleave: files is 0; it must be 1 to 2147483647");
     isRefused(

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.dataset.MixedOrder;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;

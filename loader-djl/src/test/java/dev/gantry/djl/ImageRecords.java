@@ -1,6 +1,6 @@
 package dev.gantry.djl;
 
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordShards;
@@ -13,7 +13,7 @@ final class ImageRecords {
   private ImageRecords() {}
 
   static List<Path> write(Path folder, int samples, int files, Compression compression) {
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordShards writer =
             TfRecordShards.create(session, folder, "images", files, compression)) {
       int perFile = (samples + files - 1) / files;

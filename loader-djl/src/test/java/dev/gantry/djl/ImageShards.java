@@ -1,8 +1,8 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
@@ -26,7 +26,7 @@ final class ImageShards {
   private ImageShards() {}
 
   static Path write(Path folder, int samples, int perShard) {
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         ShardWriter writer =
             ShardWriter.create(
                 session, folder, FIELDS, ShardOptions.defaults().withSamplesPerShard(perShard))) {

@@ -7,7 +7,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;

@@ -1,7 +1,7 @@
 package dev.gantry.djl;
 
 import ai.djl.Device;
-import dev.gantry.core.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostMemory;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,8 +2,8 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -30,7 +30,7 @@ final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   /// What is held now, but for the pinned buffers that the process's session keeps from load to load
   /// on a GPU.
   static LiveResources.Snapshot held() {
-    Gantry.shared().freeIdle();
+    GantrySession.shared().freeIdle();
     return LiveResources.snapshot();
   }
 

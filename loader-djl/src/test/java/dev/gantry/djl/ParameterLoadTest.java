@@ -21,7 +21,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.internal.GantryNDArray;
 import dev.gantry.djl.internal.PyTorch;
 import java.io.IOException;

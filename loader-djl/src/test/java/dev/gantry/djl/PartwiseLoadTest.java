@@ -11,9 +11,9 @@ import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
 import dev.gantry.formats.checkpoint.CheckpointStore;
@@ -143,7 +143,7 @@ class PartwiseLoadTest {
     var checkpoint = CheckpointStore.list(folder).latest().orElseThrow();
     var _ =
         new TrainingRestore(
-                Gantry.shared(),
+                GantrySession.shared(),
                 checkpoint,
                 true,
                 new UserStates(new LinkedHashMap<>()),

@@ -4,17 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.nn.Block;
 import ai.djl.training.optimizer.Optimizer;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.After;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.Optimizers;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
 import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -63,7 +63,7 @@ class SaverResumeTest {
     List<Integer> expected;
     PlainState state;
     Training.seed(1);
-    try (Gantry session = Sessions.over(calls);
+    try (GantrySession session = Sessions.over(calls);
         CheckpointSaver saver =
             CheckpointSaver.builder()
                 .setDirectory(folder)

@@ -107,7 +107,7 @@ class ShardDatasetTest {
                   .setPath(path)
                   .setSampling(4)
                   .optShuffle(3)
-                  .optShard(rank, 3)
+                  .optRank(rank, 3)
                   .build();
           NDManager manager = NDManager.newBaseManager()) {
         assertThat(dataset.batchesPerEpoch()).hasValue(5);

@@ -19,7 +19,7 @@ import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.Training;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.shards.ShardOptions;
@@ -78,7 +78,7 @@ final class SortedClasses {
             new Field("x", DType.F32, dev.gantry.core.Shape.of(FEATURES)),
             new Field("label", DType.I64, dev.gantry.core.Shape.of()));
     float[] points = points(2);
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         ShardWriter writer =
             ShardWriter.create(
                 session, folder, fields, ShardOptions.defaults().withSamplesPerShard(1024))) {
@@ -96,7 +96,7 @@ final class SortedClasses {
   static List<Path> records(Path folder, Compression compression) {
     float[] points = points(2);
     int files = 4;
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordShards writer =
             TfRecordShards.create(session, folder, "sorted", files, compression)) {
       for (int i = 0; i < SAMPLES; i++) {

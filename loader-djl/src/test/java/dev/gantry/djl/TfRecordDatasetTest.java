@@ -7,9 +7,9 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
@@ -118,7 +118,7 @@ class TfRecordDatasetTest {
   @Test
   void buildsAnIndexAgainThatLacksAWantedFeature() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 2, Compression.NONE);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       for (Path file : files) {
         IndexOptions labels = IndexOptions.defaults().withFeatures(List.of("label"));
         IndexSummary _ = TfRecordIndex.build(file, labels, session);
@@ -184,7 +184,7 @@ class TfRecordDatasetTest {
   @Test
   void paddedFieldsAreFollowedByTheirLengthsAsData() {
     Path file = folder.resolve("tokens");
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
       for (int i = 0; i < 4; i++) {
         long[] tokens = new long[i + 1];

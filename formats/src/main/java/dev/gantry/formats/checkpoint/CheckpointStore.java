@@ -1,13 +1,13 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -27,7 +27,7 @@ import org.slf4j.LoggerFactory;
 /// or not at all:
 ///
 /// 1. make the checkpoint's folder, and synchronise the one it is in
-/// 2. write all shards and indexes by the protocol for files (see [Gantry#write]): then all of them
+/// 2. write all shards and indexes by the protocol for files (see [GantrySession#write]): then all of them
 ///    are on the disk under their names
 /// 3. write the manifest likewise: from then on the checkpoint exists
 /// 4. remove what the retention does not want: of each checkpoint the manifest first
@@ -37,7 +37,7 @@ import org.slf4j.LoggerFactory;
 public final class CheckpointStore implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
 
-  private final Gantry session;
+  private final GantrySession session;
   private final StoreFolder folder;
   private final FolderLock lock;
   private final Retention retention;
@@ -56,7 +56,7 @@ public final class CheckpointStore implements AutoCloseable {
   private boolean closed;
 
   private CheckpointStore(
-      Gantry session,
+      GantrySession session,
       StoreFolder folder,
       FolderLock lock,
       Retention retention,
@@ -79,7 +79,7 @@ public final class CheckpointStore implements AutoCloseable {
   /// @throws MisuseException if another saver has the folder open
   /// @throws TransferException if a file operation fails
   public static CheckpointStore open(
-      Gantry session, Path root, Retention retention, long shardBytes) {
+      GantrySession session, Path root, Retention retention, long shardBytes) {
     StoreFolder folder = new StoreFolder(root, session.folders());
     folder.create();
     FolderLock lock = FolderLock.take(root, "saver");
@@ -130,7 +130,7 @@ public final class CheckpointStore implements AutoCloseable {
   /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
   ///     may be whole all the same
   public static Listing list(Path root) {
-    StoreScan all = StoreScan.of(new StoreFolder(root, Gantry.shared().folders()));
+    StoreScan all = StoreScan.of(new StoreFolder(root, GantrySession.shared().folders()));
     SequencedMap<Long, StoredCheckpoint> bySteps = new LinkedHashMap<>();
     // A step that was saved again is where the later save belongs.
     all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));

@@ -1,6 +1,6 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Crc32c;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.formats.internal.FileBytes;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

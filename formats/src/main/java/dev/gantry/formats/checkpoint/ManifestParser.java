@@ -1,7 +1,7 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.formats.checkpoint.Manifest.FileEntry;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.JsonReader;

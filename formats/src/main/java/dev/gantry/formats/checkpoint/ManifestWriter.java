@@ -1,7 +1,7 @@
 package dev.gantry.formats.checkpoint;
 
 import com.fasterxml.jackson.core.JsonGenerator;
-import dev.gantry.core.Crc32c;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.formats.internal.JsonWriter;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

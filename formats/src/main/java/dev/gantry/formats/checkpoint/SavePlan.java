@@ -1,8 +1,8 @@
 package dev.gantry.formats.checkpoint;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.formats.checkpoint.Manifest.FileEntry;
 import dev.gantry.formats.safetensors.NewCheckpoint;
 import dev.gantry.formats.safetensors.NewTensor;

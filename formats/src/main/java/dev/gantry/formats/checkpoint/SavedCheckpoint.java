@@ -1,6 +1,6 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.internal.commit.WriteReport;
 
 /// A checkpoint that is on the disk, and how it came there.
 ///

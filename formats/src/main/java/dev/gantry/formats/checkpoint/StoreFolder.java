@@ -1,7 +1,7 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.commit.Folders;
-import dev.gantry.core.commit.TemporaryName;
+import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.formats.internal.FileErrors;
 import dev.gantry.formats.internal.FolderEntries;
 import dev.gantry.formats.internal.MadeFolders;

@@ -1,8 +1,8 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Crc32c;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.formats.internal.FileBytes;
 import dev.gantry.formats.internal.FileErrors;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;

@@ -1,8 +1,8 @@
 package dev.gantry.formats.dataset;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
 import java.util.List;
 
 /// The areas of a slot, one after the other: what is read as it lies in the files, rows that are
@@ -40,7 +40,7 @@ record BatchLayout(long rawBytes, long packedBytes, long madeBytes) {
       long bytes = align(Math.multiplyExact(rowBytes, bounds.samples()), ALIGNMENT);
       if (bytes > 0) {
         switch (store.source(i)) {
-          case FieldSource.Made() -> made = Math.addExact(made, bytes);
+          case FieldSource.HostWritten() -> made = Math.addExact(made, bytes);
           case FieldSource.Filed(long spacing, boolean aligned) -> {
             raw = ReadBound.sum(raw, reads.bytes(rowBytes, spacing));
             mostSpacing = Math.max(mostSpacing, spacing);

@@ -1,13 +1,13 @@
 package dev.gantry.formats.dataset;
 
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.plan.Planner;
-import dev.gantry.core.plan.ReadPlan;
-import dev.gantry.core.plan.Wanted;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.Made;
-import dev.gantry.core.ring.SlotCopy;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Planner;
+import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.ring.SlotCopy;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -41,7 +41,7 @@ final class BatchPlanner {
   /// @param runs of a batch within the bounds
   /// @param after where the dataset stands then
   /// @throws IllegalStateException if the store's values take more room than it said
-  Filling<BatchView> plan(List<SampleRun> runs, DatasetState after) {
+  BatchPlan<BatchView> plan(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldPieces> pieces = pieces(runs);
     List<Wanted> wanted = new ArrayList<>();
@@ -62,7 +62,7 @@ final class BatchPlanner {
       Field field = fields.get(i);
       if (field.sampleBytes() == 0) {
         views.add(dense(field, samples, 0));
-      } else if (store.source(i) instanceof FieldSource.Made) {
+      } else if (store.source(i) instanceof FieldSource.HostWritten) {
         views.add(dense(field, samples, layout.madeOffset() + made.add(i)));
       } else {
         PlacedRows rows = pieces.get(i).placed(plan.placements(), placed);
@@ -78,8 +78,8 @@ final class BatchPlanner {
       }
     }
     check(packedAt <= layout.madeOffset() && made.bytes() <= layout.madeBytes());
-    Made toMake = made.bytes() == 0 ? Made.NOTHING : made.at(layout.madeOffset());
-    return new Filling<>(plan.reads(), toMake, copies, new BatchView(samples, views, after));
+    HostWrites toMake = made.bytes() == 0 ? HostWrites.NOTHING : made.at(layout.madeOffset());
+    return new BatchPlan<>(plan.reads(), toMake, copies, new BatchView(samples, views, after));
   }
 
   private List<FieldPieces> pieces(List<SampleRun> runs) {

@@ -1,6 +1,6 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.internal.ring.BatchPlanSource;
 import java.util.OptionalLong;
 
 /// A dataset as this rank sees it: the batches of each epoch, in an order that depends on nothing
@@ -27,7 +27,7 @@ public interface Batches extends AutoCloseable {
   ///
   /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
   ///     order of its samples
-  FillingSource<BatchView> from(DatasetState state);
+  BatchPlanSource<BatchView> from(DatasetState state);
 
   @Override
   default void close() {}

@@ -1,10 +1,10 @@
 package dev.gantry.formats.dataset;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.SourceFile;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.store.SourceFile;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -67,7 +67,7 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
-  public FillingSource<BatchView> from(DatasetState state) {
+  public BatchPlanSource<BatchView> from(DatasetState state) {
     OrderIdentity.check(state.order(), order);
     if (state.batch() > batches || !state.cursor().isEmpty()) {
       throw new MisuseException(
@@ -82,7 +82,7 @@ public final class EpochBatches implements Batches {
     store.close();
   }
 
-  private final class Source implements FillingSource<BatchView> {
+  private final class Source implements BatchPlanSource<BatchView> {
     private final EpochOrder samples;
     private final long epoch;
     private long next;
@@ -94,11 +94,11 @@ public final class EpochBatches implements Batches {
     }
 
     @Override
-    public Optional<Filling<BatchView>> next() {
+    public Optional<BatchPlan<BatchView>> next() {
       if (next == batches) {
         return Optional.empty();
       }
-      Filling<BatchView> filling = planner.plan(samples.batch(next), after());
+      BatchPlan<BatchView> filling = planner.plan(samples.batch(next), after());
       next++;
       return Optional.of(filling);
     }

@@ -1,10 +1,10 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.io.SourceFile;
-import dev.gantry.core.memory.Slab;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.Made;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.store.SourceFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// Several epochs, one after the other, without a pause for the ring between them.
-public final class EpochChain implements FillingSource<BatchView> {
+public final class EpochChain implements BatchPlanSource<BatchView> {
   private final Batches batches;
   private final long lastEpoch;
 
@@ -36,8 +36,8 @@ public final class EpochChain implements FillingSource<BatchView> {
   }
 
   @Override
-  public Optional<Filling<BatchView>> next() {
-    Optional<Filling<BatchView>> filling = current.next();
+  public Optional<BatchPlan<BatchView>> next() {
+    Optional<BatchPlan<BatchView>> filling = current.next();
     // Where an epoch has no batch, the others have none either.
     while (filling.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
@@ -74,33 +74,33 @@ public final class EpochChain implements FillingSource<BatchView> {
     close(earlier);
   }
 
-  /// A source, and how many makers of its batches have yet to run.
+  /// A source, and how many writers of its batches have yet to run.
   private static final class Epoch {
-    final FillingSource<BatchView> source;
+    final BatchPlanSource<BatchView> source;
     private final AtomicLong toMake = new AtomicLong();
 
-    Epoch(FillingSource<BatchView> source) {
+    Epoch(BatchPlanSource<BatchView> source) {
       this.source = source;
     }
 
-    Optional<Filling<BatchView>> next() {
+    Optional<BatchPlan<BatchView>> next() {
       return source.next().map(this::counted);
     }
 
-    private Filling<BatchView> counted(Filling<BatchView> filling) {
-      Made made = filling.made();
-      List<Made.Maker> makers =
-          made.makers().stream()
-              .<Made.Maker>map(maker ->
+    private BatchPlan<BatchView> counted(BatchPlan<BatchView> filling) {
+      HostWrites made = filling.made();
+      List<HostWrites.HostWriter> writers =
+          made.writers().stream()
+              .<HostWrites.HostWriter>map(maker ->
                   target -> {
                     maker.make(target);
                     toMake.decrementAndGet();
                   })
               .toList();
-      toMake.addAndGet(makers.size());
-      return new Filling<>(
+      toMake.addAndGet(writers.size());
+      return new BatchPlan<>(
           filling.reads(),
-          new Made(made.slotOffset(), made.bytes(), makers),
+          new HostWrites(made.slotOffset(), made.bytes(), writers),
           filling.copies(),
           filling.label());
     }

@@ -1,8 +1,8 @@
 package dev.gantry.formats.dataset;
 
 import dev.gantry.core.Extent;
-import dev.gantry.core.plan.ReadPlan.Placement;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.formats.dataset.SampleStore.PieceSink;
 import java.nio.file.Path;
 import java.util.ArrayList;

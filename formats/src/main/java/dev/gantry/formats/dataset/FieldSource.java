@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 /// Where the values of a field come from.
 public sealed interface FieldSource {
   /// The CPU makes them: [SampleStore#make].
-  record Made() implements FieldSource {}
+  record HostWritten() implements FieldSource {}
 
   /// They are in files, byte for byte: [SampleStore#pieces].
   ///

@@ -1,6 +1,6 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.ring.Made;
+import dev.gantry.core.internal.ring.HostWrites;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -38,18 +38,18 @@ final class MadeFields {
     return bytes;
   }
 
-  Made at(long slotOffset) {
+  HostWrites at(long slotOffset) {
     int parts = (int) Math.min(Math.ceilDiv(bytes, PART_BYTES), Math.min(samples, MOST_PARTS));
-    List<Made.Maker> makers = new ArrayList<>();
+    List<HostWrites.HostWriter> writers = new ArrayList<>();
     for (int part = 0; part < parts; part++) {
-      makers.add(
+      writers.add(
           part((int) ((long) samples * part / parts), (int) ((long) samples * (part + 1) / parts)));
     }
-    return new Made(slotOffset, bytes, makers);
+    return new HostWrites(slotOffset, bytes, writers);
   }
 
   /// Makes the samples from `from` to `to`.
-  private Made.Maker part(int from, int to) {
+  private HostWrites.HostWriter part(int from, int to) {
     return memory -> {
       int at = 0;
       for (SampleRun run : runs) {

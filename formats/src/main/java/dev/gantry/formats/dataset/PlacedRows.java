@@ -1,6 +1,6 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.ring.SlotCopy;
+import dev.gantry.core.internal.ring.SlotCopy;
 import java.util.List;
 
 /// Where the values of one field of a batch lie in the slot once they are read: pieces of values

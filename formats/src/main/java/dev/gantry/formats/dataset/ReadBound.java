@@ -1,6 +1,6 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.plan.PlanLimits;
 import java.util.List;
 
 /// The most bytes that are read for any batch, rounded to blocks and with the gaps between.

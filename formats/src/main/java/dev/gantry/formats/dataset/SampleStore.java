@@ -1,6 +1,6 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
@@ -38,7 +38,7 @@ public interface SampleStore extends AutoCloseable {
   /// @param sink gets them in order, in as few pieces as there can be
   void pieces(int field, SampleRun run, PieceSink sink);
 
-  /// Writes the values of consecutive samples, for a field that is [FieldSource.Made]. Several
+  /// Writes the values of consecutive samples, for a field that is [FieldSource.HostWritten]. Several
   /// threads may call it at once.
   ///
   /// @param target where to: at `offset` in C order, little endian, end to end

@@ -2,7 +2,7 @@ package dev.gantry.formats.internal;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.SourceFile.Identity;
+import dev.gantry.core.internal.store.SourceFile.Identity;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

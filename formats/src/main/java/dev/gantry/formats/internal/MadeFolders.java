@@ -2,7 +2,7 @@ package dev.gantry.formats.internal;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.Folders;
+import dev.gantry.core.internal.commit.Folders;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,11 +1,11 @@
 package dev.gantry.formats.safetensors;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.Folders;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.MadeFolders;
 import dev.gantry.formats.internal.OutputFolder;
 import java.nio.file.Files;
@@ -16,11 +16,11 @@ import java.util.Objects;
 
 /// Writes a checkpoint's files where nothing else can be mixed up with them.
 final class CheckpointWriter {
-  private final Gantry session;
+  private final GantrySession session;
   private final NewCheckpoint checkpoint;
   private final Folders folders;
 
-  CheckpointWriter(Gantry session, NewCheckpoint checkpoint) {
+  CheckpointWriter(GantrySession session, NewCheckpoint checkpoint) {
     this.session = session;
     this.checkpoint = checkpoint;
     this.folders = session.folders();

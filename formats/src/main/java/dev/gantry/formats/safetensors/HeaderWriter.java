@@ -1,6 +1,6 @@
 package dev.gantry.formats.safetensors;
 
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.internal.JsonWriter;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

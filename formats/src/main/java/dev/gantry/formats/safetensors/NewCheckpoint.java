@@ -1,12 +1,12 @@
 package dev.gantry.formats.safetensors;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -132,7 +132,7 @@ public final class NewCheckpoint {
 
   /// Writes all files, and returns when they are on the disk under their names.
   ///
-  /// One file takes the place of another of its name, as [Gantry#write] has it. Into a folder with
+  /// One file takes the place of another of its name, as [GantrySession#write] has it. Into a folder with
   /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
   /// or find in it what they do not expect.
   ///
@@ -143,14 +143,14 @@ public final class NewCheckpoint {
   /// refuse.
   ///
   /// A crash can leave files that
-  /// [TemporaryName#is][dev.gantry.core.commit.TemporaryName#is(Path)] knows, too; readers pass
+  /// [TemporaryName#is][dev.gantry.core.internal.commit.TemporaryName#is(Path)] knows, too; readers pass
   /// them by.
   ///
   /// @return on all files, in the order of [#files]
   /// @throws MisuseException if the folder holds what would be mixed up with the new files, or another
   ///     writer is at work there
-  /// @throws TransferException if the folder cannot be made or read; else as [Gantry#write] has it
-  public WriteReport write(Gantry session, WriteOptions options) {
+  /// @throws TransferException if the folder cannot be made or read; else as [GantrySession#write] has it
+  public WriteReport write(GantrySession session, WriteOptions options) {
     return new CheckpointWriter(session, this).write(options);
   }
 }

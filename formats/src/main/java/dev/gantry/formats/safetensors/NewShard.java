@@ -1,7 +1,7 @@
 package dev.gantry.formats.safetensors;
 
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.NewFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,7 +17,7 @@ import java.util.SortedMap;
 /// and wherever the file is mapped.
 ///
 /// @param file its part 0 is the header, in memory of the heap; part `i + 1` is tensor `i`, as
-///     in a report's [checksums][dev.gantry.core.commit.WriteReport.Checksums]
+///     in a report's [checksums][dev.gantry.core.internal.commit.WriteReport.Checksums]
 /// @param tensors in the order of their bytes
 public record NewShard(NewFile file, List<NewTensor> tensors) {
   /// Of the dtypes of a byte or more, each width is a multiple of the next; those of less come last,

@@ -3,7 +3,7 @@ package dev.gantry.formats.safetensors;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
+import dev.gantry.core.Source;
 
 /// A tensor to be written: dense, C order, little endian. Immutable.
 ///

@@ -4,7 +4,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.internal.plan.Wanted;
 
 /// A tensor as its file describes it: dense, C order, little endian. Immutable.
 ///

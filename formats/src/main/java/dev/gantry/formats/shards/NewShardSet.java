@@ -2,10 +2,10 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.BlockSums;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.BlockSums;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.internal.JsonWriter;

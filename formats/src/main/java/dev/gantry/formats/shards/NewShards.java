@@ -1,11 +1,11 @@
 package dev.gantry.formats.shards;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteReport;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -41,12 +41,12 @@ public final class NewShards {
   /// @param samples how many there are, 0 or more
   /// @param values of each field by its name: those of all samples end to end, little endian, in C
   ///     order. They must not change before this returns
-  /// @param options of which the writers do not count: all files are one [Gantry#write]
+  /// @param options of which the writers do not count: all files are one [GantrySession#write]
   /// @throws MisuseException if a field is missing or unknown, or its values are of another size;
   ///     and as [ShardWriter#create] has it
   /// @throws TransferException if a file or device fails, or the caller cancels
   public static ShardSet write(
-      Gantry session,
+      GantrySession session,
       Path folder,
       List<Field> fields,
       long samples,
@@ -73,7 +73,7 @@ public final class NewShards {
     }
   }
 
-  private List<Shard> write(Gantry session) {
+  private List<Shard> write(GantrySession session) {
     List<NewFile> files = new ArrayList<>();
     long first = 0;
     for (ShardLayout layout : layouts) {

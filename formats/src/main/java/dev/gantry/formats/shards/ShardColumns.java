@@ -1,8 +1,8 @@
 package dev.gantry.formats.shards;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -51,7 +51,7 @@ final class ShardColumns {
   ///
   /// @param values of all samples
   /// @param first of those samples, the first that is taken
-  void add(Gantry session, Map<String, Source> values, long first, long count) {
+  void add(GantrySession session, Map<String, Source> values, long first, long count) {
     for (int i = 0; i < plan.fields().size(); i++) {
       Field field = plan.fields().get(i);
       Source all = Objects.requireNonNull(values.get(field.name()));

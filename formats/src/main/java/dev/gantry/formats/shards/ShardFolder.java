@@ -1,12 +1,12 @@
 package dev.gantry.formats.shards;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.Folders;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.TemporaryName;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.TemporaryName;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.FolderEntries;
 import dev.gantry.formats.internal.OutputFolder;
 import java.lang.foreign.MemorySegment;
@@ -22,7 +22,7 @@ import java.util.regex.Pattern;
 ///
 /// 1. make the folder; remove from it what an earlier writer of ours left that did not come to its
 ///    end; make a folder of unfinished work in it
-/// 2. write shards there, each by the protocol of [Gantry#write]: on the disk before it has its name
+/// 2. write shards there, each by the protocol of [GantrySession#write]: on the disk before it has its name
 /// 3. when all of them have their names on the disk, write the index there, likewise
 /// 4. move the shards to where they belong, and synchronise
 /// 5. move the index, and synchronise
@@ -36,13 +36,13 @@ final class ShardFolder {
 
   private static final Pattern SHARD = Pattern.compile("shard-[0-9]{5}\\.bin");
 
-  private final Gantry session;
+  private final GantrySession session;
   private final Path folder;
   private final Folders folders;
   private final OutputFolder output;
   private boolean indexMoved;
 
-  private ShardFolder(Gantry session, Path folder, OutputFolder output) {
+  private ShardFolder(GantrySession session, Path folder, OutputFolder output) {
     this.session = session;
     this.folder = folder;
     this.folders = session.folders();
@@ -66,7 +66,7 @@ final class ShardFolder {
   ///
   /// @throws MisuseException if another writer is at work there, or the folder holds what is not
   ///     ours and in the way
-  static ShardFolder prepare(Gantry session, Path folder) {
+  static ShardFolder prepare(GantrySession session, Path folder) {
     if (Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
       // Said without a trace in a folder that is not for us.
       requireNoSet(folder);

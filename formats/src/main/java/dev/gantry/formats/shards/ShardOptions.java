@@ -1,7 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.formats.internal.JsonReader;
 import dev.gantry.formats.internal.JsonWriter;
 import java.util.Collections;

@@ -1,13 +1,13 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.memory.HostMemory;
-import dev.gantry.core.memory.HostSlab;
-import dev.gantry.core.memory.Slab;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.session.GantrySession;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// After a failure nothing more is written. Thread-safe.
 final class ShardQueue {
-  private final Gantry session;
+  private final GantrySession session;
   private final NewShardSet plan;
   private final WriteOptions options;
   private final ExecutorService writers;
@@ -38,7 +38,7 @@ final class ShardQueue {
   private @Nullable Throwable failure;
   private boolean told;
 
-  ShardQueue(Gantry session, NewShardSet plan) {
+  ShardQueue(GantrySession session, NewShardSet plan) {
     this.session = session;
     this.plan = plan;
     WriteOptions asked = plan.options().write();

@@ -1,12 +1,12 @@
 package dev.gantry.formats.shards;
 
-import dev.gantry.core.Gantry;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.io.ProgressListener;
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.SampleStore;
 import dev.gantry.formats.internal.FileBytes;
@@ -167,18 +167,18 @@ public final class ShardSet {
   /// @throws MalformedFileException of kind `checksum-mismatch` where a block is damaged, with the
   ///     shard and the block's first byte in it; where several are, of one of them
   /// @throws TransferException if a shard cannot be read, or has become too short
-  public void verify(Gantry session) {
+  public void verify(GantrySession session) {
     verify(session, 0, (_, _) -> {}, new Cancellation());
   }
 
-  /// As [#verify(Gantry)]. Each thread reads some 64 MiB in turn, through a buffer of 8 MiB.
+  /// As [#verify(GantrySession)]. Each thread reads some 64 MiB in turn, through a buffer of 8 MiB.
   ///
   /// @param threads how many, or 0 for as many as suit the machine
   /// @param progress hears how many bytes are done
   /// @param cancellation ends it early
   /// @throws TransferException also if it is cancelled
   public void verify(
-      Gantry session, int threads, ProgressListener progress, Cancellation cancellation) {
+      GantrySession session, int threads, ProgressListener progress, Cancellation cancellation) {
     new ShardVerification(session, this, cancellation).run(threads, progress);
   }
 }

@@ -1,7 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
 import dev.gantry.formats.dataset.SampleRun;

@@ -1,12 +1,12 @@
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.io.Crew;
-import dev.gantry.core.io.ProgressListener;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.WorkerThreads;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -25,17 +25,17 @@ final class ShardVerification {
   /// Some blocks of a shard, from number `block` on.
   private record Turn(Shard shard, int block, Extent extent) {}
 
-  private final Gantry session;
+  private final GantrySession session;
   private final ShardSet set;
   private final List<Turn> turns = new ArrayList<>();
   private final AtomicInteger next = new AtomicInteger();
   private final LongAdder done = new LongAdder();
-  private final Crew crew;
+  private final WorkerThreads crew;
 
-  ShardVerification(Gantry session, ShardSet set, Cancellation cancellation) {
+  ShardVerification(GantrySession session, ShardSet set, Cancellation cancellation) {
     this.session = session;
     this.set = set;
-    crew = new Crew("verify", "gantry-verifier-", cancellation);
+    crew = new WorkerThreads("verify", "gantry-verifier-", cancellation);
     long blocks = Math.max(1, TURN_BYTES / set.blockBytes());
     for (Shard shard : set.shards()) {
       for (long block = 0; block < shard.blocks(); block += blocks) {

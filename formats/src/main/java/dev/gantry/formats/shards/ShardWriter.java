@@ -1,10 +1,10 @@
 package dev.gantry.formats.shards;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.memory.Slab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
 /// `shards.json`, which readers refuse and the next writer clears. What others have put there stays.
 ///
 /// Its memory is bounded by (writers + 1) · (size of a full shard), outside of the heap, and by two
-/// buffers of [a request's size][dev.gantry.core.commit.WriteOptions#requestBytes] for each thread
+/// buffers of [a request's size][dev.gantry.core.internal.commit.WriteOptions#requestBytes] for each thread
 /// that writes. Where the memory is all in use, an append waits.
 ///
 /// When a background write fails, the next [#append] or [#finish] throws what it failed with, once;
@@ -45,7 +45,7 @@ public final class ShardWriter implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(ShardWriter.class);
 
-  private final Gantry session;
+  private final GantrySession session;
   private final NewShardSet plan;
   private final ShardFolder folder;
   private final ShardQueue queue;
@@ -57,7 +57,7 @@ public final class ShardWriter implements AutoCloseable {
   /// The shard in progress; null between two.
   private @Nullable ShardColumns columns;
 
-  private ShardWriter(Gantry session, NewShardSet plan, ShardFolder folder) {
+  private ShardWriter(GantrySession session, NewShardSet plan, ShardFolder folder) {
     this.session = session;
     this.plan = plan;
     this.folder = folder;
@@ -65,7 +65,7 @@ public final class ShardWriter implements AutoCloseable {
   }
 
   /// Makes the folder where it is missing, and those above it, and removes from it what a writer of
-  /// Gantry left that did not come to its end.
+  /// GantrySession left that did not come to its end.
   ///
   /// @param session which must stay open for as long as this
   /// @param fields in the order of their bytes
@@ -74,7 +74,7 @@ public final class ShardWriter implements AutoCloseable {
   ///     are such that no reader would read them
   /// @throws TransferException if the folder cannot be made, read or cleared
   public static ShardWriter create(
-      Gantry session, Path folder, List<Field> fields, ShardOptions options) {
+      GantrySession session, Path folder, List<Field> fields, ShardOptions options) {
     NewShardSet plan = new NewShardSet(folder, fields, options);
     return new ShardWriter(session, plan, ShardFolder.prepare(session, folder));
   }

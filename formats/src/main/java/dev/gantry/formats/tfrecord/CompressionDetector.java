@@ -1,6 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

@@ -1,6 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
 
 /// A file's bytes as they are. Does not own the file.

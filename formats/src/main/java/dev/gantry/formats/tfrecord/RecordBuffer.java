@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.internal.memory.HostSlab;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,9 +1,9 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Crc32c;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.commit.AppendedFile;
+import dev.gantry.core.internal.commit.AppendedFile;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.MadeFolders;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -37,7 +37,7 @@ final class RecordOutput implements AutoCloseable {
   private long records;
   private boolean finished;
 
-  RecordOutput(Gantry session, Path target, Compression compression) {
+  RecordOutput(GantrySession session, Path target, Compression compression) {
     made = MadeFolders.makeFor(session.folders(), target);
     try {
       file = session.append(target);

@@ -1,8 +1,8 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.Slab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// turn. A file that ends gives what it has left; the next one takes its place when its turn comes
 /// again. Not thread-safe.
 final class RecordStream implements Records {
-  private final Gantry session;
+  private final GantrySession session;
   private final List<Path> files;
   private final TfRecordOptions options;
   private final int block;
@@ -58,7 +58,7 @@ final class RecordStream implements Records {
   /// @param files in the epoch's order
   /// @param block records of a turn
   RecordStream(
-      Gantry session,
+      GantrySession session,
       List<Path> files,
       TfRecordOptions options,
       int block,

@@ -1,6 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.internal.memory.HostSlab;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -2,9 +2,9 @@ package dev.gantry.formats.tfrecord;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.proto.Feature;
 import dev.gantry.formats.tfrecord.proto.FeatureList;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
@@ -25,7 +25,7 @@ public final class Schema {
 
   /// @throws MalformedFileException if the file has no records, or they are no examples, besides
   ///     what [TfRecordReader] throws
-  public static List<FeatureSpec> infer(Gantry session, Path file) {
+  public static List<FeatureSpec> infer(GantrySession session, Path file) {
     return infer(session, file, TfRecordOptions.defaults(), USUAL_RECORDS);
   }
 
@@ -36,16 +36,16 @@ public final class Schema {
   ///
   /// @param records how many to look at, at most
   public static List<FeatureSpec> infer(
-      Gantry session, Path file, TfRecordOptions options, int records) {
+      GantrySession session, Path file, TfRecordOptions options, int records) {
     return infer(session, List.of(file), options, records);
   }
 
-  /// As [#infer(Gantry, Path, TfRecordOptions, int)], of the records of several files, one file
+  /// As [#infer(GantrySession, Path, TfRecordOptions, int)], of the records of several files, one file
   /// after the other. Files behind the last record that is looked at are not opened.
   ///
   /// @param files one or more
   public static List<FeatureSpec> infer(
-      Gantry session, List<Path> files, TfRecordOptions options, long records) {
+      GantrySession session, List<Path> files, TfRecordOptions options, long records) {
     Map<String, Seen> values = new TreeMap<>();
     Map<String, Seen> lists = new TreeMap<>();
     long looked = 0;

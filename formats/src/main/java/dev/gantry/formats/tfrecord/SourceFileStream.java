@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.io.SourceFile;
-import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.store.SourceFile;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,8 +1,8 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.Made;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.LastBatch;
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// Every rank reads all records, in rounds of a batch for each rank, and keeps those of its own
 /// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the
 /// last one, which may fall short, is made up alike on all of them.
-final class StreamSource implements FillingSource<BatchView> {
+final class StreamSource implements BatchPlanSource<BatchView> {
   private final StreamedBatches dataset;
   private final OrderOptions order;
   private final DecodedLayout layout;
@@ -47,7 +47,7 @@ final class StreamSource implements FillingSource<BatchView> {
   }
 
   @Override
-  public Optional<Filling<BatchView>> next() {
+  public Optional<BatchPlan<BatchView>> next() {
     if (ended) {
       return Optional.empty();
     }
@@ -60,7 +60,7 @@ final class StreamSource implements FillingSource<BatchView> {
         closeStream();
         return Optional.empty();
       }
-      Filling<BatchView> filling = filling(buffer);
+      BatchPlan<BatchView> filling = filling(buffer);
       used = true;
       return Optional.of(filling);
     } finally {
@@ -182,7 +182,7 @@ final class StreamSource implements FillingSource<BatchView> {
     return open;
   }
 
-  private Filling<BatchView> filling(RecordBuffer buffer) {
+  private BatchPlan<BatchView> filling(RecordBuffer buffer) {
     int samples = buffer.size();
     long[] rows = layout.rows();
     measure.ifPresent(decoder -> {
@@ -191,21 +191,21 @@ final class StreamSource implements FillingSource<BatchView> {
         decoder.extend(record.data(), record.address(), rows);
       }
     });
-    Made made = new Made(0, layout.bytes(), makers(buffer, rows));
+    HostWrites made = new HostWrites(0, layout.bytes(), writers(buffer, rows));
     BatchView view = new BatchView(samples, layout.views(samples, rows), state);
-    return new Filling<>(List.of(), made, List.of(), view);
+    return new BatchPlan<>(List.of(), made, List.of(), view);
   }
 
   /// Equal parts of the samples; the last one done gives the records back.
-  private List<Made.Maker> makers(RecordBuffer buffer, long[] rows) {
+  private List<HostWrites.HostWriter> writers(RecordBuffer buffer, long[] rows) {
     int samples = buffer.size();
     int parts = Math.min(dataset.parts(), samples);
     AtomicInteger left = new AtomicInteger(parts);
-    List<Made.Maker> makers = new ArrayList<>(parts);
+    List<HostWrites.HostWriter> writers = new ArrayList<>(parts);
     for (int part = 0; part < parts; part++) {
       int from = (int) ((long) samples * part / parts);
       int to = (int) ((long) samples * (part + 1) / parts);
-      makers.add(target -> {
+      writers.add(target -> {
         ExampleDecoder decoder = dataset.parser().decoder();
         for (int i = from; i < to; i++) {
           RawRecord record = buffer.record(i);
@@ -216,7 +216,7 @@ final class StreamSource implements FillingSource<BatchView> {
         }
       });
     }
-    return makers;
+    return writers;
   }
 
   /// Once only: after that it may be another's.

@@ -1,9 +1,9 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.DatasetState;
@@ -44,7 +44,7 @@ public final class StreamedBatches implements Batches {
   /// Parts of a batch that are decoded at once.
   private static final int MOST_PARTS = 32;
 
-  private final Gantry session;
+  private final GantrySession session;
   private final List<Path> files;
   private final ExampleParser parser;
   private final OrderOptions order;
@@ -61,7 +61,7 @@ public final class StreamedBatches implements Batches {
   private final LongAdder bytes = new LongAdder();
 
   private StreamedBatches(
-      Gantry session,
+      GantrySession session,
       List<Path> files,
       String identity,
       ExampleParser parser,
@@ -86,7 +86,7 @@ public final class StreamedBatches implements Batches {
   ///     they are
   /// @throws dev.gantry.core.TransferException if a file is not there
   public static StreamedBatches open(
-      Gantry session,
+      GantrySession session,
       List<Path> files,
       List<FeatureSpec> features,
       OrderOptions order,
@@ -150,7 +150,7 @@ public final class StreamedBatches implements Batches {
   }
 
   @Override
-  public FillingSource<BatchView> from(DatasetState state) {
+  public BatchPlanSource<BatchView> from(DatasetState state) {
     OrderIdentity.check(state.order(), identity);
     RecordCursor _ = cursor(state);
     if (state.batch() > EpochOrder.MOST_SAMPLES / order.batchSize() / order.world()) {

@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.FileBytes;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -16,7 +16,7 @@ public final class TfRecordProbe {
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws dev.gantry.core.MalformedFileException of kind `not-a-regular-file`
-  public static boolean beginsLikeOne(Gantry session, Path file) {
+  public static boolean beginsLikeOne(GantrySession session, Path file) {
     FileBytes.requireRegular(file);
     try (SourceFile source = session.openFile(file)) {
       Compression compression = CompressionDetector.detect(source);

@@ -1,9 +1,9 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.FileBytes;
 import java.io.EOFException;
 import java.io.IOException;
@@ -82,7 +82,7 @@ public final class TfRecordReader implements AutoCloseable {
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
-  public static TfRecordReader open(Gantry session, Path file, TfRecordOptions options) {
+  public static TfRecordReader open(GantrySession session, Path file, TfRecordOptions options) {
     return open(session, file, options, TfRecordPosition.START);
   }
 
@@ -91,13 +91,13 @@ public final class TfRecordReader implements AutoCloseable {
   ///
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
-      Gantry session, Path file, TfRecordOptions options, TfRecordPosition from) {
+      GantrySession session, Path file, TfRecordOptions options, TfRecordPosition from) {
     return open(session, file, options, from, new SkippedFaults(options.corruption()));
   }
 
   /// @param skipped counts the faults of several files
   static TfRecordReader open(
-      Gantry session,
+      GantrySession session,
       Path file,
       TfRecordOptions options,
       TfRecordPosition from,

@@ -1,8 +1,8 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.memory.Slab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.session.GantrySession;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,7 +31,7 @@ public final class TfRecordShards implements AutoCloseable {
   /// @param shards how many files, up to [#MOST_SHARDS]
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
   public static TfRecordShards create(
-      Gantry session, Path folder, String name, int shards, Compression compression) {
+      GantrySession session, Path folder, String name, int shards, Compression compression) {
     if (shards < 1 || shards > MOST_SHARDS) {
       throw new MisuseException("shards must be 1 to " + MOST_SHARDS + ": " + shards);
     }

@@ -1,6 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
+import dev.gantry.core.internal.session.GantrySession;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
@@ -26,7 +26,7 @@ public final class TfRecordWriter implements AutoCloseable {
 
   /// @param file whose folder is made where it is missing, and those above it
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
-  public static TfRecordWriter create(Gantry session, Path file, Compression compression) {
+  public static TfRecordWriter create(GantrySession session, Path file, Compression compression) {
     return new TfRecordWriter(new RecordOutput(session, file, compression));
   }
 

@@ -4,16 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -33,7 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 @ExtendWith(NoLeaks.class)
 class CheckpointStoreTest {
   @TempDir Path parent;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
 
   @AfterEach
   void close() {

@@ -5,19 +5,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
-import dev.gantry.core.Region;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.SnapshotLimits;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.plan.Wanted;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -39,7 +38,7 @@ class DeviceCheckpointGpuTest {
   private static final int TENSORS = 30;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final List<Wanted> wanted = new ArrayList<>();
 
   @AfterEach
@@ -60,7 +59,7 @@ class DeviceCheckpointGpuTest {
     List<NewTensor> tensors = new ArrayList<>();
     for (Region region : loaded.regions()) {
       Shape shape = Shape.of(region.length() / 4);
-      tensors.add(new NewTensor("tensor." + tensors.size(), DType.F32, shape, Source.of(region)));
+      tensors.add(new NewTensor("tensor." + tensors.size(), DType.F32, shape, region.source()));
     }
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
     groups.put("model", tensors);

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.testing.NoLeaks;
 import dev.gantry.formats.checkpoint.Manifest.FileEntry;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;

@@ -1,7 +1,7 @@
 package dev.gantry.formats.checkpoint;
 
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.testing.ForwardingFileCalls;
+import dev.gantry.testing.ForwardingFileCalls;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.function.Consumer;

@@ -5,19 +5,19 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -47,7 +47,7 @@ class SaveQueueTest {
 
   private final FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
   private final Gate gate = new Gate(faulty);
-  private final Gantry session = Sessions.over(gate);
+  private final GantrySession session = Sessions.over(gate);
   private Path root;
   private CheckpointStore store;
 

@@ -1,11 +1,11 @@
 package dev.gantry.formats.checkpoint;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
-import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.Sessions;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -134,7 +134,7 @@ final class SavingChild implements AutoCloseable {
                 say(AT + step);
                 stop();
               });
-      try (Gantry session = Sessions.over(steps);
+      try (GantrySession session = Sessions.over(steps);
           CheckpointStore store = TestCheckpoints.open(session, Path.of(arguments[0]), retention)) {
         steps.begin();
         store.save(name.unsaved(), TestCheckpoints.options());
@@ -153,7 +153,7 @@ final class SavingChild implements AutoCloseable {
     public static void main(String[] arguments) {
       long step = Long.parseLong(arguments[1]);
       Retention retention = TestCheckpoints.last(Integer.parseInt(arguments[2]));
-      try (Gantry session = Gantry.open();
+      try (GantrySession session = GantrySession.open();
           CheckpointStore store = TestCheckpoints.open(session, Path.of(arguments[0]), retention)) {
         say(READY);
         while (true) {
@@ -189,7 +189,7 @@ final class SavingChild implements AutoCloseable {
     private HoldsTheFolder() {}
 
     public static void main(String[] arguments) {
-      try (Gantry session = Gantry.open();
+      try (GantrySession session = GantrySession.open();
           CheckpointStore _ = TestCheckpoints.open(session, Path.of(arguments[0]), Retention.ALL)) {
         say(READY);
         stop();

@@ -2,9 +2,9 @@ package dev.gantry.formats.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
@@ -27,7 +27,7 @@ class StoreConcurrencyTest {
   void readersNeverFindLessThanACheckpoint() throws Exception {
     Path root = parent.resolve("run");
     AtomicBoolean over = new AtomicBoolean();
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(1));
         ExecutorService threads = Executors.newFixedThreadPool(2)) {
       store.save(TestCheckpoints.unsaved(0), TestCheckpoints.options());

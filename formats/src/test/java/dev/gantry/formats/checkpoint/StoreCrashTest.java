@@ -2,16 +2,16 @@ package dev.gantry.formats.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.CrashReplay;
-import dev.gantry.core.testing.CrashReplay.Loss;
-import dev.gantry.core.testing.CrashReplay.Step;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.RecordingFileCalls;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.CrashReplay;
+import dev.gantry.testing.CrashReplay.Loss;
+import dev.gantry.testing.CrashReplay.Step;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RecordingFileCalls;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -39,7 +39,7 @@ class StoreCrashTest {
   @TempDir(factory = MemoryFolder.class)
   Path scratch;
 
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final List<Saved> saved = new ArrayList<>();
   private Path tree;
   private RecordingFileCalls calls;
@@ -57,7 +57,7 @@ class StoreCrashTest {
 
   /// @param folder of the checkpoints, in the tree
   private void save(String folder, Name... names) {
-    try (Gantry recorded = Sessions.over(calls);
+    try (GantrySession recorded = Sessions.over(calls);
         CheckpointStore store =
             TestCheckpoints.open(recorded, tree.resolve(folder), TestCheckpoints.last(KEPT))) {
       for (Name name : names) {

@@ -4,21 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.SnapshotLimits;
+import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Fault;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.FaultyFileCalls.Returns;
-import dev.gantry.core.testing.FaultyFileCalls.Shortens;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Fault;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Returns;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -52,7 +52,7 @@ class StoreFaultTest {
   @TempDir(factory = MemoryFolder.class)
   Path parent;
 
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private Path template;
   private Path root;
 
@@ -79,14 +79,14 @@ class StoreFaultTest {
 
   /// Saves the third, and removes the first.
   private void save(FaultyFileCalls calls) {
-    try (Gantry faulty = Sessions.over(calls);
+    try (GantrySession faulty = Sessions.over(calls);
         CheckpointStore store = TestCheckpoints.open(faulty, root, TestCheckpoints.last(KEPT))) {
       store.save(THIRD.unsaved(), TestCheckpoints.options());
     }
   }
 
   private void saveQueued(FaultyFileCalls calls) {
-    try (Gantry faulty = Sessions.over(calls);
+    try (GantrySession faulty = Sessions.over(calls);
         CheckpointStore store = TestCheckpoints.open(faulty, root, TestCheckpoints.last(KEPT));
         SaveQueue queue =
             new SaveQueue(

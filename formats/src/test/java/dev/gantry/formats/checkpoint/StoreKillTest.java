@@ -2,10 +2,10 @@ package dev.gantry.formats.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,7 +34,7 @@ class StoreKillTest {
   @TempDir(factory = MemoryFolder.class)
   Path parent;
 
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
 
   @AfterEach
   void close() {

@@ -5,15 +5,15 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.TestCheckpoints.Name;
 import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
@@ -41,7 +41,7 @@ class StoreListTest {
   @TempDir(factory = MemoryFolder.class)
   Path parent;
 
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
 
   @AfterEach
   void close() {

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Extent;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -33,7 +33,7 @@ class StoredCheckpointTest {
   @TempDir(factory = MemoryFolder.class)
   Path parent;
 
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private Path root;
   private StoredCheckpoint stored;
 

@@ -2,8 +2,8 @@ package dev.gantry.formats.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.stub.StubbedJvm;
-import dev.gantry.core.stub.TaggedTests;
+import dev.gantry.testing.stub.StubbedJvm;
+import dev.gantry.testing.stub.TaggedTests;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 

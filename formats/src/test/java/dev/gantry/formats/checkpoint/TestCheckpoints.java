@@ -3,14 +3,14 @@ package dev.gantry.formats.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.FolderLock;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -103,7 +103,7 @@ final class TestCheckpoints {
     return new Retention(count, 0, Optional.empty());
   }
 
-  static CheckpointStore open(Gantry session, Path root, Retention retention) {
+  static CheckpointStore open(GantrySession session, Path root, Retention retention) {
     return CheckpointStore.open(session, root, retention, SHARD_BYTES);
   }
 

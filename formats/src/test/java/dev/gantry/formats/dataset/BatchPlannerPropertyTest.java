@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.plan.ReadPlan.Read;
-import dev.gantry.core.ring.Filling;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.ring.BatchPlan;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -73,7 +73,7 @@ class BatchPlannerPropertyTest {
         new BatchPlanner(store, BatchBounds.of(store.shardSamples(), options), limits);
     for (long batch = 0; batch < order.batches(); batch++) {
       List<SampleRun> runs = order.batch(batch);
-      Filling<BatchView> filling = planner.plan(runs, batches.start());
+      BatchPlan<BatchView> filling = planner.plan(runs, batches.start());
       checkReads(filling.reads(), limits, planner.layout());
       byte[] slot = SlotSimulation.fill(filling, store, batches.slotBytes(), batches.madeBytes());
       BatchView view = filling.label();

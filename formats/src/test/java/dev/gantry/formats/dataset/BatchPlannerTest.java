@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.plan.ReadPlan.Read;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.Made;
-import dev.gantry.core.ring.SlotCopy;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.ring.SlotCopy;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -43,7 +43,7 @@ class BatchPlannerTest {
     @Override
     public FieldSource source(int number) {
       return made
-          ? new FieldSource.Made()
+          ? new FieldSource.HostWritten()
           : new FieldSource.Filed(distance, header % 4 == 0 && distance % 4 == 0);
     }
 
@@ -79,12 +79,12 @@ class BatchPlannerTest {
   void consecutiveSamplesThatLieEndToEndAreOneReadWithoutACopy() {
     SampleStore store = new Images(PICTURE, 60_000, BLOCK, PICTURE_BYTES, false);
     BatchPlanner planner = planner(store, OrderOptions.of(512));
-    Filling<BatchView> filling = planner.plan(List.of(new SampleRun(0, 512, 512)), AFTER);
+    BatchPlan<BatchView> filling = planner.plan(List.of(new SampleRun(0, 512, 512)), AFTER);
     long first = BLOCK + 512L * PICTURE_BYTES;
     assertThat(filling.reads())
         .containsExactly(new Read(FILE, first, 512L * PICTURE_BYTES, 512L * PICTURE_BYTES, 0, 0));
     assertThat(filling.copies()).isEmpty();
-    assertThat(filling.made()).isEqualTo(Made.NOTHING);
+    assertThat(filling.made()).isEqualTo(HostWrites.NOTHING);
     assertThat(filling.label())
         .isEqualTo(
             new BatchView(
@@ -102,7 +102,7 @@ class BatchPlannerTest {
   void samplesAtOneDistanceStayWhereTheyAre() {
     SampleStore store = new Images(PICTURE, 1000, 12, PICTURE_BYTES + 20, false);
     BatchPlanner planner = planner(store, OrderOptions.of(100));
-    Filling<BatchView> filling = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
+    BatchPlan<BatchView> filling = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
     assertThat(filling.reads()).hasSize(1);
     assertThat(filling.copies()).isEmpty();
     FieldView view = filling.label().fields().getFirst();
@@ -117,7 +117,7 @@ class BatchPlannerTest {
   void samplesThatAreNotAlignedArePackedByOneCopy() {
     SampleStore store = new Images(PICTURE, 1000, 13, PICTURE_BYTES + 18, false);
     BatchPlanner planner = planner(store, OrderOptions.of(100));
-    Filling<BatchView> filling = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
+    BatchPlan<BatchView> filling = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
     long to = planner.layout().packedOffset();
     assertThat(filling.copies())
         .containsExactly(
@@ -131,7 +131,7 @@ class BatchPlannerTest {
   void aRepeatedSampleIsReadOnce() {
     SampleStore store = new Images(PICTURE, 2, BLOCK, PICTURE_BYTES, false);
     OrderOptions options = new OrderOptions(5, LastBatch.PAD, new Shuffle.None(), 1, 1, 0, 1);
-    Filling<BatchView> filling =
+    BatchPlan<BatchView> filling =
         planner(store, options).plan(EpochOrder.of(List.of(2L), options, 0).batch(0), AFTER);
     assertThat(filling.reads()).hasSize(1);
     assertThat(filling.reads().getFirst().required()).isEqualTo(2L * PICTURE_BYTES);
@@ -142,7 +142,7 @@ class BatchPlannerTest {
   @Test
   void largeReadsAreSplitForSeveralReaders() {
     SampleStore store = new Images(PICTURE, 60_000, BLOCK, PICTURE_BYTES, false);
-    Filling<BatchView> filling =
+    BatchPlan<BatchView> filling =
         planner(store, OrderOptions.of(4096)).plan(List.of(new SampleRun(0, 0, 4096)), AFTER);
     assertThat(filling.reads()).hasSize(4).allMatch(read -> read.length() <= 4 << 20);
   }
@@ -152,14 +152,14 @@ class BatchPlannerTest {
     Field label = new Field("label", DType.I32, Shape.of());
     SampleStore store = new Images(label, 1 << 20, 0, 4, true);
     BatchPlanner planner = planner(store, OrderOptions.of(200_000));
-    Filling<BatchView> filling =
+    BatchPlan<BatchView> filling =
         planner.plan(List.of(new SampleRun(0, 7, 150_000), new SampleRun(0, 0, 50_000)), AFTER);
-    Made made = filling.made();
+    HostWrites made = filling.made();
     assertThat(filling.reads()).isEmpty();
-    assertThat(made.makers()).hasSize(4);
+    assertThat(made.writers()).hasSize(4);
     assertThat(made.bytes()).isEqualTo(800_000).isEqualTo(planner.layout().madeBytes());
     MemorySegment target = MemorySegment.ofArray(new byte[(int) made.bytes()]);
-    made.makers().forEach(maker -> maker.make(target));
+    made.writers().forEach(maker -> maker.make(target));
     int[] labels = target.asSlice(0, 800_000).toArray(ValueLayout.JAVA_INT_UNALIGNED);
     assertThat(labels)
         .containsExactly(
@@ -186,7 +186,7 @@ class BatchPlannerTest {
     EpochOrder order = EpochOrder.of(store.shardSamples(), options, 0);
     BatchPlanner planner = planner(store, options);
     for (long batch = 0; batch < order.batches(); batch++) {
-      Filling<BatchView> filling = planner.plan(order.batch(batch), AFTER);
+      BatchPlan<BatchView> filling = planner.plan(order.batch(batch), AFTER);
       assertThat(filling.reads()).hasSize(1);
       assertThat(filling.reads().getFirst().length()).isLessThanOrEqualTo(12 * BLOCK);
     }

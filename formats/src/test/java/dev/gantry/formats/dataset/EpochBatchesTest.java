@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -37,10 +37,10 @@ class EpochBatchesTest {
     return MemoryStore.of(FIELDS, shards, MemoryStore.Kind.LABELLED, 1);
   }
 
-  private static List<Filling<BatchView>> rest(Batches batches, DatasetState state) {
-    List<Filling<BatchView>> rest = new ArrayList<>();
-    try (FillingSource<BatchView> source = batches.from(state)) {
-      for (Optional<Filling<BatchView>> next = source.next();
+  private static List<BatchPlan<BatchView>> rest(Batches batches, DatasetState state) {
+    List<BatchPlan<BatchView>> rest = new ArrayList<>();
+    try (BatchPlanSource<BatchView> source = batches.from(state)) {
+      for (Optional<BatchPlan<BatchView>> next = source.next();
           next.isPresent();
           next = source.next()) {
         rest.add(next.get());
@@ -50,7 +50,7 @@ class EpochBatchesTest {
     return rest;
   }
 
-  private static List<?> content(List<Filling<BatchView>> fillings) {
+  private static List<?> content(List<BatchPlan<BatchView>> fillings) {
     return fillings.stream()
         .map(filling -> List.of(filling.reads(), filling.copies(), filling.label()))
         .toList();
@@ -69,7 +69,7 @@ class EpochBatchesTest {
     DatasetState state = ofLastRank.start();
     long count = batches.batchesPerEpoch().orElseThrow();
     for (int epoch = 0; epoch < (count == 0 ? 0 : epochs); epoch++) {
-      List<Filling<BatchView>> all = rest(batches, state);
+      List<BatchPlan<BatchView>> all = rest(batches, state);
       assertThat(all).hasSize((int) count);
       for (int batch = 0; batch < count; batch++) {
         assertThat(content(rest(EpochBatches.of(store(shards), options), state)))
@@ -160,7 +160,7 @@ class EpochBatchesTest {
     for (long bytes : new long[] {1L << 61, Long.MAX_VALUE / 4, 1L << 62, Long.MAX_VALUE}) {
       for (FieldSource source :
           List.of(
-              new FieldSource.Made(),
+              new FieldSource.HostWritten(),
               new FieldSource.Filed(bytes, true),
               new FieldSource.Filed(bytes, false))) {
         SampleStore store = new Enormous(bytes, source);

@@ -2,9 +2,9 @@ package dev.gantry.formats.dataset;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.Made;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,7 +16,7 @@ class EpochChainTest {
   /// The epochs whose sources were closed, in that order.
   private final List<Long> closed = new ArrayList<>();
 
-  /// Epochs of one batch with two makers.
+  /// Epochs of one batch with two writers.
   private final class OfOneBatch implements Batches {
     @Override
     public long slotBytes() {
@@ -39,19 +39,19 @@ class EpochChainTest {
     }
 
     @Override
-    public FillingSource<BatchView> from(DatasetState state) {
-      return new FillingSource<>() {
+    public BatchPlanSource<BatchView> from(DatasetState state) {
+      return new BatchPlanSource<>() {
         private boolean given;
 
         @Override
-        public Optional<Filling<BatchView>> next() {
+        public Optional<BatchPlan<BatchView>> next() {
           if (given) {
             return Optional.empty();
           }
           given = true;
-          Made made = new Made(0, 1, List.of(_ -> {}, _ -> {}));
+          HostWrites made = new HostWrites(0, 1, List.of(_ -> {}, _ -> {}));
           BatchView label = new BatchView(1, List.of(), start().atEpoch(state.epoch() + 1));
-          return Optional.of(new Filling<>(List.of(), made, List.of(), label));
+          return Optional.of(new BatchPlan<>(List.of(), made, List.of(), label));
         }
 
         @Override
@@ -69,14 +69,14 @@ class EpochChainTest {
     return new EpochChain(batches, batches.start(), lastEpoch);
   }
 
-  private static Made.Maker maker(Filling<BatchView> filling, int number) {
-    return filling.made().makers().get(number);
+  private static HostWrites.HostWriter maker(BatchPlan<BatchView> filling, int number) {
+    return filling.made().writers().get(number);
   }
 
   @Test
   void anEpochIsClosedWhenAllOfItIsMade() {
-    Filling<BatchView> first = chain.next().orElseThrow();
-    Filling<BatchView> second = chain.next().orElseThrow();
+    BatchPlan<BatchView> first = chain.next().orElseThrow();
+    BatchPlan<BatchView> second = chain.next().orElseThrow();
     maker(first, 0).make(MemorySegment.NULL);
     maker(second, 0).make(MemorySegment.NULL);
     maker(second, 1).make(MemorySegment.NULL);
@@ -92,9 +92,9 @@ class EpochChainTest {
   @Test
   void noEpochIsKeptForLong() {
     for (int epoch = 0; epoch < 50; epoch++) {
-      Filling<BatchView> filling = chain.next().orElseThrow();
+      BatchPlan<BatchView> filling = chain.next().orElseThrow();
       assertThat(closed).hasSize(epoch);
-      filling.made().makers().forEach(maker -> maker.make(MemorySegment.NULL));
+      filling.made().writers().forEach(maker -> maker.make(MemorySegment.NULL));
     }
     chain.close();
     assertThat(closed).doesNotHaveDuplicates().hasSize(50);

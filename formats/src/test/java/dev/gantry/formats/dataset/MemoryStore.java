@@ -138,7 +138,7 @@ final class MemoryStore implements SampleStore {
   @Override
   public FieldSource source(int field) {
     if (isMade(field)) {
-      return new FieldSource.Made();
+      return new FieldSource.HostWritten();
     }
     long rowBytes = fields.get(field).sampleBytes();
     if (kind == Kind.DENSE) {

@@ -3,10 +3,10 @@ package dev.gantry.formats.dataset;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.ReadPlan.Read;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.Made;
-import dev.gantry.core.ring.SlotCopy;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.ring.SlotCopy;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -19,7 +19,7 @@ final class SlotSimulation {
 
   /// Reads, lets the parts be made in any order, copies.
   static byte[] fill(
-      Filling<BatchView> filling, MemoryStore store, long slotBytes, long mostMadeBytes) {
+      BatchPlan<BatchView> filling, MemoryStore store, long slotBytes, long mostMadeBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
     // What is written to, byte by byte: nothing is to be written twice.
     boolean[] written = new boolean[slot.length];
@@ -42,17 +42,17 @@ final class SlotSimulation {
     return slot;
   }
 
-  private static void make(Made made, byte[] slot, boolean[] written, long mostMadeBytes) {
+  private static void make(HostWrites made, byte[] slot, boolean[] written, long mostMadeBytes) {
     assertThat(made.bytes()).isLessThanOrEqualTo(mostMadeBytes);
     if (made.bytes() == 0) {
-      assertThat(made.makers()).isEmpty();
+      assertThat(made.writers()).isEmpty();
       return;
     }
     mark(written, made.slotOffset(), made.bytes());
     MemorySegment target = MemorySegment.ofArray(slot).asSlice(made.slotOffset(), made.bytes());
-    List<Made.Maker> makers = new ArrayList<>(made.makers());
-    Collections.reverse(makers);
-    makers.forEach(maker -> maker.make(target));
+    List<HostWrites.HostWriter> writers = new ArrayList<>(made.writers());
+    Collections.reverse(writers);
+    writers.forEach(maker -> maker.make(target));
   }
 
   private static void mark(boolean[] written, long offset, long length) {

@@ -4,22 +4,22 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.Shape;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.After;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
+import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -62,7 +62,7 @@ class CheckpointWriterTest {
   }
 
   private static void write(NewCheckpoint checkpoint) {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       checkpoint.write(session, WriteOptions.defaults());
     }
   }
@@ -217,7 +217,7 @@ class CheckpointWriterTest {
       }
       FaultyFileCalls calls =
           new FaultyFileCalls(Libc.INSTANCE).from(function, call, new Fails(Errno.ENOSPC));
-      try (Gantry session = Sessions.over(calls)) {
+      try (GantrySession session = Sessions.over(calls)) {
         assertThatThrownBy(() -> sharded(target, 1).write(session, WriteOptions.defaults()))
             .isInstanceOf(TransferException.class)
             .hasMessageContaining("ENOSPC");
@@ -235,7 +235,7 @@ class CheckpointWriterTest {
           new FaultyFileCalls(Libc.INSTANCE)
               .from(Function.RENAME, rename, new Fails(Errno.EIO))
               .from(Function.UNLINK, 1, new Fails(Errno.EIO));
-      try (Gantry session = Sessions.over(calls)) {
+      try (GantrySession session = Sessions.over(calls)) {
         assertThatThrownBy(() -> sharded(target, 1).write(session, WriteOptions.defaults()))
             .isInstanceOf(TransferException.class)
             .hasMessageContaining("rename");
@@ -254,7 +254,7 @@ class CheckpointWriterTest {
     SortedMap<Path, Long> before = contents();
     FaultyFileCalls calls =
         new FaultyFileCalls(Libc.INSTANCE).from(Function.PWRITE, 2, new Fails(Errno.ENOSPC));
-    try (Gantry session = Sessions.over(calls)) {
+    try (GantrySession session = Sessions.over(calls)) {
       WriteOptions options = WriteOptions.defaults().withRequestBytes(64 << 10);
       assertThatThrownBy(
               () -> NewCheckpoint.file(file, tensors(3, 7), Map.of()).write(session, options))
@@ -276,7 +276,7 @@ class CheckpointWriterTest {
     Path target = folder.resolve("a/b/c");
     FaultyFileCalls full =
         new FaultyFileCalls(Libc.INSTANCE).from(Function.PWRITE, 1, new Fails(Errno.ENOSPC));
-    try (Gantry session = Sessions.over(full)) {
+    try (GantrySession session = Sessions.over(full)) {
       for (NewCheckpoint checkpoint :
           List.of(
               sharded(target, 1),
@@ -304,7 +304,7 @@ class CheckpointWriterTest {
                 new After(() ->
                     assertRefused(
                         sharded(folder, 5), "another writer of a checkpoint uses " + folder)));
-    try (Gantry session = Sessions.over(calls)) {
+    try (GantrySession session = Sessions.over(calls)) {
       sharded(folder, 1).write(session, WriteOptions.defaults());
     }
     assertHolds(folder, 6, 1);

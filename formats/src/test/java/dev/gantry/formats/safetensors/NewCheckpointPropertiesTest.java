@@ -2,15 +2,15 @@ package dev.gantry.formats.safetensors;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Crc32c;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.NewFile;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.commit.WriteReport;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -41,13 +41,13 @@ import net.jqwik.api.lifecycle.BeforeTry;
 
 /// Whatever is written can be read again, and lies where it should.
 class NewCheckpointPropertiesTest {
-  private static Gantry session = Gantry.shared();
+  private static GantrySession session = GantrySession.shared();
 
   private Path folder = Path.of("");
 
   @BeforeContainer
   static void open() {
-    session = Gantry.open();
+    session = GantrySession.open();
   }
 
   @AfterContainer

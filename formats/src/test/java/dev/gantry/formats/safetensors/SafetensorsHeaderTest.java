@@ -7,12 +7,12 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import com.sun.management.ThreadMXBean;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
@@ -251,7 +251,7 @@ class SafetensorsHeaderTest {
       notes.put("" + i, "");
     }
     Path file = folder.resolve("made.safetensors");
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       NewCheckpoint.file(file, List.of(), notes).write(session, WriteOptions.defaults());
     }
     assertThat(SafetensorsHeader.read(file).metadata()).isEqualTo(notes);

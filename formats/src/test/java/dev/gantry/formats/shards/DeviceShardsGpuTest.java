@@ -2,13 +2,13 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.plan.Wanted;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.Field;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,7 +31,7 @@ class DeviceShardsGpuTest {
   private static final List<Field> FIELDS = TestShards.FIELDS;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final Map<String, byte[]> values = TestShards.values(FIELDS, 3, SAMPLES);
   private final ShardOptions options =
       TestShards.options().withWriters(2).withSamplesPerShard(300).withBlockBytes(1 << 16);
@@ -60,7 +60,7 @@ class DeviceShardsGpuTest {
       long bytes = FIELDS.get(i).sampleBytes();
       sources.put(
           FIELDS.get(i).name(),
-          Source.of(loaded.regions().get(i)).slice(first * bytes, count * bytes));
+          loaded.regions().get(i).source().slice(first * bytes, count * bytes));
     }
     return sources;
   }

@@ -3,10 +3,10 @@ package dev.gantry.formats.shards;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.ByteBuffer;
@@ -68,7 +68,7 @@ class GoldenShardsTest {
     assertThat(set.metadata())
         .containsExactly(Map.entry("made by", "another hand, after SHARDS.md: é"));
     assertThat(set.shards()).extracting(Shard::samples).containsExactly(3L, 2L);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       set.verify(session);
     }
     int sample = 0;

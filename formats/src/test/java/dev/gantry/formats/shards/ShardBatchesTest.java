@@ -4,16 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.plan.ReadPlan.Read;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.PrefetchRing;
-import dev.gantry.core.ring.RingBatch;
-import dev.gantry.core.ring.RingOptions;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.EpochBatches;
@@ -21,6 +20,7 @@ import dev.gantry.formats.dataset.EpochChain;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.dataset.OrderOptions;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -48,7 +48,7 @@ class ShardBatchesTest {
 
   @BeforeEach
   void write() {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       NewShards.write(
           session,
           folder.resolve("set"),
@@ -59,10 +59,10 @@ class ShardBatchesTest {
     }
   }
 
-  private List<Filling<BatchView>> epoch(Batches batches) {
-    List<Filling<BatchView>> epoch = new ArrayList<>();
-    try (FillingSource<BatchView> source = batches.from(batches.start())) {
-      for (Optional<Filling<BatchView>> next = source.next();
+  private List<BatchPlan<BatchView>> epoch(Batches batches) {
+    List<BatchPlan<BatchView>> epoch = new ArrayList<>();
+    try (BatchPlanSource<BatchView> source = batches.from(batches.start())) {
+      for (Optional<BatchPlan<BatchView>> next = source.next();
           next.isPresent();
           next = source.next()) {
         epoch.add(next.get());
@@ -72,7 +72,7 @@ class ShardBatchesTest {
   }
 
   /// The bytes of a slot that is filled so, when nothing has to be made or copied.
-  private static byte[] read(Filling<BatchView> filling, long slotBytes) {
+  private static byte[] read(BatchPlan<BatchView> filling, long slotBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
     for (Read read : filling.reads()) {
       byte[] file = TestShards.read(read.file());
@@ -89,10 +89,10 @@ class ShardBatchesTest {
     try (Batches batches =
         EpochBatches.of(
             ShardSet.open(folder.resolve("set")).store(names), OrderOptions.of(batchSize))) {
-      List<Filling<BatchView>> epoch = epoch(batches);
+      List<BatchPlan<BatchView>> epoch = epoch(batches);
       assertThat(epoch).hasSize(SAMPLES / batchSize);
       for (int i = 0; i < epoch.size(); i++) {
-        Filling<BatchView> filling = epoch.get(i);
+        BatchPlan<BatchView> filling = epoch.get(i);
         assertThat(filling.reads()).hasSizeLessThanOrEqualTo(2);
         assertThat(filling.copies()).isEmpty();
         assertThat(filling.made().bytes()).isZero();
@@ -106,7 +106,7 @@ class ShardBatchesTest {
     }
   }
 
-  private void epochThroughARing(Gantry session, Batches batches) {
+  private void epochThroughARing(GantrySession session, Batches batches) {
     RingOptions options =
         new RingOptions(
             Device.HOST,
@@ -130,7 +130,7 @@ class ShardBatchesTest {
   void aShardThatIsReplacedOrModifiedBetweenEpochsIsAnError() throws IOException {
     Path shard = folder.resolve("set/shard-00001.bin");
     FileTime modified = Files.getLastModifiedTime(shard);
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         Batches batches =
             EpochBatches.of(ShardSet.open(folder.resolve("set")).store(), OrderOptions.of(32))) {
       epochThroughARing(session, batches);
@@ -162,7 +162,7 @@ class ShardBatchesTest {
       Files.copy(folder.resolve("set").resolve(name), copied.resolve(name));
     }
     TestShards.requireWhole(copied, TestShards.FIELDS, values, SAMPLES, "");
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         Batches batches = EpochBatches.of(ShardSet.open(copied).store(), OrderOptions.of(32))) {
       epochThroughARing(session, batches);
     }

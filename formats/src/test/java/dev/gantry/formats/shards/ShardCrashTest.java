@@ -3,20 +3,20 @@ package dev.gantry.formats.shards;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.CrashReplay;
-import dev.gantry.core.testing.CrashReplay.Step;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.RecordingFileCalls;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.CrashReplay;
+import dev.gantry.testing.CrashReplay.Step;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RecordingFileCalls;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -41,7 +41,7 @@ class ShardCrashTest {
   @TempDir(factory = MemoryFolder.class)
   Path scratch;
 
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final Map<String, byte[]> values = TestShards.values(TestShards.FIELDS, 1, SAMPLES);
   private final Map<String, byte[]> others = TestShards.values(TestShards.FIELDS, 9, 2);
   private Path tree;
@@ -59,13 +59,13 @@ class ShardCrashTest {
     session.close();
   }
 
-  private ShardWriter writer(Gantry recorded, Path root) {
+  private ShardWriter writer(GantrySession recorded, Path root) {
     return ShardWriter.create(
         recorded, root.resolve("set"), TestShards.FIELDS, TestShards.options().withWriters(2));
   }
 
   private void write() {
-    try (Gantry recorded = Sessions.over(calls);
+    try (GantrySession recorded = Sessions.over(calls);
         ShardWriter writer = writer(recorded, tree)) {
       TestShards.append(writer, values, SAMPLES);
       writer.finish();
@@ -193,7 +193,7 @@ class ShardCrashTest {
     faulty.at(Function.FSYNC, 4 + 2 * 4 + 2, new Fails(Errno.EIO));
     assertThatThrownBy(
             () -> {
-              try (Gantry recorded = Sessions.over(faulty);
+              try (GantrySession recorded = Sessions.over(faulty);
                   ShardWriter writer = writer(recorded, tree)) {
                 TestShards.append(writer, values, SAMPLES);
                 writer.finish();

@@ -3,20 +3,20 @@ package dev.gantry.formats.shards;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Fault;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.FaultyFileCalls.Returns;
-import dev.gantry.core.testing.FaultyFileCalls.Shortens;
-import dev.gantry.core.testing.MemoryFolder;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Fault;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Returns;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -48,7 +48,7 @@ class ShardFaultTest {
   @TempDir(factory = MemoryFolder.class)
   Path parent;
 
-  private final Gantry good = Gantry.open();
+  private final GantrySession good = GantrySession.open();
   private final Map<String, byte[]> values = TestShards.values(TestShards.FIELDS, 1, SAMPLES);
 
   @AfterEach
@@ -60,7 +60,7 @@ class ShardFaultTest {
     return parent.resolve("set");
   }
 
-  private void append(Gantry session) {
+  private void append(GantrySession session) {
     try (ShardWriter writer =
         ShardWriter.create(session, folder(), TestShards.FIELDS, TestShards.options())) {
       TestShards.append(writer, values, SAMPLES);
@@ -68,7 +68,7 @@ class ShardFaultTest {
     }
   }
 
-  private void writeArrays(Gantry session) {
+  private void writeArrays(GantrySession session) {
     NewShards.write(
         session,
         folder(),
@@ -90,7 +90,7 @@ class ShardFaultTest {
     everyCall(function, this::writeArrays);
   }
 
-  private void everyCall(Function function, Consumer<Gantry> write) {
+  private void everyCall(Function function, Consumer<GantrySession> write) {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     leftovers();
     run(calls, write);
@@ -122,14 +122,14 @@ class ShardFaultTest {
     }
   }
 
-  private static void run(FaultyFileCalls calls, Consumer<Gantry> write) {
-    try (Gantry session = Sessions.over(calls)) {
+  private static void run(FaultyFileCalls calls, Consumer<GantrySession> write) {
+    try (GantrySession session = Sessions.over(calls)) {
       write.accept(session);
     }
   }
 
   private void tryOut(
-      Function function, int number, Fault fault, boolean forGood, Consumer<Gantry> write) {
+      Function function, int number, Fault fault, boolean forGood, Consumer<GantrySession> write) {
     String where = function + " " + number + " " + fault + (forGood ? " from then on" : " once");
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     if (!forGood) {

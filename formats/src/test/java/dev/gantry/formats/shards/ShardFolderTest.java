@@ -3,12 +3,12 @@ package dev.gantry.formats.shards;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.ForwardingFileCalls;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -26,7 +26,7 @@ class ShardFolderTest {
   private static final int SAMPLES = 7;
 
   @TempDir Path parent;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final Map<String, byte[]> values = TestShards.values(TestShards.FIELDS, 1, SAMPLES);
 
   @AfterEach
@@ -42,7 +42,7 @@ class ShardFolderTest {
     return folder().resolve(".gantry-unfinished");
   }
 
-  private ShardWriter writer(Gantry gantry) {
+  private ShardWriter writer(GantrySession gantry) {
     return ShardWriter.create(gantry, folder(), TestShards.FIELDS, TestShards.options());
   }
 
@@ -201,7 +201,7 @@ class ShardFolderTest {
             return super.rename(from, to);
           }
         };
-    try (Gantry gantry = Sessions.over(calls);
+    try (GantrySession gantry = Sessions.over(calls);
         ShardWriter writer = writer(gantry)) {
       TestShards.append(writer, values, SAMPLES);
       assertThatThrownBy(writer::finish)

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.testing.MemoryFolder;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
+import dev.gantry.testing.MemoryFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -35,13 +35,13 @@ import net.jqwik.api.lifecycle.BeforeTry;
 
 /// Whatever is appended is read back, and lies where the format says.
 class ShardPropertiesTest {
-  private static Gantry session = Gantry.shared();
+  private static GantrySession session = GantrySession.shared();
 
   private Path folder = Path.of("");
 
   @BeforeContainer
   static void open() {
-    session = Gantry.open();
+    session = GantrySession.open();
   }
 
   @AfterContainer

@@ -4,21 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Crc32c;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.EpochOrder;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
 import dev.gantry.formats.dataset.SampleRun;
 import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.foreign.MemorySegment;
@@ -137,7 +137,7 @@ class ShardSetTest {
             """);
     assertThat(set.metadata()).isEmpty();
     assertThat(set.shards()).isEmpty();
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       set.verify(session);
     }
   }
@@ -370,7 +370,7 @@ class ShardSetTest {
   @Test
   void everyDamagedByteIsFoundInItsBlock() throws IOException {
     ShardSet set = open(GOOD);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       set.verify(session);
       for (int at : new int[] {0, 1, 4095, 4096, 4100, TWO_BYTES - 1}) {
         byte[] damaged = bytes(2, TWO_BYTES);
@@ -387,7 +387,7 @@ class ShardSetTest {
   @Test
   void verificationTellsOfProgressAndEndsEarly() throws IOException {
     ShardSet set = open(GOOD);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       List<Long> told = new ArrayList<>();
       set.verify(session, 2, (done, total) -> told.add(total - done), new Cancellation());
       assertThat(told).endsWith(0L);

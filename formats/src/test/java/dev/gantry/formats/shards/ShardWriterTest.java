@@ -6,25 +6,25 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Region;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.Shape;
+import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.memory.HostSlab;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.memory.Slab;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.ForwardingFileCalls;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -53,7 +53,7 @@ class ShardWriterTest {
   private static final List<Field> FIELDS = TestShards.FIELDS;
 
   @TempDir Path parent;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final Map<String, byte[]> values = TestShards.values(FIELDS, 1, SAMPLES);
 
   @AfterEach
@@ -65,7 +65,7 @@ class ShardWriterTest {
     return parent.resolve("set");
   }
 
-  private ShardWriter writer(Gantry gantry, int writers) {
+  private ShardWriter writer(GantrySession gantry, int writers) {
     return ShardWriter.create(gantry, folder(), FIELDS, TestShards.options().withWriters(writers));
   }
 
@@ -123,8 +123,8 @@ class ShardWriterTest {
           19,
           Map.of(
               "image", new Source.FilePart(new Extent(file, 1500, 19 * 1500)),
-              "label", Source.of(new Region(slab, 64, 8 * 19)),
-              "empty", Source.of(new Region(null, 0, 0))));
+              "label", new Region(slab, 64, 8 * 19).source(),
+              "empty", new Region(null, 0, 0).source()));
       labels.fill((byte) 0);
       writer.finish();
     } finally {
@@ -397,7 +397,7 @@ class ShardWriterTest {
             return result;
           }
         };
-    try (Gantry gantry = Sessions.over(calls);
+    try (GantrySession gantry = Sessions.over(calls);
         ShardWriter writer = writer(gantry, 2)) {
       TestShards.append(writer, values, SAMPLES);
       writer.finish();
@@ -421,7 +421,7 @@ class ShardWriterTest {
           }
         };
     int perShard = 3;
-    try (Gantry gantry = Sessions.over(calls);
+    try (GantrySession gantry = Sessions.over(calls);
         ShardWriter writer = writer(gantry, writers)) {
       for (int i = 0; i < SAMPLES; i++) {
         if (i == (writers + 1) * perShard) {
@@ -460,7 +460,7 @@ class ShardWriterTest {
   void aFailureBehindTheCallersBackIsToldOnce() {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     calls.at(Function.RENAME, 1, new Fails(Errno.ENOSPC));
-    try (Gantry gantry = Sessions.over(calls);
+    try (GantrySession gantry = Sessions.over(calls);
         ShardWriter writer = writer(gantry, 1)) {
       // With one writer and so two slabs, the third shard waits for the first.
       assertThatThrownBy(() -> TestShards.append(writer, values, SAMPLES))
@@ -481,7 +481,7 @@ class ShardWriterTest {
   void aFailureOfTheLastShardIsToldByFinish() {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     calls.at(Function.RENAME, 2, new Fails(Errno.EIO));
-    try (Gantry gantry = Sessions.over(calls);
+    try (GantrySession gantry = Sessions.over(calls);
         ShardWriter writer = writer(gantry, 1)) {
       TestShards.append(writer, values, 4);
       assertThatThrownBy(writer::finish).hasMessageContaining("EIO");
@@ -550,7 +550,7 @@ class ShardWriterTest {
             .withSamplesPerShard(64)
             .withBlockBytes(64 << 10)
             .withWrite(WriteOptions.defaults().withRequestBytes(1 << 20));
-    try (Gantry gantry = Sessions.over(counting);
+    try (GantrySession gantry = Sessions.over(counting);
         ShardWriter writer = ShardWriter.create(gantry, folder(), fields, options)) {
       Map<String, MemorySegment> one = Map.of("image", MemorySegment.ofArray(new byte[64 << 10]));
       for (int i = 0; i < 64; i++) {

@@ -3,13 +3,13 @@ package dev.gantry.formats.shards;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
+import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -95,7 +95,7 @@ final class TestShards {
       requireShard(set, shard, values, first, where);
       first += shard.samples();
     }
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       set.verify(session);
     }
   }

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldView;
+import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -40,7 +40,7 @@ class ExampleCorpusTest {
 
   static List<RawRecord> records(Path file) {
     List<RawRecord> records = new ArrayList<>();
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
       while (reader.next()) {
         MemorySegment copy = MemorySegment.ofArray(reader.record().toArray(ValueLayout.JAVA_BYTE));
@@ -226,7 +226,7 @@ class ExampleCorpusTest {
 
   @Test
   void theSchemaIsInferred() {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-images.tfrecord")))
           .containsExactly(FeatureSpec.bytes("image", 784), FeatureSpec.int64s("label"));
       assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-floats.tfrecord")))

@@ -3,16 +3,16 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import dev.gantry.formats.tfrecord.index.IndexOptions;
 import dev.gantry.formats.tfrecord.index.IndexSummary;
 import dev.gantry.formats.tfrecord.index.IndexedFeature;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
 import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -38,7 +38,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @ExtendWith(NoLeaks.class)
 class IndexedCorpusTest {
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
 
   @AfterEach
   void close() {

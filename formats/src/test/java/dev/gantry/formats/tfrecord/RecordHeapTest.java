@@ -2,7 +2,7 @@ package dev.gantry.formats.tfrecord;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;

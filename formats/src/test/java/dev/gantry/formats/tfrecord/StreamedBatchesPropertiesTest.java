@@ -3,9 +3,8 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.testing.MemoryFolder;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.EpochOrder;
 import dev.gantry.formats.dataset.LastBatch;
@@ -15,6 +14,7 @@ import dev.gantry.formats.dataset.SampleRun;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.dataset.ShuffleDraws;
 import dev.gantry.formats.tfrecord.Streams.Batch;
+import dev.gantry.testing.MemoryFolder;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -81,7 +81,7 @@ class StreamedBatchesPropertiesTest {
       @ForAll("orders") OrderOptions order,
       @ForAll @IntRange(max = 3) int epoch,
       @ForAll Compression compression) {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
         // Of a compressed file without records nobody knows that it has none.
@@ -117,7 +117,7 @@ class StreamedBatchesPropertiesTest {
       @ForAll("shuffledOrders") OrderOptions order,
       @ForAll("buffers") TfRecordOptions options,
       @ForAll @IntRange(max = 3) int epoch) {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
         files.add(Streams.write(session, folder, i, shards.get(i), Compression.NONE));
@@ -196,14 +196,14 @@ class StreamedBatchesPropertiesTest {
   }
 
   private static void check(
-      Gantry session, List<Path> files, List<Long> shards, OrderOptions order, long epoch) {
+      GantrySession session, List<Path> files, List<Long> shards, OrderOptions order, long epoch) {
     TfRecordOptions options =
         TfRecordOptions.defaults().withChunkBytes(TfRecordOptions.LEAST_CHUNK_BYTES);
     check(session, files, expected(shards, order, epoch), options, order, epoch);
   }
 
   private static void check(
-      Gantry session,
+      GantrySession session,
       List<Path> files,
       List<List<Long>> expected,
       TfRecordOptions options,

@@ -4,20 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.EpochChain;
@@ -25,6 +20,11 @@ import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.Streams.Batch;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -45,11 +45,11 @@ class StreamedBatchesTest {
       TfRecordOptions.defaults().withChunkBytes(TfRecordOptions.LEAST_CHUNK_BYTES);
 
   @TempDir Path folder;
-  private Gantry session = Gantry.open();
+  private GantrySession session = GantrySession.open();
 
   @BeforeEach
   void openSession() {
-    session = Gantry.open();
+    session = GantrySession.open();
   }
 
   @AfterEach
@@ -132,7 +132,7 @@ class StreamedBatchesTest {
   }
 
   private static DatasetState firstBatch(StreamedBatches batches) {
-    try (FillingSource<BatchView> source = batches.from(batches.start())) {
+    try (BatchPlanSource<BatchView> source = batches.from(batches.start())) {
       return source.next().orElseThrow().label().after();
     }
   }
@@ -162,14 +162,14 @@ class StreamedBatchesTest {
       writer.commit();
     }
     try (StreamedBatches batches = open(List.of(file), OrderOptions.of(1), OPTIONS);
-        FillingSource<BatchView> source = batches.from(batches.start());
+        BatchPlanSource<BatchView> source = batches.from(batches.start());
         Arena arena = Arena.ofConfined()) {
       MemorySegment slot = arena.allocate(batches.slotBytes());
-      Filling<BatchView> first = source.next().orElseThrow();
-      Filling<BatchView> second = source.next().orElseThrow();
+      BatchPlan<BatchView> first = source.next().orElseThrow();
+      BatchPlan<BatchView> second = source.next().orElseThrow();
       assertThat(source.next()).isEmpty();
-      first.made().makers().forEach(maker -> maker.make(slot));
-      assertThatThrownBy(() -> second.made().makers().getFirst().make(slot))
+      first.made().writers().forEach(maker -> maker.make(slot));
+      assertThatThrownBy(() -> second.made().writers().getFirst().make(slot))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining(file.toString())
           .hasMessageContaining("missing-feature: record 1: feature 'id'");
@@ -184,7 +184,7 @@ class StreamedBatchesTest {
       // Three under way, and the one that found the end.
       assertThat(LiveResources.snapshot().slabs()).isBetween(1L, 4L);
       assertThat(LiveResources.snapshot().openFiles()).isZero();
-      try (FillingSource<BatchView> source = batches.from(batches.start())) {
+      try (BatchPlanSource<BatchView> source = batches.from(batches.start())) {
         assertThat(source.next()).isPresent();
         assertThat(source.next()).isPresent();
         assertThat(LiveResources.snapshot().openFiles()).isOne();
@@ -203,10 +203,10 @@ class StreamedBatchesTest {
       for (int i = 0; i < 50; i++) {
         try (EpochChain epochs = new EpochChain(batches, batches.start(), 9)) {
           for (int batch = 0; batch < 5; batch++) {
-            Filling<BatchView> filling = epochs.next().orElseThrow();
+            BatchPlan<BatchView> filling = epochs.next().orElseThrow();
             // The others are not.
             if (batch == 1) {
-              filling.made().makers().getFirst().make(slot);
+              filling.made().writers().getFirst().make(slot);
             }
           }
         }
@@ -221,11 +221,11 @@ class StreamedBatchesTest {
     Path file = write(0, 2);
     try (StreamedBatches batches = open(List.of(file), OrderOptions.of(1), OPTIONS);
         Arena arena = Arena.ofConfined();
-        FillingSource<BatchView> second = batches.from(batches.start())) {
+        BatchPlanSource<BatchView> second = batches.from(batches.start())) {
       MemorySegment slot = arena.allocate(batches.slotBytes());
       long slabs;
-      try (FillingSource<BatchView> first = batches.from(batches.start())) {
-        first.next().orElseThrow().made().makers().forEach(maker -> maker.make(slot));
+      try (BatchPlanSource<BatchView> first = batches.from(batches.start())) {
+        first.next().orElseThrow().made().writers().forEach(maker -> maker.make(slot));
         assertThat(second.next()).isPresent();
         slabs = LiveResources.snapshot().slabs();
       }
@@ -240,7 +240,7 @@ class StreamedBatchesTest {
     Path file = write(0, 10);
     try (StreamedBatches batches =
             open(List.of(file), OrderOptions.of(5), OPTIONS.withMostBatchBytes(40));
-        FillingSource<BatchView> source = batches.from(batches.start())) {
+        BatchPlanSource<BatchView> source = batches.from(batches.start())) {
       assertThatThrownBy(source::next)
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("more than the 40 of TfRecordOptions.withMostBatchBytes");
@@ -293,7 +293,7 @@ class StreamedBatchesTest {
     Path file = write(0, 30);
     OrderOptions order = new OrderOptions(4, LastBatch.KEEP, new Shuffle.Samples(7), 1, 1, 1, 2);
     try (StreamedBatches batches = open(List.of(file), order, OPTIONS);
-        FillingSource<BatchView> source = batches.from(batches.start())) {
+        BatchPlanSource<BatchView> source = batches.from(batches.start())) {
       for (int i = 0; i < 3; i++) {
         assertThat(source.next().orElseThrow().label().samples()).isEqualTo(4);
       }
@@ -325,7 +325,7 @@ class StreamedBatchesTest {
         DatasetState broken = new DatasetState(state.order(), 0, 1, wrong);
         assertThatThrownBy(
                 () -> {
-                  try (FillingSource<BatchView> source = batches.from(broken)) {
+                  try (BatchPlanSource<BatchView> source = batches.from(broken)) {
                     while (source.next().isPresent()) {}
                   }
                 })
@@ -385,7 +385,7 @@ class StreamedBatchesTest {
     for (int call = 1; call <= 4; call++) {
       FaultyFileCalls calls =
           new FaultyFileCalls(Libc.INSTANCE).at(Function.PREAD, call, new Fails(Errno.EIO));
-      try (Gantry faulty = Sessions.over(calls);
+      try (GantrySession faulty = Sessions.over(calls);
           StreamedBatches batches =
               StreamedBatches.open(faulty, files, ID, OrderOptions.of(2), OPTIONS)) {
         assertThatThrownBy(() -> Streams.run(batches, batches.start()))
@@ -399,7 +399,7 @@ class StreamedBatchesTest {
   void filesAreOpenedOnlyWhenTheirTurnComes() throws IOException {
     List<Path> files = List.of(write(0, 4), write(1, 4));
     try (StreamedBatches batches = open(files, OrderOptions.of(4), OPTIONS);
-        FillingSource<BatchView> source = batches.from(batches.start())) {
+        BatchPlanSource<BatchView> source = batches.from(batches.start())) {
       Files.delete(files.get(1));
       assertThat(source.next()).isPresent();
       assertThatThrownBy(source::next)

@@ -1,9 +1,9 @@
 package dev.gantry.formats.tfrecord;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.Made;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.Batches;
 import dev.gantry.formats.dataset.DatasetState;
@@ -38,7 +38,8 @@ final class Streams {
     return new ExampleBuilder().int64s("id", id).bytes("text", text);
   }
 
-  static Path write(Gantry session, Path folder, int file, long records, Compression compression) {
+  static Path write(
+      GantrySession session, Path folder, int file, long records, Compression compression) {
     Path path = folder.resolve("part-" + file);
     try (TfRecordWriter writer = TfRecordWriter.create(session, path, compression)) {
       for (long i = 0; i < records; i++) {
@@ -54,14 +55,14 @@ final class Streams {
   }
 
   /// All batches from a state on. Up to three of them are under way at once, as in a ring, and
-  /// their makers run last to first.
+  /// their writers run last to first.
   static List<Batch> run(Batches batches, DatasetState from) {
     List<Batch> all = new ArrayList<>();
-    Deque<Filling<BatchView>> ahead = new ArrayDeque<>();
-    try (FillingSource<BatchView> source = batches.from(from)) {
+    Deque<BatchPlan<BatchView>> ahead = new ArrayDeque<>();
+    try (BatchPlanSource<BatchView> source = batches.from(from)) {
       boolean more = true;
       while (more) {
-        Optional<Filling<BatchView>> next = source.next();
+        Optional<BatchPlan<BatchView>> next = source.next();
         next.ifPresent(ahead::add);
         more = next.isPresent();
         if (ahead.size() == 3) {
@@ -75,10 +76,10 @@ final class Streams {
     return all;
   }
 
-  private static Batch make(Filling<BatchView> filling) {
+  private static Batch make(BatchPlan<BatchView> filling) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment slot = arena.allocate(Math.max(1, filling.made().bytes()));
-      for (Made.Maker maker : filling.made().makers().reversed()) {
+      for (HostWrites.HostWriter maker : filling.made().writers().reversed()) {
         maker.make(slot);
       }
       BatchView label = filling.label();

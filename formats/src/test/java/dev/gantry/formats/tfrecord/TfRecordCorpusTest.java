@@ -3,9 +3,9 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.security.MessageDigest;
@@ -37,7 +37,7 @@ class TfRecordCorpusTest {
   }
 
   private static void readAll(Path file, TfRecordOptions options, List<String> digests) {
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader = TfRecordReader.open(session, file, options)) {
       long offset = 0;
       while (reader.next()) {
@@ -89,7 +89,7 @@ class TfRecordCorpusTest {
   @ParameterizedTest
   @MethodSource("files")
   void theCompressionIsFound(Map.Entry<String, Verdict> entry) {
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader =
             TfRecordReader.open(
                 session, Verdict.CORPUS.resolve(entry.getKey()), TfRecordOptions.defaults())) {
@@ -115,7 +115,7 @@ class TfRecordCorpusTest {
     List<String> digests = new ArrayList<>();
     TfRecordOptions options =
         TfRecordOptions.defaults().withCorruption(CorruptionPolicy.Skip.upTo(1));
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader =
             TfRecordReader.open(session, Verdict.CORPUS.resolve(entry.getKey()), options)) {
       while (reader.next()) {

@@ -3,10 +3,10 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.NoLeaks;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -31,7 +31,7 @@ class TfRecordProbeTest {
   private static final byte[] FILE = Framed.of(List.of(new byte[] {1, 2, 3}));
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
 
   @AfterEach
   void close() {

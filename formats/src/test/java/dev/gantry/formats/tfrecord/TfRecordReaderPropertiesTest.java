@@ -3,9 +3,9 @@ package dev.gantry.formats.tfrecord;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.TestFiles;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -62,7 +62,7 @@ class TfRecordReaderPropertiesTest {
 
   private static Result read(byte[] bytes, TfRecordOptions options) {
     List<byte[]> records = new ArrayList<>();
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader = TfRecordReader.open(session, Files.write(file, bytes), options)) {
       while (reader.next()) {
         records.add(reader.record().toArray(ValueLayout.JAVA_BYTE));
@@ -167,7 +167,7 @@ class TfRecordReaderPropertiesTest {
       bytes[i] ^= (byte) change;
     }
     List<byte[]> found = new ArrayList<>();
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader =
             TfRecordReader.open(
                 session,

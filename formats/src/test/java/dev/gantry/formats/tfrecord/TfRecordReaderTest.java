@@ -5,21 +5,21 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.FaultyFileCalls.Shortens;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
+import dev.gantry.testing.TestFiles;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -110,7 +110,7 @@ class TfRecordReaderTest {
 
   private static void readAll(
       FileCalls calls, Path file, TfRecordOptions options, List<byte[]> records) {
-    try (Gantry session = Sessions.over(calls);
+    try (GantrySession session = Sessions.over(calls);
         TfRecordReader reader = TfRecordReader.open(session, file, options)) {
       while (reader.next()) {
         records.add(reader.record().toArray(ValueLayout.JAVA_BYTE));
@@ -146,7 +146,7 @@ class TfRecordReaderTest {
   @EnumSource
   void readingGoesOnFromAnyPosition(Compression compression) throws IOException {
     Path file = write(compressed(Framed.of(RECORDS), compression));
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       TfRecordPosition position = TfRecordPosition.START;
       for (int i = 0; i <= RECORDS.size(); i++) {
         try (TfRecordReader reader = TfRecordReader.open(session, file, SMALL, position)) {
@@ -168,7 +168,7 @@ class TfRecordReaderTest {
   void aPositionBehindTheEndIsRefused(Compression compression) throws IOException {
     Path file = write(compressed(Framed.of(RECORDS), compression));
     TfRecordPosition behind = new TfRecordPosition(1_000_000, 7);
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       assertThatThrownBy(() -> TfRecordReader.open(session, file, SMALL, behind))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("offset 1000000: truncated: record 7:");
@@ -334,7 +334,7 @@ class TfRecordReaderTest {
     bytes[second + 3] ^= 1;
     Path file = write(bytes);
     int distance = 4096 + Framing.BYTES;
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader =
             TfRecordReader.open(
                 session, file, SMALL.withCorruption(new CorruptionPolicy.Skip(1, distance)))) {
@@ -367,7 +367,7 @@ class TfRecordReaderTest {
     stored[last] ^= 1;
     Path file = write(stored);
     TfRecordOptions options = SMALL.withCompression(compression);
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader =
             TfRecordReader.open(
                 session, file, options.withCorruption(new CorruptionPolicy.Skip(2, 1 << 20)))) {
@@ -390,7 +390,7 @@ class TfRecordReaderTest {
   void lengthsThatCannotBeTakeNoMemory(Compression compression) throws IOException {
     for (long length : new long[] {1L << 62, -1, Long.MIN_VALUE, Long.MAX_VALUE, 1 << 30}) {
       Path file = write(compressed(concatenated(Framed.header(length), new byte[99]), compression));
-      try (Gantry session = Gantry.open();
+      try (GantrySession session = GantrySession.open();
           TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
         MalformedFileException fault =
             catchThrowableOfType(MalformedFileException.class, reader::next);
@@ -411,7 +411,7 @@ class TfRecordReaderTest {
             concatenated(
                 compressed(longer, Compression.GZIP),
                 compressed(TestFiles.bytes(1, 600_000), Compression.GZIP)));
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
       MalformedFileException fault =
           catchThrowableOfType(MalformedFileException.class, reader::next);
@@ -434,7 +434,7 @@ class TfRecordReaderTest {
   @Test
   void aRecordIsGoneWithItsReader() throws IOException {
     Path file = write(Framed.of(RECORDS));
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       TfRecordReader reader = TfRecordReader.open(session, file, SMALL);
       assertThatThrownBy(reader::record).isInstanceOf(MisuseException.class);
       assertThat(reader.next()).isTrue();
@@ -450,7 +450,7 @@ class TfRecordReaderTest {
 
   @Test
   void foldersAndMissingFilesAreNoFiles() {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       assertThatThrownBy(() -> TfRecordReader.open(session, folder, SMALL))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("EISDIR");

@@ -3,18 +3,18 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.FaultyFileCalls.Shortens;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
+import dev.gantry.testing.TestFiles;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -46,7 +46,7 @@ class TfRecordWriterTest {
   @Test
   void theFolderIsMadeWithThoseAboveItAndTakenBack() {
     Path deep = folder.resolve("a/b");
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       TfRecordWriter.create(session, deep.resolve("x"), Compression.GZIP).close();
       assertThat(folder).isEmptyDirectory();
       TfRecordShards.create(session, deep, "x", 3, Compression.NONE).close();
@@ -59,7 +59,7 @@ class TfRecordWriterTest {
     }
   }
 
-  private static List<byte[]> read(Gantry session, Path file) {
+  private static List<byte[]> read(GantrySession session, Path file) {
     List<byte[]> records = new ArrayList<>();
     try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
       while (reader.next()) {
@@ -95,7 +95,7 @@ class TfRecordWriterTest {
   @MethodSource("goodFiles")
   void writtenAgainTheCorpusIsTheSame(Path file) throws IOException {
     Path again = folder.resolve("again");
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults());
         TfRecordWriter writer = TfRecordWriter.create(session, again, Compression.NONE)) {
       while (reader.next()) {
@@ -111,7 +111,7 @@ class TfRecordWriterTest {
   @EnumSource
   void everyReaderReadsWhatIsCompressed(Compression compression) throws IOException {
     Path file = folder.resolve("records");
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordWriter writer = TfRecordWriter.create(session, file, compression)) {
       RECORDS.forEach(writer::write);
       assertThat(writer.records()).isEqualTo(3);
@@ -126,7 +126,7 @@ class TfRecordWriterTest {
   @EnumSource
   void withoutCommitNothingChanges(Compression compression) throws IOException {
     Path file = Files.writeString(folder.resolve("records"), "old");
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       TfRecordWriter writer = TfRecordWriter.create(session, file, compression);
       RECORDS.forEach(writer::write);
       writer.close();
@@ -140,7 +140,7 @@ class TfRecordWriterTest {
 
   @Test
   void shardsAreNamedAsTensorFlowNamesThem() {
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         TfRecordShards shards =
             TfRecordShards.create(session, folder, "train", 3, Compression.NONE)) {
       for (int i = 0; i < 10; i++) {
@@ -198,7 +198,7 @@ class TfRecordWriterTest {
   }
 
   private void writeShards(FaultyFileCalls calls, Compression compression) {
-    try (Gantry session = Sessions.over(calls);
+    try (GantrySession session = Sessions.over(calls);
         TfRecordShards shards = TfRecordShards.create(session, folder, "t", 2, compression)) {
       for (byte[] record : RECORDS) {
         shards.write(0, MemorySegment.ofArray(record));

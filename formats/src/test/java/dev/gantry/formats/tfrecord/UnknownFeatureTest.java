@@ -5,14 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
 import dev.gantry.formats.tfrecord.proto.Features;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -89,7 +89,7 @@ class UnknownFeatureTest {
     Path empty = Files.write(folder.resolve("empty"), new byte[0]);
     Path first = write("first", new ExampleBuilder().int64s("a", 1).floats("b", 1, 2));
     Path second = write("second", new ExampleBuilder().int64s("a", 2).floats("b", 1, 2, 3));
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       TfRecordOptions options = TfRecordOptions.defaults();
       List<Path> files = List.of(empty, first, second);
       assertThat(Schema.infer(session, files, options, Long.MAX_VALUE))
@@ -109,7 +109,7 @@ class UnknownFeatureTest {
   void filesBehindTheRecordsThatTellAreNotOpened() throws IOException {
     Path first = write("first", new ExampleBuilder().int64s("a", 1));
     List<Path> files = List.of(first, folder.resolve("missing"));
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       TfRecordOptions options = TfRecordOptions.defaults();
       assertThat(Schema.infer(session, files, options, 1)).containsExactly(FeatureSpec.int64s("a"));
       assertThatThrownBy(() -> Schema.infer(session, files, options, 2))

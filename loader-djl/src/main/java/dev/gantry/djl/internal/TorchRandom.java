@@ -4,7 +4,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.memory.CudaContext;
+import dev.gantry.core.internal.memory.CudaContext;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

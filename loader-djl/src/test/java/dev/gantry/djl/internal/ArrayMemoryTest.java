@@ -12,10 +12,10 @@ import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.util.passthrough.PassthroughNDArray;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.session.GantrySession;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
@@ -193,7 +193,7 @@ class ArrayMemoryTest {
                   MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
           case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
         };
-    Gantry.shared().copy(source, MemorySegment.ofArray(floats));
+    GantrySession.shared().copy(source, MemorySegment.ofArray(floats));
     return floats;
   }
 

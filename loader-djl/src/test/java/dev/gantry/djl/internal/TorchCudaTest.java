@@ -7,14 +7,14 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Region;
 import dev.gantry.core.Shape;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -62,7 +62,7 @@ class TorchCudaTest {
     Files.write(file, floats.array());
     long handle;
     long address;
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         Loaded loaded =
             session.load(
                 List.of(new Wanted(new Extent(file, 0, ELEMENTS * 4L), 4)),
@@ -109,7 +109,7 @@ class TorchCudaTest {
             .mapToObj(i -> new Wanted(new Extent(file, i * 4096, 4096), 2))
             .toList();
     long[] handles;
-    try (Gantry session = Gantry.open();
+    try (GantrySession session = GantrySession.open();
         Loaded loaded = session.load(wanted, CUDA, TransferOptions.defaults())) {
       handles =
           loaded.regions().stream()

@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.memory.HostMemory;
-import dev.gantry.core.memory.HostSlab;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;

@@ -133,7 +133,7 @@ final class FieldResolver {
 
   private FieldSource source(Field field, FeatureKind kind) {
     if (kind == FeatureKind.INT64) {
-      return new FieldSource.Made();
+      return new FieldSource.HostWritten();
     }
     long spacing = field.sampleBytes();
     boolean aligned = true;

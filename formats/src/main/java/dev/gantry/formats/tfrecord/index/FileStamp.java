@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.KnownFiles;
 import java.nio.file.Path;
 

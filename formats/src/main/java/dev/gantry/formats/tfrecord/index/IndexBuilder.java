@@ -1,11 +1,11 @@
 package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.safetensors.NewCheckpoint;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
@@ -19,9 +19,9 @@ final class IndexBuilder {
 
   private final Path file;
   private final IndexOptions options;
-  private final Gantry session;
+  private final GantrySession session;
 
-  IndexBuilder(Path file, IndexOptions options, Gantry session) {
+  IndexBuilder(Path file, IndexOptions options, GantrySession session) {
     this.file = file;
     this.options = options;
     this.session = session;

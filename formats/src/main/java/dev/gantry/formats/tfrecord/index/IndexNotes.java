@@ -1,6 +1,6 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Crc32c;
+import dev.gantry.core.internal.commit.Crc32c;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.List;

@@ -1,12 +1,12 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Crc32c;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.SourceFile;
-import dev.gantry.core.plan.Wanted;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.KnownFiles;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import dev.gantry.formats.safetensors.TensorInfo;
@@ -23,9 +23,9 @@ import java.util.Set;
 final class IndexOpener {
   private final Path file;
   private final Path index;
-  private final Gantry session;
+  private final GantrySession session;
 
-  IndexOpener(Path file, Gantry session) {
+  IndexOpener(Path file, GantrySession session) {
     this.file = file;
     this.index = TfRecordIndex.indexFile(file);
     this.session = session;

@@ -1,8 +1,8 @@
 package dev.gantry.formats.tfrecord.index;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.io.ProgressListener;
+import dev.gantry.core.ProgressListener;
 import java.util.List;
 
 /// How an index is built.

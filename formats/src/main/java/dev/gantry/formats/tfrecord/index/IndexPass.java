@@ -1,12 +1,12 @@
 package dev.gantry.formats.tfrecord.index;
 
 import com.google.protobuf.InvalidProtocolBufferException;
-import dev.gantry.core.Crc32c;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.formats.safetensors.NewCheckpoint;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.TfRecordReader;

@@ -1,8 +1,8 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Region;
-import dev.gantry.core.memory.CpuSlab;
-import dev.gantry.core.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.CpuSlab;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.Region;
 import java.lang.foreign.MemorySegment;
 
 /// The numbers of an index's tensor, in a mapped file. Thread-safe.

@@ -1,9 +1,9 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Loaded;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.SourceFile;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Objects;
@@ -58,7 +58,7 @@ public final class TfRecordIndex implements AutoCloseable {
   ///     there are more features, or longer names, than [IndexOptions] takes
   /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller
   ///     cancels
-  public static IndexSummary build(Path file, IndexOptions options, Gantry session) {
+  public static IndexSummary build(Path file, IndexOptions options, GantrySession session) {
     return new IndexBuilder(file, options, session).build();
   }
 
@@ -68,7 +68,7 @@ public final class TfRecordIndex implements AutoCloseable {
   ///     so; it names the index, which is to be built again
   /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
   ///     read
-  public static FoundIndex open(Path file, Gantry session) {
+  public static FoundIndex open(Path file, GantrySession session) {
     return new IndexOpener(file, session).open();
   }
 

@@ -1,8 +1,8 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.io.SourceFile;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
 import dev.gantry.formats.dataset.SampleRun;
@@ -47,7 +47,8 @@ public final class TfRecordStore implements SampleStore {
   ///     instead. Also if there are no records
   /// @throws dev.gantry.core.MalformedFileException if an index is damaged
   /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
-  public static TfRecordStore open(List<Path> files, List<TfRecordField> fields, Gantry session) {
+  public static TfRecordStore open(
+      List<Path> files, List<TfRecordField> fields, GantrySession session) {
     List<TfRecordIndex> shards = new ArrayList<>();
     boolean opened = false;
     try {
@@ -64,7 +65,7 @@ public final class TfRecordStore implements SampleStore {
     }
   }
 
-  private static TfRecordIndex index(Path file, Gantry session) {
+  private static TfRecordIndex index(Path file, GantrySession session) {
     return switch (TfRecordIndex.open(file, session)) {
       case Usable(TfRecordIndex index) -> index;
       case Unusable(String reason) ->

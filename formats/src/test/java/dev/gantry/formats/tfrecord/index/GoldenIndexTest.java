@@ -2,11 +2,11 @@ package dev.gantry.formats.tfrecord.index;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.ByteBuffer;
@@ -36,7 +36,7 @@ class GoldenIndexTest {
       FileTime.from(981_173_106_000_000_007L, TimeUnit.NANOSECONDS);
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private Path file;
   private byte[] golden;
 

@@ -3,20 +3,20 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Crc32c;
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.commit.Source;
-import dev.gantry.core.commit.WriteOptions;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.safetensors.NewCheckpoint;
 import dev.gantry.formats.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
+import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -40,7 +40,7 @@ class HostileIndexTest {
   private static final int IMAGE_BYTES = TestExamples.IMAGE_BYTES;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final List<NewTensor> tensors = new ArrayList<>();
   private final List<IndexedFeature> features = new ArrayList<>();
   private Path file;

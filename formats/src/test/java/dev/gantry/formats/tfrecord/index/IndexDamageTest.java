@@ -3,12 +3,12 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -26,7 +26,7 @@ class IndexDamageTest {
   private static final int DATA = 4096;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private Path file;
   private Path index;
   private byte[] good;

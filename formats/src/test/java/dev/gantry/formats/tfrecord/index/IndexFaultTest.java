@@ -3,21 +3,21 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Sessions;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.testing.CrashReplay;
-import dev.gantry.core.testing.FaultyFileCalls;
-import dev.gantry.core.testing.FaultyFileCalls.Fails;
-import dev.gantry.core.testing.FaultyFileCalls.Function;
-import dev.gantry.core.testing.FaultyFileCalls.Shortens;
-import dev.gantry.core.testing.NoLeaks;
-import dev.gantry.core.testing.RecordingFileCalls;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
+import dev.gantry.testing.CrashReplay;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RecordingFileCalls;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -46,20 +46,20 @@ class IndexFaultTest {
 
   @BeforeEach
   void write() {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       file = TestExamples.write(session, root.resolve("data"), 1, 10);
     }
     index = TfRecordIndex.indexFile(file);
   }
 
   private void build(FileCalls calls) {
-    try (Gantry session = Sessions.over(calls)) {
+    try (GantrySession session = Sessions.over(calls)) {
       TfRecordIndex.build(file, IndexOptions.defaults(), session);
     }
   }
 
   private void buildAgain(FileCalls calls) {
-    try (Gantry session = Sessions.over(calls)) {
+    try (GantrySession session = Sessions.over(calls)) {
       TfRecordIndex.build(file, IndexOptions.defaults().withFeatures(List.of("label")), session);
     }
   }
@@ -158,7 +158,7 @@ class IndexFaultTest {
     for (Function function : List.of(Function.OPEN, Function.STAT)) {
       FaultyFileCalls calls =
           new FaultyFileCalls(Libc.INSTANCE).at(function, 1, new Fails(Errno.EIO));
-      try (Gantry session = Sessions.over(calls)) {
+      try (GantrySession session = Sessions.over(calls)) {
         assertThat(catchThrowable(() -> TfRecordIndex.open(file, session)))
             .isInstanceOf(TransferException.class)
             .hasMessageContaining(index.toString());

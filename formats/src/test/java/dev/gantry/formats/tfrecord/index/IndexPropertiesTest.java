@@ -4,17 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.memory.LiveResources;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.testing.MemoryFolder;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Orders;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
+import dev.gantry.testing.MemoryFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -57,7 +57,7 @@ class IndexPropertiesTest {
       @ForAll @IntRange(min = 2, max = 4) int slots,
       @ForAll boolean small) {
     PlanLimits limits = small ? new PlanLimits(8192, 4096, 1 << 30) : EpochBatches.LIMITS;
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       RandomDataset dataset = new RandomDataset(session, folder, seed, even);
       TransferOptions transfer = TransferOptions.defaults().withThreads(2);
       RingReplay replay = new RingReplay(session, Device.HOST, slots, transfer, () -> {});
@@ -72,7 +72,7 @@ class IndexPropertiesTest {
       @ForAll boolean even,
       @ForAll @Size(min = 1, max = 2) Set<@IntRange(max = 1 << 24) Integer> places)
       throws IOException {
-    try (Gantry session = Gantry.open()) {
+    try (GantrySession session = GantrySession.open()) {
       Path file = new RandomDataset(session, folder, seed, even).files().getFirst();
       Path index = TfRecordIndex.indexFile(file);
       byte[] bytes = Files.readAllBytes(index);
@@ -89,7 +89,7 @@ class IndexPropertiesTest {
     }
   }
 
-  private static void requireUnusable(Path file, Gantry session) {
+  private static void requireUnusable(Path file, GantrySession session) {
     switch (TfRecordIndex.open(file, session)) {
       case Unusable(String reason) -> assertThat(reason).contains("is of version");
       case Usable(TfRecordIndex opened) -> {

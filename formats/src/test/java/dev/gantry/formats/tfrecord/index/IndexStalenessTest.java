@@ -3,11 +3,11 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Gantry;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -27,7 +27,7 @@ class IndexStalenessTest {
   private static final int RECORDS = 20;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private Path file;
 
   @BeforeEach

@@ -3,16 +3,16 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.io.PathKind;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.memory.CudaContext;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.LastBatch;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.Shuffle;
 import dev.gantry.formats.tfrecord.index.RingReplay.Views;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -32,7 +32,7 @@ class IndexedBatchesGpuTest {
   private static final int SEEDS = 6;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));
 
   @AfterEach
@@ -41,14 +41,14 @@ class IndexedBatchesGpuTest {
   }
 
   /// @param path the one asked for, or null to have it chosen by evidence
-  private Views check(@Nullable PathKind path, long seed, boolean even, OrderOptions order)
+  private Views check(@Nullable Transport path, long seed, boolean even, OrderOptions order)
       throws IOException {
     Path files = Files.createDirectory(folder.resolve(seed + " " + even));
     return new RingReplay(
             session,
             context.device(),
             3,
-            TransferOptions.defaults().withThreads(2).withPath(path),
+            TransferOptions.defaults().withThreads(2).withTransport(path),
             context::synchronize)
         .check(new RandomDataset(session, files, seed, even), order, EpochBatches.LIMITS);
   }
@@ -56,7 +56,7 @@ class IndexedBatchesGpuTest {
   @ParameterizedTest
   @NullSource
   @EnumSource(names = "STAGED")
-  void slotsHoldWhatTheSequentialReaderDecodes(@Nullable PathKind path) throws IOException {
+  void slotsHoldWhatTheSequentialReaderDecodes(@Nullable Transport path) throws IOException {
     Views even = new Views(0, 0);
     for (long seed = 0; seed < SEEDS; seed++) {
       even = even.plus(check(path, seed, true, OrderOptions.of(4)));

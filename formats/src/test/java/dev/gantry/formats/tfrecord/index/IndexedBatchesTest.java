@@ -5,21 +5,21 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.ring.Filling;
-import dev.gantry.core.ring.FillingSource;
-import dev.gantry.core.ring.PrefetchRing;
-import dev.gantry.core.ring.RingBatch;
-import dev.gantry.core.ring.RingOptions;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -45,7 +45,7 @@ class IndexedBatchesTest {
   private static final int IMAGE_BYTES = 1000;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
 
   @AfterEach
   void close() {
@@ -53,13 +53,13 @@ class IndexedBatchesTest {
   }
 
   /// The second batch of a file of such records.
-  private Filling<BatchView> second(List<byte[]> records, TfRecordField... fields) {
+  private BatchPlan<BatchView> second(List<byte[]> records, TfRecordField... fields) {
     Path file = TestExamples.write(session, folder.resolve("data"), records);
     TfRecordIndex.build(file, IndexOptions.defaults(), session);
     TfRecordStore store = TfRecordStore.open(List.of(file), List.of(fields), session);
     try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(BATCH));
-        FillingSource<BatchView> source = batches.from(batches.start())) {
-      Filling<BatchView> _ = source.next().orElseThrow();
+        BatchPlanSource<BatchView> source = batches.from(batches.start())) {
+      BatchPlan<BatchView> _ = source.next().orElseThrow();
       return source.next().orElseThrow();
     }
   }
@@ -117,7 +117,7 @@ class IndexedBatchesTest {
   void recordsOfOneLengthAreOneReadAndStayWhereTheyAreRead() {
     List<byte[]> records = records(0, true);
     int recordBytes = records.getFirst().length + 16;
-    Filling<BatchView> filling =
+    BatchPlan<BatchView> filling =
         second(records, TfRecordField.of("image", DType.U8, Shape.of(10, 100)));
     assertThat(filling.reads()).hasSize(1);
     assertThat(filling.reads().getFirst().length()).isLessThan(BATCH * recordBytes + 2 * 4096L);
@@ -130,7 +130,7 @@ class IndexedBatchesTest {
 
   @Test
   void recordsOfManyLengthsArePackedInTheSlot() {
-    Filling<BatchView> filling = second(records(0, false), TfRecordField.of("image"));
+    BatchPlan<BatchView> filling = second(records(0, false), TfRecordField.of("image"));
     assertThat(filling.reads()).hasSize(1);
     assertThat(filling.copies()).isNotEmpty();
     assertThat(filling.copies().stream().mapToLong(copy -> copy.rows()).sum()).isEqualTo(BATCH);
@@ -148,7 +148,7 @@ class IndexedBatchesTest {
       // The next record begins at the same place of its four bytes, or at another.
       int longer = aligned ? spare : spare + 1;
       List<byte[]> spaced = records.stream().map(record -> lengthened(record, longer)).toList();
-      Filling<BatchView> filling = second(spaced, TfRecordField.of("floats"));
+      BatchPlan<BatchView> filling = second(spaced, TfRecordField.of("floats"));
       strides.add(filling.label().fields().getFirst().strides().getFirst());
       assertThat(filling.copies().isEmpty()).isEqualTo(strides.getLast() > 2);
     }
@@ -165,7 +165,7 @@ class IndexedBatchesTest {
 
   @Test
   void labelsNeedNoRead() {
-    Filling<BatchView> filling = second(records(0, true), TfRecordField.of("label"));
+    BatchPlan<BatchView> filling = second(records(0, true), TfRecordField.of("label"));
     assertThat(filling.reads()).isEmpty();
     assertThat(filling.copies()).isEmpty();
     assertThat(filling.made().bytes()).isEqualTo(BATCH * 8L);

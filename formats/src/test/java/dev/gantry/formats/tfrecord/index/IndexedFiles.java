@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,7 +17,7 @@ abstract class IndexedFiles {
   static final int SECOND = 4;
 
   @TempDir Path folder;
-  final Gantry session = Gantry.open();
+  final GantrySession session = GantrySession.open();
   final List<Path> files = new ArrayList<>();
 
   @BeforeEach

@@ -3,8 +3,8 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.ExampleParser;
@@ -37,7 +37,7 @@ final class RandomDataset {
   private final List<Path> files = new ArrayList<>();
 
   /// @param even whether all records are of one length, so that their values lie at one distance
-  RandomDataset(Gantry session, Path folder, long seed, boolean even) {
+  RandomDataset(GantrySession session, Path folder, long seed, boolean even) {
     this.random = new Random(seed);
     this.even = even;
     for (int i = random.nextInt(1, 5); i > 0; i--) {
@@ -69,7 +69,7 @@ final class RandomDataset {
     return new FeatureSpec.FixedLength(name, kind, dtype, shape, Optional.empty());
   }
 
-  private Path file(Gantry session, Path file) {
+  private Path file(GantrySession session, Path file) {
     List<byte[]> records = new ArrayList<>();
     for (int i = random.nextInt(MOST_RECORDS + 1); i > 0; i--) {
       records.add(example());
@@ -77,7 +77,7 @@ final class RandomDataset {
     return write(session, file, records);
   }
 
-  private static Path write(Gantry session, Path file, List<byte[]> records) {
+  private static Path write(GantrySession session, Path file, List<byte[]> records) {
     TestExamples.write(session, file, records);
     TfRecordIndex.build(file, IndexOptions.defaults(), session);
     return file;
@@ -130,7 +130,7 @@ final class RandomDataset {
     return List.copyOf(files);
   }
 
-  TfRecordStore open(Gantry session) {
+  TfRecordStore open(GantrySession session) {
     List<TfRecordField> fields =
         features.stream()
             .map(feature -> TfRecordField.of(feature.name(), feature.dtype(), feature.shape()))
@@ -139,7 +139,7 @@ final class RandomDataset {
   }
 
   /// Of each file, of each record, of each feature: the bytes that the sequential reader decodes.
-  List<List<List<byte[]>>> decoded(Gantry session) {
+  List<List<List<byte[]>>> decoded(GantrySession session) {
     ExampleParser parser = new ExampleParser(List.copyOf(features));
     List<List<List<byte[]>>> decoded = new ArrayList<>();
     for (Path file : files) {

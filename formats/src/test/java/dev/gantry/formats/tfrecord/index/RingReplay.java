@@ -3,20 +3,20 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Gantry;
-import dev.gantry.core.Region;
-import dev.gantry.core.io.TransferOptions;
-import dev.gantry.core.plan.PlanLimits;
-import dev.gantry.core.ring.PrefetchRing;
-import dev.gantry.core.ring.RingBatch;
-import dev.gantry.core.ring.RingOptions;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.dataset.BatchView;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.EpochOrder;
 import dev.gantry.formats.dataset.FieldView;
 import dev.gantry.formats.dataset.OrderOptions;
 import dev.gantry.formats.dataset.SampleRun;
+import dev.gantry.testing.TestFiles;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -30,7 +30,7 @@ import java.util.Optional;
 /// @param device where the slots are
 /// @param settle waits for what the device still has to do
 record RingReplay(
-    Gantry session, Device device, int slots, TransferOptions transfer, Runnable settle) {
+    GantrySession session, Device device, int slots, TransferOptions transfer, Runnable settle) {
   private static final byte POISON = (byte) 0xDB;
 
   /// How often fields with several samples stayed where they were read, with a distance between

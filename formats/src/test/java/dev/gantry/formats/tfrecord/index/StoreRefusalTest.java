@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.memory.LiveResources;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.dataset.SampleRun;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import java.io.IOException;

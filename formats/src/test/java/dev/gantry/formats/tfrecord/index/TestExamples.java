@@ -1,10 +1,10 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.core.Gantry;
-import dev.gantry.core.testing.TestFiles;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordWriter;
+import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
@@ -43,7 +43,7 @@ final class TestExamples {
         .toBytes();
   }
 
-  static Path write(Gantry session, Path file, List<byte[]> records) {
+  static Path write(GantrySession session, Path file, List<byte[]> records) {
     try (TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
       records.forEach(writer::write);
       writer.commit();
@@ -51,7 +51,7 @@ final class TestExamples {
     return file;
   }
 
-  static Path write(Gantry session, Path file, long seed, int records) {
+  static Path write(GantrySession session, Path file, long seed, int records) {
     try (TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
       for (int record = 0; record < records; record++) {
         writer.write(record(seed, record));

@@ -3,17 +3,17 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Gantry;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.io.Cancellation;
-import dev.gantry.core.testing.NoLeaks;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,7 +33,7 @@ class TfRecordIndexTest {
   private static final int RECORDS = 20;
 
   @TempDir Path folder;
-  private final Gantry session = Gantry.open();
+  private final GantrySession session = GantrySession.open();
   private Path file;
 
   @BeforeEach

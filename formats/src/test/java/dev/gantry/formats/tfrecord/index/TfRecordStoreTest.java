@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.core.plan.PlanLimits;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.dataset.EpochBatches;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.dataset.FieldSource;
@@ -50,7 +50,7 @@ class TfRecordStoreTest extends IndexedFiles {
               new Field("label", DType.I32, Shape.of(2, 1)),
               new Field("image", DType.BF16, Shape.of(5, 5)),
               new Field("floats", DType.F32, Shape.of(7, 1)));
-      assertThat(store.source(0)).isEqualTo(new FieldSource.Made());
+      assertThat(store.source(0)).isEqualTo(new FieldSource.HostWritten());
     }
   }
 

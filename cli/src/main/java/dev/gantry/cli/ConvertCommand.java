@@ -1,0 +1,168 @@
+package dev.gantry.cli;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.tfrecord.Compression;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `convert`: the same tensors or samples in other files. Their bytes go from file to file through
+/// a few buffers, whatever their size.
+@Command(
+    name = "convert",
+    description = {
+      "Writes a checkpoint again, aligned: to one file, or to a folder of shards with an index.",
+      "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord."
+    })
+final class ConvertCommand implements Callable<Integer> {
+  private static final String SHARD_BYTES = "--shard-bytes";
+  private static final String SAMPLES = "--samples-per-shard";
+  private static final String FIELD = "--field";
+  private static final String PAD = "--pad";
+  private static final String SHARDS = "--shards";
+  private static final String COMPRESSION = "--compression";
+
+  /// What is for some inputs only.
+  /// What a record may have that its field has no place for, unless it is filled up.
+  private static final Set<String> CURED_BY_PAD =
+      Set.of("missing-feature", "unknown-feature", "wrong-length");
+
+  private static final Set<String> SPECIAL =
+      Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(index = "0", paramLabel = "IN", description = Input.DESCRIPTION)
+  private Path input;
+
+  @Parameters(
+      index = "1",
+      paramLabel = "OUT",
+      description =
+          "Of a checkpoint one file where the name ends in .safetensors, else a folder without"
+              + " safetensors files; of TFRecord a folder without shards; of raw tensor shards a"
+              + " TFRecord file.")
+  private Path output;
+
+  @Option(
+      names = SHARD_BYTES,
+      paramLabel = "N",
+      description =
+          "The most bytes of tensors or samples in one file of a folder; by default 5 GB of"
+              + " tensors, 256 MiB of samples.")
+  private @Nullable Long shardBytes;
+
+  @Option(
+      names = SAMPLES,
+      paramLabel = "N",
+      description = "TFRecord IN: so many samples in each raw tensor shard but the last.")
+  private @Nullable Long samplesPerShard;
+
+  @Option(
+      names = FIELD,
+      paramLabel = "NAME=DTYPE[SHAPE]",
+      converter = FieldType.Converter.class,
+      description =
+          "TFRecord IN: what a feature becomes, as in image=U8[28,28]. By default bytes become U8,"
+              + " floats F32 and integers I64, all of them along one axis, and a single number a"
+              + " scalar.")
+  private List<FieldType> fieldTypes = new ArrayList<>();
+
+  @Option(
+      names = PAD,
+      description =
+          "TFRecord IN: fill shorter and missing features with 0 up to the longest, and write their"
+              + " lengths beside them, as NAME_length; reads IN twice."
+              + " Without it features of different lengths are refused.")
+  private boolean pad;
+
+  @Option(
+      names = SHARDS,
+      paramLabel = "N",
+      description = "Raw tensor shards IN: write N files, OUT-00000-of-0000N and so on.")
+  private @Nullable Integer shards;
+
+  @Option(
+      names = COMPRESSION,
+      paramLabel = "KIND",
+      description = "Raw tensor shards IN: none, gzip or zlib; none by default.")
+  private @Nullable Compression compression;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Override
+  public Integer call() throws IOException {
+    try (dev.gantry.core.internal.session.GantrySession session =
+        dev.gantry.core.internal.session.GantrySession.open()) {
+      Input opened = Input.open(session, input);
+      convert(session, opened).show(spec.commandLine().getOut(), json);
+    }
+    return 0;
+  }
+
+  private Written convert(dev.gantry.core.internal.session.GantrySession session, Input opened)
+      throws IOException {
+    return switch (opened) {
+      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) -> {
+        allow("a safetensors checkpoint", Set.of(SHARD_BYTES));
+        yield new CheckpointConversion(checkpoint, input, output, shardBytes).run(session);
+      }
+      case Input.Records(List<Path> files) -> {
+        allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
+        yield records(session, files);
+      }
+      case Input.Shards(ShardSet set) -> {
+        allow("raw tensor shards", Set.of(SHARDS, COMPRESSION));
+        Compression chosen = compression == null ? Compression.NONE : compression;
+        yield new ShardsToRecords(set, output, shards, chosen).run(session);
+      }
+    };
+  }
+
+  private Written records(dev.gantry.core.internal.session.GantrySession session, List<Path> files)
+      throws IOException {
+    RecordFields fields = new RecordFields(files, fieldTypes, pad);
+    try {
+      return new RecordsToShards(files, fields, output)
+          .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
+    } catch (MalformedFileException fault) {
+      if (!pad && CURED_BY_PAD.contains(fault.kind())) {
+        throw new MalformedFileException(
+            fault.file(),
+            fault.offset(),
+            fault.kind(),
+            fault.detail() + "; " + PAD + " fills shorter and missing features with 0");
+      }
+      throw fault;
+    }
+  }
+
+  /// @throws MisuseException if an option is given that is not for this input
+  private void allow(String kind, Set<String> allowed) {
+    Set<String> given = new TreeSet<>();
+    for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {
+      given.add(option.longestName());
+    }
+    given.retainAll(SPECIAL);
+    given.removeAll(allowed);
+    if (!given.isEmpty()) {
+      throw new MisuseException(
+          String.join(", ", given) + ": not for " + kind + ", which IN is: " + input);
+    }
+  }
+}

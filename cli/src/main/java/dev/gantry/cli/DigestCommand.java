@@ -1,0 +1,50 @@
+package dev.gantry.cli;
+
+import dev.gantry.core.Device;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.shards.ShardSet;
+import java.nio.file.Path;
+import java.util.List;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `digest`: proof that the bytes arrive.
+@Command(
+    name = "digest",
+    description =
+        "Loads through the engine and prints the SHA-256 of every tensor, of every field of shards,"
+            + " or of every TFRecord record; records are read and checked by the CPU on every"
+            + " device.")
+final class DigestCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
+  private Path file;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Mixin private DeviceOption device;
+
+  @Override
+  public void run() {
+    try (dev.gantry.core.internal.session.GantrySession session =
+            dev.gantry.core.internal.session.GantrySession.open();
+        Report digests = digests(session, device.device())) {
+      digests.show(spec.commandLine().getOut(), json);
+    }
+  }
+
+  private Report digests(dev.gantry.core.internal.session.GantrySession session, Device target) {
+    return switch (Input.open(session, file)) {
+      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) ->
+          CheckpointDigests.of(session, checkpoint, target);
+      case Input.Shards(ShardSet set) -> ShardDigests.of(session, set, target);
+      case Input.Records(List<Path> files) -> RecordDigests.of(session, files);
+    };
+  }
+}

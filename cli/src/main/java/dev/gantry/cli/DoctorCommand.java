@@ -1,0 +1,156 @@
+package dev.gantry.cli;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferReport.FileReport;
+import dev.gantry.core.internal.session.Diagnosis;
+import dev.gantry.core.internal.transport.FileDiagnosis;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `doctor`: what this machine has, which path files would take, and why not a better one.
+@Command(
+    name = "doctor",
+    description = "Shows devices and libraries, and which path files would take.")
+final class DoctorCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      arity = "0..1",
+      paramLabel = "PATH",
+      description = "A file, or a folder whose files are looked at.")
+  private @Nullable Path path;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Override
+  public void run() {
+    try (dev.gantry.core.internal.session.GantrySession session =
+        dev.gantry.core.internal.session.GantrySession.open()) {
+      Diagnosis diagnosis = session.diagnose();
+      Device device = dev.gantry.core.internal.session.GantrySession.bestDevice();
+      List<FileDiagnosis> files = new ArrayList<>();
+      for (Path file : files(path)) {
+        files.add(session.diagnose(file, device));
+      }
+      PrintWriter out = spec.commandLine().getOut();
+      if (json) {
+        Json.print(out, generator -> write(diagnosis, device, files, generator));
+      } else {
+        print(diagnosis, device, files, out);
+      }
+    }
+  }
+
+  private static List<Path> files(@Nullable Path path) {
+    if (path == null) {
+      return List.of();
+    }
+    if (!Files.isDirectory(path)) {
+      return List.of(path);
+    }
+    try (Stream<Path> entries = Files.list(path)) {
+      return entries.filter(Files::isRegularFile).sorted().toList();
+    } catch (IOException e) {
+      throw new UncheckedIOException(path + " cannot be listed", e);
+    }
+  }
+
+  private static void print(
+      Diagnosis diagnosis, Device device, List<FileDiagnosis> files, PrintWriter out) {
+    if (diagnosis.cudaAbsence().isEmpty()) {
+      out.println("CUDA      driver for CUDA " + diagnosis.cudaVersion());
+      for (Diagnosis.CudaDevice cuda : diagnosis.devices()) {
+        out.printf(
+            "  %s    %s at %s, %,d MiB free of %,d, BAR1 %,d MiB%n",
+            cuda.device(),
+            cuda.name(),
+            cuda.pciAddress(),
+            cuda.freeBytes() >> 20,
+            cuda.totalBytes() >> 20,
+            cuda.barBytes() >> 20);
+      }
+    } else {
+      out.println("CUDA      none: " + diagnosis.cudaAbsence());
+    }
+    out.println(
+        "libcufile "
+            + (diagnosis.cuFileAbsence().isEmpty()
+                ? diagnosis.cuFileLibrary()
+                : "none: " + diagnosis.cuFileAbsence()));
+    out.println(
+        "direct    "
+            + (diagnosis.directAbsence().isEmpty() ? "yes" : "no: " + diagnosis.directAbsence()));
+    out.println("loads go to " + device + " by default");
+    if (!files.isEmpty()) {
+      Table table = new Table("file", "path", "O_DIRECT", "in page cache", "why not better");
+      for (FileDiagnosis file : files) {
+        FileReport route = file.route();
+        table.row(
+            route.file().toString(),
+            route.path().toString(),
+            file.directAbsence().isEmpty() ? "yes" : file.directAbsence(),
+            file.residentBytes() < 0 || file.size() == 0
+                ? "unknown"
+                : Math.round(100.0 * file.residentBytes() / file.size()) + "%",
+            route.reason());
+      }
+      table.print(out);
+    }
+    out.flush();
+  }
+
+  private static void write(
+      Diagnosis diagnosis, Device device, List<FileDiagnosis> files, JsonGenerator json)
+      throws IOException {
+    json.writeStartObject();
+    json.writeObjectFieldStart("cuda");
+    json.writeStringField("version", diagnosis.cudaVersion());
+    json.writeStringField("absence", diagnosis.cudaAbsence());
+    json.writeArrayFieldStart("devices");
+    for (Diagnosis.CudaDevice cuda : diagnosis.devices()) {
+      json.writeStartObject();
+      json.writeStringField("device", cuda.device().toString());
+      json.writeStringField("name", cuda.name());
+      json.writeStringField("pci", cuda.pciAddress());
+      json.writeNumberField("freeBytes", cuda.freeBytes());
+      json.writeNumberField("totalBytes", cuda.totalBytes());
+      json.writeNumberField("bar1Bytes", cuda.barBytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+    json.writeObjectFieldStart("cufile");
+    json.writeStringField("library", diagnosis.cuFileLibrary());
+    json.writeStringField("absence", diagnosis.cuFileAbsence());
+    json.writeStringField("directAbsence", diagnosis.directAbsence());
+    json.writeEndObject();
+    json.writeStringField("device", device.toString());
+    json.writeArrayFieldStart("files");
+    for (FileDiagnosis file : files) {
+      json.writeStartObject();
+      json.writeStringField("file", file.route().file().toString());
+      json.writeStringField("path", file.route().path().toString());
+      json.writeStringField("reason", file.route().reason());
+      json.writeStringField("directAbsence", file.directAbsence());
+      json.writeNumberField("bytes", file.size());
+      json.writeNumberField("residentBytes", file.residentBytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+  }
+}

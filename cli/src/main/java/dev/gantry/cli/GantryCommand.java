@@ -1,0 +1,135 @@
+package dev.gantry.cli;
+
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.util.Objects;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+
+/// The command line. Results go to standard output, all else to standard error; an error is one
+/// line there.
+@Command(
+    name = "gantry",
+    description = "Moves tensors between files and GPU memory at the speed of the hardware.",
+    mixinStandardHelpOptions = true,
+    versionProvider = Version.class,
+    scope = ScopeType.INHERIT,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:well",
+      " 1:an index is not usable",
+      "64:usage",
+      "65:malformed input",
+      "66:no such input",
+      "69:device not available",
+      "70:a check failed, or a defect in Gantry",
+      "74:I/O error"
+    },
+    subcommands = {
+      DoctorCommand.class,
+      InspectCommand.class,
+      DigestCommand.class,
+      LoadCommand.class,
+      ConvertCommand.class,
+      IndexCommand.class,
+      DemoCommand.class
+    })
+public final class GantryCommand {
+  static final int EXIT_USAGE = 64;
+  static final int EXIT_MALFORMED = 65;
+  static final int EXIT_NO_INPUT = 66;
+  static final int EXIT_UNAVAILABLE = 69;
+  static final int EXIT_SOFTWARE = 70;
+  static final int EXIT_IO = 74;
+
+  private static final int ENOENT = 2;
+
+  @Option(
+      names = "--verbose",
+      description = "Show where an error came from.",
+      scope = ScopeType.INHERIT)
+  private boolean verbose;
+
+  GantryCommand() {}
+
+  static void main(String[] arguments) {
+    System.exit(run(arguments));
+  }
+
+  /// Runs one command line.
+  ///
+  /// @return the exit code
+  static int run(String... arguments) {
+    GantryCommand gantry = new GantryCommand();
+    return gantry.run(new CommandLine(gantry), arguments);
+  }
+
+  /// Runs one command line that prints to the caller's writers.
+  ///
+  /// @return the exit code
+  public static int run(PrintWriter out, PrintWriter err, String... arguments) {
+    GantryCommand gantry = new GantryCommand();
+    return gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
+  }
+
+  private int run(CommandLine commands, String... arguments) {
+    commands.setCaseInsensitiveEnumValuesAllowed(true);
+    commands.setParameterExceptionHandler((e, _) -> {
+      e.getCommandLine().getErr().println("gantry: " + oneLine(e));
+      return EXIT_USAGE;
+    });
+    commands.setExecutionExceptionHandler((e, command, _) -> {
+      command.getErr().println("gantry: " + oneLine(e));
+      if (verbose) {
+        e.printStackTrace(command.getErr());
+      }
+      return exitCode(e);
+    });
+    return commands.execute(arguments);
+  }
+
+  private static String oneLine(Exception e) {
+    String message =
+        switch (e) {
+          case GantryException known -> known.getMessage();
+          case ParameterException usage -> usage.getMessage();
+          case CheckFailedException failed -> failed.getMessage();
+          case UncheckedIOException wrapped -> inWords(Objects.requireNonNull(wrapped.getCause()));
+          case IOException io -> inWords(io);
+          default -> e.toString();
+        };
+    return String.valueOf(message).lines().findFirst().orElse("");
+  }
+
+  /// The message of Java's own is often but the file; what is wrong with it is the exception's
+  /// name.
+  private static String inWords(IOException e) {
+    return e.getClass() == IOException.class
+        ? String.valueOf(e.getMessage())
+        : e.getClass().getSimpleName() + ": " + e.getMessage();
+  }
+
+  private static int exitCode(Exception e) {
+    return switch (e) {
+      case MalformedFileException _ -> EXIT_MALFORMED;
+      case DeviceUnavailableException _ -> EXIT_UNAVAILABLE;
+      case MisuseException _ -> EXIT_USAGE;
+      case TransferException transfer ->
+          transfer.failure() instanceof Failure.Errno(int code, _, _) && code == ENOENT
+              ? EXIT_NO_INPUT
+              : EXIT_IO;
+      case UncheckedIOException _, IOException _ -> EXIT_IO;
+      default -> EXIT_SOFTWARE;
+    };
+  }
+}

@@ -1,0 +1,87 @@
+package dev.gantry.cli;
+
+import dev.gantry.formats.tfrecord.index.IndexOptions;
+import dev.gantry.formats.tfrecord.index.IndexSummary;
+import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `index`: TFRecord files, so that their records can be read by offset.
+@Command(
+    name = "index",
+    description =
+        "Reads and checks TFRecord files, and writes an index beside each: FILE.gantry-index.")
+final class IndexCommand implements Callable<Integer> {
+  /// An index cannot be used; nothing is wrong with the file.
+  private static final int EXIT_UNUSABLE = 1;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "FILE",
+      description = "TFRecord files without compression, or folders of them.")
+  private List<Path> paths;
+
+  @Option(
+      names = "--check",
+      description = "Write nothing; say whether each file has an index of it as it is now.")
+  private boolean check;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Override
+  public Integer call() throws IOException {
+    PrintWriter out = spec.commandLine().getOut();
+    try (dev.gantry.core.internal.session.GantrySession session =
+        dev.gantry.core.internal.session.GantrySession.open()) {
+      List<Path> files = Input.recordFiles(session, paths);
+      if (check) {
+        return check(session, files, out);
+      }
+      List<BuiltIndexes.Built> built = new ArrayList<>();
+      for (Path file : files) {
+        built.add(build(session, file));
+      }
+      new BuiltIndexes(built).show(out, json);
+      return 0;
+    }
+  }
+
+  private int check(
+      dev.gantry.core.internal.session.GantrySession session, List<Path> files, PrintWriter out) {
+    List<CheckedIndexes.Checked> checked = new ArrayList<>();
+    for (Path file : files) {
+      checked.add(new CheckedIndexes.Checked(file, IndexState.of(session, file)));
+    }
+    new CheckedIndexes(checked).show(out, json);
+    List<String> reasons =
+        checked.stream()
+            .filter(each -> !each.state().isUsable())
+            .map(each -> each.state().absence())
+            .toList();
+    reasons.forEach(reason -> spec.commandLine().getErr().println("gantry: " + Table.line(reason)));
+    return reasons.isEmpty() ? 0 : EXIT_UNUSABLE;
+  }
+
+  private static BuiltIndexes.Built build(
+      dev.gantry.core.internal.session.GantrySession session, Path file) throws IOException {
+    long start = System.nanoTime();
+    try (Progress bar = new Progress("index", Files.size(file))) {
+      IndexSummary summary =
+          TfRecordIndex.build(file, IndexOptions.defaults().withProgress(bar), session);
+      return new BuiltIndexes.Built(file, summary, (System.nanoTime() - start) / 1e9);
+    }
+  }
+}

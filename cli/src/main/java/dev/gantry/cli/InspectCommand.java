@@ -1,0 +1,45 @@
+package dev.gantry.cli;
+
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.shards.ShardSet;
+import java.nio.file.Path;
+import java.util.List;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `inspect`: what is in a file.
+@Command(
+    name = "inspect",
+    description =
+        "Shows what a checkpoint, raw tensor shards or TFRecord files hold, without loading it. Of"
+            + " TFRecord files without a usable index, all records are read to be counted and"
+            + " checked.")
+final class InspectCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
+  private Path file;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Override
+  public void run() {
+    try (dev.gantry.core.internal.session.GantrySession session =
+            dev.gantry.core.internal.session.GantrySession.open();
+        Report contents = contents(session)) {
+      contents.show(spec.commandLine().getOut(), json);
+    }
+  }
+
+  private Report contents(dev.gantry.core.internal.session.GantrySession session) {
+    return switch (Input.open(session, file)) {
+      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) -> new CheckpointContents(checkpoint);
+      case Input.Shards(ShardSet set) -> new ShardContents(set);
+      case Input.Records(List<Path> files) -> RecordContents.of(session, files);
+    };
+  }
+}

@@ -1,0 +1,140 @@
+package dev.gantry.cli;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `load`: how fast a checkpoint comes into memory.
+@Command(name = "load", description = "Loads a checkpoint and says how fast that went.")
+final class LoadCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "FILE",
+      description = "A safetensors file, a folder of them, or an index.json.")
+  private Path file;
+
+  @Mixin private DeviceOption device;
+
+  @Option(names = "--repeat", paramLabel = "N", defaultValue = "1", description = "Load N times.")
+  private int repeat;
+
+  @Option(
+      names = "--path",
+      paramLabel = "PATH",
+      description = "Only this path: gds, compat, staged or host; chosen by evidence by default.")
+  private @Nullable String path;
+
+  @Option(
+      names = "--cache",
+      paramLabel = "POLICY",
+      defaultValue = "BY_RESIDENCY",
+      description = "Use of the page cache: ${COMPLETION-CANDIDATES}; ${DEFAULT-VALUE} by default.")
+  private CachePolicy cache;
+
+  @Option(
+      names = "--threads",
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "Readers at once; what suits the path by default.")
+  private int threads;
+
+  @Option(
+      names = "--request-mib",
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "MiB in one read; what suits the path by default.")
+  private int requestMib;
+
+  @Override
+  public void run() {
+    TransferOptions options = options();
+    Device target = device.device();
+    PrintWriter out = spec.commandLine().getOut();
+    Table table = new Table("run", "device", "path", "past the cache", "seconds", "GB/s", "slabs");
+    try (dev.gantry.core.internal.session.GantrySession session =
+        dev.gantry.core.internal.session.GantrySession.open()) {
+      SafetensorsCheckpoint checkpoint = Input.checkpoint(session, file);
+      List<Wanted> wanted = checkpoint.tensors().values().stream().map(TensorInfo::wanted).toList();
+      for (int run = 1; run <= repeat; run++) {
+        long start = System.nanoTime();
+        try (Progress bar = new Progress("load", checkpoint.totalBytes());
+            Loaded loaded = session.load(wanted, target, options.withProgress(bar))) {
+          double seconds = (System.nanoTime() - start) / 1e9;
+          LiveResources.Snapshot held = LiveResources.snapshot();
+          TransferReport report = loaded.report();
+          table.row(
+              Integer.toString(run),
+              target.toString(),
+              paths(report.bytesByPath()),
+              percent(report.directBytes(), report.bytes())
+                  + (report.unknownBytes() > 0
+                      ? ", not known to be cold " + percent(report.unknownBytes(), report.bytes())
+                      : ""),
+              String.format(Locale.ROOT, "%.3f", seconds),
+              String.format(Locale.ROOT, "%.2f", checkpoint.totalBytes() / 1e9 / seconds),
+              ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");
+        }
+      }
+    }
+    table.print(out);
+  }
+
+  private TransferOptions options() {
+    try {
+      TransferOptions options =
+          TransferOptions.defaults().withThreads(threads).withCachePolicy(cache);
+      if (path != null) {
+        options = options.withTransport(Transport.valueOf(path.toUpperCase(Locale.ROOT)));
+      }
+      if (requestMib != 0) {
+        options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
+      }
+      if (repeat < 1) {
+        throw new MisuseException("--repeat must be 1 or more: " + repeat);
+      }
+      return options;
+    } catch (MisuseException | IllegalArgumentException e) {
+      throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
+    }
+  }
+
+  /// As in `staged`, or `gds 80%, staged 20%`.
+  static String paths(Map<Transport, Long> bytesByPath) {
+    if (bytesByPath.size() == 1) {
+      return bytesByPath.keySet().iterator().next().toString();
+    }
+    long bytes = bytesByPath.values().stream().mapToLong(Long::longValue).sum();
+    return bytesByPath.entrySet().stream()
+        .sorted(Map.Entry.comparingByKey())
+        .map(entry -> entry.getKey() + " " + percent(entry.getValue(), bytes))
+        .collect(Collectors.joining(", "));
+  }
+
+  static String percent(long part, long whole) {
+    return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
+  }
+}

@@ -1,0 +1,325 @@
+package dev.gantry.cli;
+
+import static com.tngtech.archunit.core.domain.JavaCall.Predicates.target;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsideOfPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsideOfPackages;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.type;
+import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameMatching;
+import static com.tngtech.archunit.core.domain.properties.HasOwner.Predicates.With.owner;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.base.DescribedPredicate;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import com.tngtech.archunit.core.importer.Location;
+import com.tngtech.archunit.lang.ArchRule;
+import com.tngtech.archunit.library.dependencies.SliceAssignment;
+import com.tngtech.archunit.library.dependencies.SliceIdentifier;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// The arrows of the house: loader-djl → formats → loader-core, natives in their room, the planner
+/// pure.
+///
+/// It stands in samples because only from here all modules are on the class path.
+class ArchitectureTest {
+  private static final String NATIVES = "dev.gantry.core.internal.natives..";
+  private static final String SESSION = "dev.gantry.core.internal.session";
+  private static final String TORCH = "dev.gantry.djl.internal..";
+  private static final String TFRECORD = "dev.gantry.formats.tfrecord";
+
+  /// Generated.
+  private static final String PROTO = "dev.gantry.formats.tfrecord.proto";
+
+  private static final JavaClasses HOUSE =
+      new ClassFileImporter()
+          .withImportOption(new ImportOption.DoNotIncludeTests())
+          .withImportOption(ArchitectureTest::isNotOfTesting)
+          .importPackages("dev.gantry");
+
+  enum Module {
+    CORE("loader-core", "dev.gantry.core"),
+    FORMATS("formats", "dev.gantry.formats"),
+    DJL("loader-djl", "dev.gantry.djl"),
+    CLI("cli", "dev.gantry.cli");
+
+    final String folder;
+    final String root;
+
+    Module(String folder, String root) {
+      this.folder = folder;
+      this.root = root;
+    }
+
+    boolean mayHold(String className) {
+      return className.startsWith(root + ".");
+    }
+
+    DescribedPredicate<JavaClass> classes() {
+      return DescribedPredicate.describe("of " + folder, type -> mayHold(type.getName()));
+    }
+  }
+
+  /// A rule about classes that were not imported holds always; so all sources must have been.
+  @ParameterizedTest
+  @EnumSource
+  void everySourceOfTheModuleIsUnderTheRules(Module module) throws IOException {
+    Path sources = Path.of("..", module.folder, "src", "main", "java");
+    assertThat(HOUSE).isNotEmpty();
+    assertThat(namesOf(sources))
+        .allMatch(module::mayHold, "in packages of " + module.folder)
+        .allMatch(HOUSE::contain, "imported");
+  }
+
+  /// The rooms of loader-core and formats serve the modules above, too; these only their own.
+  static Stream<Arguments> privatePackages() {
+    return Stream.of(Arguments.of(Module.CORE, NATIVES), Arguments.of(Module.DJL, TORCH));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void privatePackages(Module module, String packages) {
+    check(
+        noClasses()
+            .that(DescribedPredicate.not(module.classes()))
+            .should()
+            .dependOnClassesThat(resideInAPackage(packages)));
+  }
+
+  static List<ArchRule> arrows() {
+    return List.of(
+        noClasses()
+            .that(resideInAPackage("dev.gantry.core.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage(
+                "ai.djl..", "dev.gantry.formats..", "dev.gantry.djl..", "dev.gantry.cli.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.formats.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("ai.djl..", "jcuda..", "dev.gantry.djl..", "dev.gantry.cli.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.djl.."))
+            .should()
+            .dependOnClassesThat(resideInAPackage("dev.gantry.cli..")));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void arrows(ArchRule rule) {
+    check(rule);
+  }
+
+  /// What is behind few packages, so that the others could do with something else.
+  static Stream<Arguments> guarded() {
+    return Stream.of(
+        // Foreign functions are bound in two places.
+        Arguments.of("java.lang.foreign.Linker", List.of(NATIVES, TORCH)),
+        Arguments.of("java.lang.foreign.SymbolLookup", List.of(NATIVES, TORCH)),
+        Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH)),
+        Arguments.of("jcuda..", List.of(NATIVES)),
+        // Messages and compression are the business of those who read and write records.
+        Arguments.of(PROTO, List.of(TFRECORD, PROTO)),
+        Arguments.of("com.google.protobuf..", List.of(TFRECORD + "..")),
+        Arguments.of("org.apache.commons.compress..", List.of(TFRECORD)),
+        Arguments.of("java.util.zip.Inflater*", List.of(TFRECORD)));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void guarded(String what, List<String> by) {
+    DescribedPredicate<JavaClass> them =
+        resideInAPackage(what).or(nameMatching(what.replace(".", "\\.").replace("*", ".*")));
+    String[] packages = by.toArray(String[]::new);
+    check(noClasses().that().resideOutsideOfPackages(packages).should().dependOnClassesThat(them));
+    // Else it may only be misspelled.
+    assertThat(HOUSE)
+        .anyMatch(type ->
+            resideInAnyPackage(packages).test(type)
+                && type.getDirectDependenciesFromSelf().stream()
+                    .anyMatch(dependency -> them.test(dependency.getTargetClass())));
+  }
+
+  /// The packages of formats, and which of the others each may know.
+  static Stream<Arguments> formats() {
+    String internal = "dev.gantry.formats.internal";
+    String safetensors = "dev.gantry.formats.safetensors";
+    String dataset = "dev.gantry.formats.dataset";
+    return Stream.of(
+        Arguments.of(internal, List.of()),
+        Arguments.of(safetensors, List.of(internal)),
+        Arguments.of("dev.gantry.formats.checkpoint", List.of(safetensors, internal)),
+        Arguments.of(dataset, List.of()),
+        Arguments.of("dev.gantry.formats.shards", List.of(dataset, internal)),
+        Arguments.of(PROTO, List.of()),
+        Arguments.of(TFRECORD, List.of(PROTO, dataset, internal)),
+        Arguments.of(TFRECORD + ".index", List.of(TFRECORD, dataset, safetensors, internal)));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void formats(String of, List<String> known) {
+    List<String> allowed = new ArrayList<>(known);
+    allowed.add(of);
+    check(
+        noClasses()
+            .that()
+            .resideInAPackage(of)
+            .should()
+            .dependOnClassesThat(
+                resideInAPackage("dev.gantry.formats..")
+                    .and(resideOutsideOfPackages(allowed.toArray(String[]::new)))));
+  }
+
+  @Test
+  void allPackagesOfFormatsHaveSuchARule() {
+    Set<String> ruled =
+        formats().map(arguments -> (String) arguments.get()[0]).collect(Collectors.toSet());
+    Set<String> there =
+        HOUSE.stream()
+            .map(JavaClass::getPackageName)
+            .filter(name -> name.startsWith(Module.FORMATS.root))
+            .collect(Collectors.toSet());
+    assertThat(there).isEqualTo(ruled);
+  }
+
+  /// Formats leave to others where bytes go and by which path.
+  @Test
+  void formatsKnowNoGpu() {
+    check(
+        noClasses()
+            .that()
+            .resideInAPackage("dev.gantry.formats..")
+            .should()
+            .dependOnClassesThat(
+                type(CudaContext.class).or(type(DeviceSlab.class)).or(type(PinnedSlab.class))));
+  }
+
+  @Test
+  void packagesFormNoCycle() {
+    SliceAssignment byPackage =
+        new SliceAssignment() {
+          @Override
+          public SliceIdentifier getIdentifierOf(JavaClass type) {
+            String name = type.getPackageName();
+            return name.startsWith("dev.gantry.")
+                ? SliceIdentifier.of(name)
+                : SliceIdentifier.ignore();
+          }
+
+          @Override
+          public String getDescription() {
+            return "packages";
+          }
+        };
+    check(slices().assignedFrom(byPackage).should().beFreeOfCycles());
+  }
+
+  @Test
+  void roomsDoNotKnowTheSession() {
+    check(
+        noClasses()
+            .that(resideInAPackage("dev.gantry.core..").and(resideOutsideOfPackage(SESSION)))
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage(SESSION));
+  }
+
+  /// All that is written goes by one protocol, which survives a crash.
+  @Test
+  void filesAreWrittenInOnePlace() {
+    check(
+        noClasses()
+            .that(
+                resideInAnyPackage("dev.gantry.core..", "dev.gantry.formats..", "dev.gantry.djl..")
+                    .and(resideOutsideOfPackage("dev.gantry.core.internal.commit")))
+            .should()
+            .callMethodWhere(
+                target(owner(type(Files.class)))
+                    .and(
+                        target(
+                            nameMatching(
+                                "write.*|newOutputStream|newBufferedWriter|move|copy|create.*File"))))
+            .orShould()
+            .dependOnClassesThat(type(FileOutputStream.class).or(type(RandomAccessFile.class))));
+  }
+
+  /// Native calls block, and would pin the carrier of a virtual thread.
+  @Test
+  void threadsArePlatformThreads() {
+    check(
+        noClasses()
+            .should()
+            .callMethodWhere(
+                target(
+                    nameMatching("ofVirtual|startVirtualThread|newVirtualThreadPerTaskExecutor"))));
+  }
+
+  @Test
+  void plannerIsPure() {
+    check(
+        classes()
+            .that(resideInAPackage("dev.gantry.core.internal.plan.."))
+            .should()
+            .onlyDependOnClassesThat(
+                resideInAPackage("java.lang..")
+                    .or(resideInAPackage("java.util.."))
+                    .or(type(Path.class))
+                    .or(resideInAPackage("org.jspecify.."))
+                    .or(resideInAPackage("dev.gantry.core"))
+                    .or(resideInAPackage("dev.gantry.core.internal.plan.."))));
+    check(
+        noClasses()
+            .that(resideInAPackage("dev.gantry.core.internal.plan.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("java.lang.foreign..", "java.util.concurrent.."));
+  }
+
+  /// A rule about no class at all is broken, too; that no class was overlooked is the first test's
+  /// business.
+  private static void check(ArchRule rule) {
+    rule.check(HOUSE);
+  }
+
+  private static boolean isNotOfTesting(Location location) {
+    return !location.contains("/testing");
+  }
+
+  private static List<String> namesOf(Path sources) throws IOException {
+    if (!Files.isDirectory(sources)) {
+      return List.of();
+    }
+    try (Stream<Path> files = Files.walk(sources)) {
+      return files
+          .map(file -> sources.relativize(file).toString())
+          .filter(name -> name.endsWith(".java") && !name.equals("module-info.java"))
+          .map(name -> name.substring(0, name.length() - ".java".length()).replace('/', '.'))
+          .toList();
+    }
+  }
+}

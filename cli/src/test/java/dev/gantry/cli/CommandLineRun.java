@@ -1,0 +1,24 @@
+package dev.gantry.cli;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+
+/// One command line, run in this JVM, and what came of it.
+record CommandLineRun(int exitCode, String out, String err) {
+  static CommandLineRun of(Object... arguments) {
+    StringWriter out = new StringWriter();
+    StringWriter err = new StringWriter();
+    int exitCode =
+        GantryCommand.run(
+            new PrintWriter(out),
+            new PrintWriter(err),
+            List.of(arguments).stream().map(Object::toString).toArray(String[]::new));
+    return new CommandLineRun(exitCode, out.toString(), err.toString());
+  }
+
+  /// Standard output as JSON.
+  Object json() {
+    return JsonTree.parse(out);
+  }
+}

@@ -1,0 +1,151 @@
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.SafetensorsHeader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ConvertCommandTest {
+  @TempDir private Path temporary;
+
+  /// Three shards with an index, 7 tensors.
+  private Path model;
+
+  @BeforeEach
+  void extract() throws IOException {
+    model = DigitModel.extract(Files.createDirectory(temporary.resolve("in")));
+  }
+
+  private static Object tensors(Path file) {
+    CommandLineRun run = CommandLineRun.of("digest", "--json", "--device", "host", file);
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    return ((Map<?, ?>) run.json()).get("tensors");
+  }
+
+  private static List<String> names(Path folder) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(file -> file.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private static CommandLineRun convert(Object... arguments) {
+    return CommandLineRun.of(Stream.concat(Stream.of("convert"), Stream.of(arguments)).toArray());
+  }
+
+  /// Nothing is written, and one line says why.
+  private void assertRefused(int exitCode, Path out, Object... arguments) throws IOException {
+    List<String> before = names(temporary);
+    List<String> beforeIn = names(model);
+    CommandLineRun run = convert(arguments);
+    assertThat(run.exitCode()).as(run.err()).isEqualTo(exitCode);
+    assertThat(run.out()).isEmpty();
+    assertThat(run.err().lines()).hasSize(1);
+    assertThat(run.err()).startsWith("gantry: ").contains(out.toString());
+    assertThat(names(temporary)).isEqualTo(before);
+    assertThat(names(model)).isEqualTo(beforeIn);
+  }
+
+  @Test
+  void shardsBecomeOneFileAndShardsAgain() throws IOException {
+    Path single = temporary.resolve("single.safetensors");
+    CommandLineRun run = convert(model, single);
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(run.err()).isEmpty();
+    assertThat(run.out())
+        .matches(
+            "\\S+single\\.safetensors: 1 file\\(s\\), [0-9,]+ bytes, durable in [0-9.]+ s, [0-9.]+"
+                + " GB/s\n");
+    assertThat(tensors(single)).isEqualTo(tensors(model));
+    assertThat(SafetensorsHeader.read(single).dataStart() % 4096).isZero();
+
+    Path folder = temporary.resolve("sharded");
+    assertThat(convert("--shard-bytes", 20_000, single, folder).exitCode()).isZero();
+    List<String> names = names(folder);
+    int shards = names.size() - 1;
+    assertThat(shards).isGreaterThan(2);
+    assertThat(names)
+        .contains("model.safetensors.index.json")
+        .contains(String.format("model-%05d-of-%05d.safetensors", shards, shards));
+    assertThat(tensors(folder)).isEqualTo(tensors(model));
+    assertThat(SafetensorsCheckpoint.open(folder).metadata())
+        .isEqualTo(SafetensorsCheckpoint.open(model).metadata())
+        .isNotEmpty();
+  }
+
+  /// 5 GB is more than there is.
+  @Test
+  void byDefaultASmallCheckpointIsOneShard() throws IOException {
+    Path folder = temporary.resolve("out");
+    CommandLineRun run = convert("--json", model, folder);
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(names(folder)).containsExactly("model.safetensors");
+    Path file = folder.resolve("model.safetensors");
+    Map<?, ?> document = (Map<?, ?>) run.json();
+    assertThat(document.get("files"))
+        .isEqualTo(List.of(Map.of("file", file.toString(), "bytes", (int) Files.size(file))));
+    assertThat(document.get("bytes")).isEqualTo((int) Files.size(file));
+    assertThat(((Number) document.get("seconds")).doubleValue()).isPositive();
+    assertThat(tensors(folder)).isEqualTo(tensors(model));
+  }
+
+  @Test
+  void anotherFileIsReplaced() throws IOException {
+    Path out = Files.writeString(temporary.resolve("old.safetensors"), "old");
+    assertThat(convert(model, out).exitCode()).isZero();
+    assertThat(tensors(out)).isEqualTo(tensors(model));
+  }
+
+  @Test
+  void theInputIsNotOverwritten() throws IOException {
+    Path shard = model.resolve("model-00002-of-00003.safetensors");
+    assertRefused(64, shard, model, shard);
+    assertRefused(64, shard, model.resolve("model.safetensors.index.json"), shard);
+    assertRefused(64, model, model, model);
+    // All files of a folder without an index are the checkpoint.
+    Files.delete(model.resolve("model.safetensors.index.json"));
+    assertRefused(64, model, model, model.resolve("beside.safetensors"));
+    Path single = temporary.resolve("single.safetensors");
+    assertThat(convert(model, single).exitCode()).isZero();
+    Path link = Files.createSymbolicLink(temporary.resolve("link.safetensors"), single);
+    assertRefused(64, single, single, single);
+    assertRefused(64, link, single, link);
+  }
+
+  @Test
+  void anotherCheckpointIsNotMixedUp() throws IOException {
+    Path folder = temporary.resolve("out");
+    assertThat(convert("--shard-bytes", 20_000, model, folder).exitCode()).isZero();
+    List<String> before = names(folder);
+    assertRefused(64, folder, model, folder);
+    assertRefused(64, folder, model, folder.resolve("beside.safetensors"));
+    assertThat(names(folder)).isEqualTo(before);
+  }
+
+  @Test
+  void theFolderIsMadeWithThoseAboveIt() throws IOException {
+    Path out = temporary.resolve("a").resolve("b");
+    assertThat(convert(model, out).exitCode()).isZero();
+    assertThat(convert(out, temporary.resolve("c").resolve("out.safetensors")).exitCode()).isZero();
+  }
+
+  @Test
+  void aMissingInputIsExitCode66() throws IOException {
+    Path missing = temporary.resolve("missing");
+    assertRefused(66, missing, missing, temporary.resolve("out"));
+  }
+
+  @Test
+  void aSizeForOneFileIsExitCode64() throws IOException {
+    Path out = temporary.resolve("out.safetensors");
+    assertRefused(64, out, "--shard-bytes", 5, model, out);
+  }
+}

@@ -1,0 +1,103 @@
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// What the papers show is in sources that are compiled and run, and their links lead to files.
+class DocumentationTest {
+  private static final Path ROOT = Path.of("..");
+  private static final Pattern JAVA = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
+  private static final Pattern LINK = Pattern.compile("]\\((?!https?://)([^)#]+)(?:#[^)]*)?\\)");
+  private static final int MOST_README_LINES = 150;
+
+  static Stream<Path> pages() throws IOException {
+    return Stream.concat(list(ROOT), list(ROOT.resolve("docs")))
+        .filter(file -> file.toString().endsWith(".md"))
+        .sorted();
+  }
+
+  private static Stream<Path> list(Path folder) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.toList().stream();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("pages")
+  void examplesAreLinesOfPrograms(Path page) throws IOException {
+    String programs = programs();
+    assertThat(JAVA.matcher(Files.readString(page)).results())
+        .map((MatchResult example) -> withoutIndentation(example.group(1)))
+        .allSatisfy(example -> assertThat(programs).contains(example));
+  }
+
+  @ParameterizedTest
+  @MethodSource("pages")
+  void linksLeadToFiles(Path page) throws IOException {
+    List<Path> targets =
+        LINK.matcher(Files.readString(page))
+            .results()
+            .map(link -> page.resolveSibling(link.group(1)))
+            .toList();
+    assertThat(targets).allSatisfy(target -> assertThat(target).exists());
+  }
+
+  @Test
+  void readmeIsShort() throws IOException {
+    assertThat(Files.readAllLines(ROOT.resolve("README.md")))
+        .hasSizeLessThanOrEqualTo(MOST_README_LINES);
+  }
+
+  @Test
+  void eachUserHasAnExample() throws IOException {
+    assertThat(JAVA.matcher(Files.readString(ROOT.resolve("README.md"))).results())
+        .hasSizeGreaterThanOrEqualTo(3);
+  }
+
+  /// Our build runs it in a project of its own.
+  @Test
+  void gettingStartedShowsThePomThatOurBuildBuilds() throws IOException {
+    assertThat(Files.readString(ROOT.resolve("docs").resolve("getting-started.md")))
+        .contains("```xml\n" + Files.readString(Path.of("consumer", "pom.xml")) + "```");
+  }
+
+  private static String programs() throws IOException {
+    try (Stream<Path> files =
+        Stream.of(Path.of("src", "main", "java"), Path.of("consumer", "src"))
+            .flatMap(DocumentationTest::walk)) {
+      return files.map(DocumentationTest::read).collect(Collectors.joining("\n"));
+    }
+  }
+
+  private static Stream<Path> walk(Path folder) {
+    try (Stream<Path> files = Files.walk(folder)) {
+      return files.filter(file -> file.toString().endsWith(".java")).sorted().toList().stream();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static String read(Path file) {
+    try {
+      return withoutIndentation(Files.readString(file));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static String withoutIndentation(String text) {
+    return text.replaceAll("(?m)^ +", "");
+  }
+}

@@ -1,0 +1,189 @@
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Exit codes, and what is printed where.
+class GantryCommandTest {
+  @TempDir private Path temporary;
+
+  private Path model;
+
+  @BeforeEach
+  void extract() throws IOException {
+    model = DigitModel.extract(temporary);
+  }
+
+  private static void assertOneLine(CommandLineRun run, int exitCode) {
+    assertThat(run.exitCode()).as(run.err()).isEqualTo(exitCode);
+    assertThat(run.out()).isEmpty();
+    assertThat(run.err().lines()).hasSize(1);
+    assertThat(run.err()).startsWith("gantry: ");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "",
+        "fly",
+        "digest",
+        "digest --device tpu FILE",
+        "load --repeat 0 FILE",
+        "load --path wormhole FILE",
+        "load --request-mib -1 FILE",
+        "load --threads many FILE",
+        "inspect --jsn FILE",
+        "convert FILE",
+        "convert --shard-bytes 0 FILE /tmp/out",
+        "index",
+        "index --check FILE",
+        "index FILE",
+        "demo --bytes 5",
+        "demo --dir /no/such/folder"
+      })
+  void wrongUseIsExitCode64(String line) {
+    Object[] arguments =
+        Stream.of(line.split(" "))
+            .filter(word -> !word.isEmpty())
+            .map(word -> word.equals("FILE") ? model.toString() : word)
+            .toArray();
+    assertOneLine(CommandLineRun.of(arguments), 64);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"digest", "inspect", "load", "doctor", "index", "index --check"})
+  void aMissingFileIsExitCode66(String command) {
+    Path missing = temporary.resolve("missing.safetensors");
+    CommandLineRun run =
+        CommandLineRun.of(Stream.of((command + " " + missing).split(" ")).toArray());
+    assertOneLine(run, 66);
+    assertThat(run.err()).contains(missing.toString());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"digest", "load"})
+  void aMissingDeviceIsExitCode69(String command) {
+    assertOneLine(CommandLineRun.of(command, "--device", "cuda:4711", model), 69);
+  }
+
+  @Test
+  void aPathThatCannotServeIsExitCode69() {
+    CommandLineRun run = CommandLineRun.of("load", "--device", "host", "--path", "gds", model);
+    assertOneLine(run, 69);
+    assertThat(run.err()).contains("gds");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"digest", "inspect", "load", "doctor", "index"})
+  void aFileThatCannotBeOpenedIsExitCode74(String command) {
+    // ENAMETOOLONG.
+    Path file = temporary.resolve("x".repeat(300));
+    assertOneLine(CommandLineRun.of(command, file), 74);
+  }
+
+  @Test
+  void verboseSaysWhereAnErrorCameFrom() {
+    CommandLineRun run = CommandLineRun.of("--verbose", "inspect", temporary.resolve("missing"));
+    assertThat(run.exitCode()).isEqualTo(66);
+    assertThat(run.err().lines()).hasSizeGreaterThan(2);
+    assertThat(run.err()).contains("TransferException").contains("\tat dev.gantry.");
+  }
+
+  @Test
+  void digestCountsTheBytesOfEachPath() {
+    CommandLineRun run = CommandLineRun.of("digest", "--json", "--device", "host", model);
+    Map<?, ?> document = (Map<?, ?>) run.json();
+    assertThat(document.get("bytes")).isEqualTo(59_248);
+    Map<?, ?> paths = (Map<?, ?>) document.get("path");
+    assertThat(paths.keySet().stream().map(Object::toString))
+        .containsExactly("gds", "compat", "staged", "host");
+    assertThat((Integer) paths.get("host")).isGreaterThanOrEqualTo(59_248);
+    assertThat(List.of(paths.get("gds"), paths.get("compat"), paths.get("staged")))
+        .containsOnly((Object) 0);
+  }
+
+  @Test
+  void digestForPeopleIsALineATensor() {
+    CommandLineRun run = CommandLineRun.of("digest", model);
+    assertThat(run.exitCode()).isZero();
+    assertThat(run.out().lines()).hasSize(7).allMatch(line -> line.matches("[0-9a-f]{64}  \\S+"));
+  }
+
+  @Test
+  void inspectForPeopleNamesShardsAndTensors() {
+    CommandLineRun run = CommandLineRun.of("inspect", model);
+    assertThat(run.exitCode()).isZero();
+    assertThat(run.out())
+        .startsWith("safetensors, 3 file(s), 7 tensors, 59,248 bytes")
+        .contains("fc1.weight", "F32", "[96, 64]", "model-00001-of-00003.safetensors");
+  }
+
+  @Test
+  void loadPrintsARowARun() {
+    CommandLineRun run = CommandLineRun.of("load", "--device", "host", "--repeat", "3", model);
+    assertThat(run.exitCode()).isZero();
+    assertThat(run.err()).isEmpty();
+    List<String> lines = run.out().lines().toList();
+    assertThat(lines).hasSize(4);
+    assertThat(lines.getFirst()).matches("run +device +path +past the cache +seconds +GB/s +slabs");
+    for (int number = 1; number <= 3; number++) {
+      assertThat(lines.get(number))
+          .matches(
+              number + " +host +host +[0-9]+% +[0-9]+\\.[0-9]{3} +[0-9]+\\.[0-9]{2} +[0-9]+ MiB");
+    }
+  }
+
+  @Test
+  void doctorSaysWhichPathFilesTake() throws IOException {
+    CommandLineRun run = CommandLineRun.of("doctor", "--json", model);
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(run.err()).isEmpty();
+    Map<?, ?> document = (Map<?, ?>) run.json();
+    assertThat(document.keySet().stream().map(Object::toString))
+        .containsExactly("cuda", "cufile", "device", "files");
+    assertThat(((Map<?, ?>) document.get("cuda")).keySet().stream().map(Object::toString))
+        .containsExactly("version", "absence", "devices");
+    assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))
+        .containsExactly("library", "absence", "directAbsence");
+    List<?> files = (List<?>) document.get("files");
+    assertThat(files).hasSize(5);
+    for (Object element : files) {
+      Map<?, ?> file = (Map<?, ?>) element;
+      assertThat(file.keySet().stream().map(Object::toString))
+          .containsExactly("file", "path", "reason", "directAbsence", "bytes", "residentBytes");
+      Path path = Path.of((String) file.get("file"));
+      assertThat(path).isRegularFile();
+      assertThat(((Number) file.get("bytes")).longValue()).isEqualTo(Files.size(path));
+    }
+  }
+
+  @Test
+  void doctorForPeopleSaysWhatIsMissing() {
+    CommandLineRun run = CommandLineRun.of("doctor");
+    assertThat(run.exitCode()).isZero();
+    assertThat(run.out().lines())
+        .anyMatch(line -> line.startsWith("CUDA "))
+        .anyMatch(line -> line.startsWith("libcufile "))
+        .anyMatch(line -> line.startsWith("loads go to "));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"doctor", "inspect", "digest", "load", "convert", "index", "demo"})
+  void everyCommandHasHelp(String command) {
+    CommandLineRun run = CommandLineRun.of(command, "--help");
+    assertThat(run.exitCode()).isZero();
+    assertThat(run.err()).isEmpty();
+    assertThat(run.out()).startsWith("Usage: gantry " + command).contains("65", "malformed input");
+  }
+}

@@ -1,0 +1,109 @@
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/// Small files of samples, and what commands say of them.
+final class TestSamples {
+  private TestSamples() {}
+
+  /// @param values of each field, those of all samples end to end
+  static void writeShards(
+      Path folder, List<Field> fields, Map<String, byte[]> values, int samples, int perShard) {
+    try (GantrySession session = GantrySession.open();
+        ShardWriter writer =
+            ShardWriter.create(
+                session,
+                folder,
+                fields,
+                ShardOptions.defaults().withSamplesPerShard(perShard).withBlockBytes(4096))) {
+      for (int i = 0; i < samples; i++) {
+        Map<String, MemorySegment> sample = new HashMap<>();
+        for (Field field : fields) {
+          int bytes = (int) field.sampleBytes();
+          sample.put(
+              field.name(),
+              MemorySegment.ofArray(
+                  Arrays.copyOfRange(values.get(field.name()), i * bytes, (i + 1) * bytes)));
+        }
+        writer.append(sample);
+      }
+      assertThat(writer.finish().samples()).isEqualTo(samples);
+    }
+  }
+
+  static Path writeRecords(Path file, Compression compression, ExampleBuilder... examples) {
+    List<byte[]> records = Stream.of(examples).map(ExampleBuilder::toBytes).toList();
+    return writeRecords(file, compression, records);
+  }
+
+  static Path writeRecords(Path file, Compression compression, List<byte[]> records) {
+    try (GantrySession session = GantrySession.open();
+        TfRecordWriter writer = TfRecordWriter.create(session, file, compression)) {
+      records.forEach(writer::write);
+      writer.commit();
+    }
+    return file;
+  }
+
+  static String sha256(byte[] bytes) {
+    return HexFormat.of().formatHex(Digests.sha256().digest(bytes));
+  }
+
+  /// Runs a command that must succeed without a word on standard error.
+  static CommandLineRun run(Object... arguments) {
+    CommandLineRun run = CommandLineRun.of(arguments);
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(run.err()).isEmpty();
+    return run;
+  }
+
+  /// Runs a command that must fail with one line.
+  static CommandLineRun fail(int exitCode, Object... arguments) {
+    CommandLineRun run = CommandLineRun.of(arguments);
+    assertThat(run.exitCode()).as(run.err()).isEqualTo(exitCode);
+    assertThat(run.out()).isEmpty();
+    assertThat(run.err().lines()).hasSize(1);
+    assertThat(run.err()).startsWith("gantry: ");
+    return run;
+  }
+
+  static Map<?, ?> json(CommandLineRun run) {
+    return (Map<?, ?>) run.json();
+  }
+
+  /// As `digest --json` has it: dtype, shape and sha256 of each field.
+  static Map<?, ?> fieldsOf(Path shards) {
+    return (Map<?, ?>) json(run("digest", "--json", "--device", "host", shards)).get("fields");
+  }
+
+  /// The digests of records.
+  static List<?> recordsOf(Path file) {
+    return (List<?>) json(run("digest", "--json", file)).get("records");
+  }
+
+  /// The names in a folder, sorted.
+  static List<String> names(Path folder) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return new ArrayList<>(files.map(file -> file.getFileName().toString()).sorted().toList());
+    }
+  }
+}

@@ -1,0 +1,172 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.natives.FileCalls;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/// One new file of a size that nobody knows yet, written from its beginning to its end. As with
+/// files that are written whole, a crash at any point leaves the old file or the new one:
+///
+/// 1. make a file of a name that nobody else has, in the target's folder
+/// 2. append to it, through the page cache
+/// 3. synchronise it
+/// 4. rename it to its target
+/// 5. synchronise the folder
+///
+/// A file that fails before 4, or is closed, is removed, and nothing has changed; after a failed 3
+/// too, since the kernel may have dropped what it could not write. When 5 fails, the new file is
+/// there, but a crash may bring the old one back. Not thread-safe.
+public final class AppendedFile implements AutoCloseable {
+  private static final int BUFFER_BYTES = 256 << 10;
+
+  private enum State {
+    OPEN,
+    FAILED,
+    SYNCHRONISED,
+    RENAMED
+  }
+
+  private final Folders folders;
+  private final Path file;
+  private final Path temporary;
+  private final TargetFile target;
+  private final HostSlab buffer;
+  private long written;
+  private int buffered;
+  private State state = State.OPEN;
+  private boolean closed;
+
+  /// Step 1.
+  ///
+  /// @throws TransferException if the file cannot be made
+  public AppendedFile(FileCalls calls, Path file) {
+    folders = new Folders(calls);
+    this.file = file;
+    temporary = TemporaryName.beside(file);
+    target = new TargetFile(calls, temporary, file, true);
+    boolean complete = false;
+    try {
+      buffer = HostSlab.allocate(BUFFER_BYTES);
+      complete = true;
+    } finally {
+      if (!complete) {
+        target.close();
+        folders.removeFile(temporary);
+      }
+    }
+  }
+
+  /// The name that the file gets.
+  public Path file() {
+    return file;
+  }
+
+  /// How many bytes were appended.
+  public long size() {
+    return written + buffered;
+  }
+
+  /// Step 2.
+  ///
+  /// @param bytes of the CPU's memory, which the caller may change afterwards
+  /// @throws TransferException if it cannot be written; there is no going on then
+  /// @throws MisuseException if the file has failed before, or is done
+  public void append(MemorySegment bytes) {
+    require(State.OPEN);
+    long done = 0;
+    while (done < bytes.byteSize()) {
+      if (buffered == BUFFER_BYTES) {
+        flush();
+      }
+      long step = Math.min(BUFFER_BYTES - buffered, bytes.byteSize() - done);
+      MemorySegment.copy(bytes, done, buffer.segment(), buffered, step);
+      buffered += (int) step;
+      done += step;
+    }
+  }
+
+  private void flush() {
+    state = State.FAILED;
+    boolean _ = target.write(buffer.segment().asSlice(0, buffered), written);
+    written += buffered;
+    buffered = 0;
+    state = State.OPEN;
+  }
+
+  private void require(State wanted) {
+    if (closed || state != wanted) {
+      throw new MisuseException(
+          file + ": " + (state == State.FAILED ? "an earlier write failed" : "is closed already"));
+    }
+  }
+
+  /// Gives files their names, in this order, once all of them are on the disk; returns when the
+  /// names are there too. Whether or not it succeeds, all are closed.
+  ///
+  /// @throws TransferException if a file cannot be written or synchronised; none has its name then.
+  ///     If a renaming fails, or a folder's synchronisation, some may have it
+  /// @throws MisuseException if one has failed before, or is done
+  public static void commit(List<AppendedFile> files) {
+    try {
+      files.forEach(AppendedFile::synchronise);
+      files.forEach(AppendedFile::rename);
+      Set<Path> parents = new LinkedHashSet<>();
+      files.forEach(file -> parents.add(Folders.parent(file.file)));
+      for (Path parent : parents) {
+        files.getFirst().folders.sync(parent);
+      }
+    } catch (RuntimeException | Error failure) {
+      files.forEach(file -> file.close(failure));
+      throw failure;
+    }
+    files.forEach(AppendedFile::close);
+  }
+
+  /// Step 3.
+  private void synchronise() {
+    require(State.OPEN);
+    flush();
+    state = State.FAILED;
+    target.sync();
+    state = State.SYNCHRONISED;
+  }
+
+  /// Step 4.
+  private void rename() {
+    require(State.SYNCHRONISED);
+    folders.rename(temporary, file);
+    state = State.RENAMED;
+  }
+
+  private void close(Throwable failure) {
+    try {
+      close();
+    } catch (RuntimeException | Error besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+
+  /// Removes the file, unless it has got its name.
+  ///
+  /// @throws TransferException if it cannot be removed
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      try {
+        buffer.release();
+        target.close();
+      } finally {
+        if (state != State.RENAMED) {
+          folders.removeFile(temporary);
+        }
+      }
+    }
+  }
+}

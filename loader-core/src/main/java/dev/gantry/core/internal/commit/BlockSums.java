@@ -1,0 +1,70 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.MisuseException;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+
+/// The CRC32C of each block of some bytes that come in pieces, which blocks may cut and be cut by.
+/// Not thread-safe.
+public final class BlockSums {
+  private final long length;
+  private final long blockBytes;
+  private final int[] sums;
+  private long done;
+
+  /// @param length of all bytes
+  /// @param blockBytes the size of a block; the last may be shorter
+  public BlockSums(long length, long blockBytes) {
+    if (length < 0 || blockBytes < 1) {
+      throw new MisuseException(length + " bytes in blocks of " + blockBytes);
+    }
+    this.length = length;
+    this.blockBytes = blockBytes;
+    sums = new int[Math.toIntExact(Math.ceilDiv(length, blockBytes))];
+    Arrays.fill(sums, Crc32c.OF_NOTHING);
+  }
+
+  /// The next piece.
+  ///
+  /// @throws MisuseException if it is longer than what is still to come
+  public void add(MemorySegment piece) {
+    if (piece.byteSize() > length - done) {
+      throw new MisuseException(
+          piece.byteSize() + " bytes, where " + (length - done) + " are still to come");
+    }
+    for (long taken = 0; taken < piece.byteSize(); ) {
+      long step = Math.min(piece.byteSize() - taken, leftOfBlock());
+      add(Crc32c.of(piece.asSlice(taken, step)), step);
+      taken += step;
+    }
+  }
+
+  /// The next piece, of which only the checksum is known.
+  ///
+  /// @throws MisuseException if a block ends within it, or the bytes do
+  public void add(int sum, long pieceBytes) {
+    if (pieceBytes > leftOfBlock()) {
+      throw new MisuseException(pieceBytes + " bytes, where a block ends after " + leftOfBlock());
+    }
+    if (pieceBytes > 0) {
+      int block = (int) (done / blockBytes);
+      sums[block] = Crc32c.combine(sums[block], sum, pieceBytes);
+      done += pieceBytes;
+    }
+  }
+
+  /// How many bytes are still to come of the block that the next byte belongs to.
+  public long leftOfBlock() {
+    return Math.min(length - done, blockBytes - done % blockBytes);
+  }
+
+  /// One a block.
+  ///
+  /// @throws IllegalStateException if bytes are still to come
+  public int[] sums() {
+    if (done < length) {
+      throw new IllegalStateException("only " + done + " of " + length + " bytes were summed");
+    }
+    return sums.clone();
+  }
+}

@@ -1,0 +1,34 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
+import java.nio.file.Path;
+import java.util.List;
+
+/// A file to be written: its parts, one after the other, are all of it.
+///
+/// @param file its name; a file of that name is replaced when the new one is whole. The folder must
+///     exist
+/// @param parts in the order of the file; each may be empty
+public record NewFile(Path file, List<Source> parts) {
+  /// @throws MisuseException if `file` names no file, or the parts are longer together
+  ///     than a file can be
+  public NewFile {
+    if (file.getFileName() == null) {
+      throw new MisuseException("names no file: " + file);
+    }
+    parts = List.copyOf(parts);
+    long size = 0;
+    for (Source part : parts) {
+      if (part.length() > Long.MAX_VALUE - size) {
+        throw new MisuseException(file + ": more bytes than a file can hold");
+      }
+      size += part.length();
+    }
+  }
+
+  /// In bytes.
+  public long size() {
+    return parts.stream().mapToLong(Source::length).sum();
+  }
+}

@@ -1,0 +1,75 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.memory.CudaContext;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// What one write is made of, in order; what lies together in memory or a file is one. For one
+/// thread.
+final class Slices {
+  private final List<Source> slices = new ArrayList<>();
+
+  /// Where the allocation ends that holds the last slice, once that was asked for; else 0.
+  private long allocationEnd;
+
+  void add(Source next) {
+    Source joined = slices.isEmpty() ? null : joined(slices.getLast(), next);
+    if (joined == null) {
+      allocationEnd = 0;
+      slices.add(next);
+    } else {
+      slices.set(slices.size() - 1, joined);
+    }
+  }
+
+  List<Source> all() {
+    return slices;
+  }
+
+  /// Both as one, where `next` begins just where `last` ends.
+  private @Nullable Source joined(Source last, Source next) {
+    return switch (last) {
+      // Memory of an arena is not joined: what is joined has only an address, and so would not know
+      // when an arena closes.
+      case Source.HostMemory(MemorySegment first)
+          when next instanceof Source.HostMemory(MemorySegment second)
+              && isAddress(first)
+              && isAddress(second)
+              && first.address() + first.byteSize() == second.address() ->
+          new Source.HostMemory(
+              MemorySegment.ofAddress(first.address())
+                  .reinterpret(first.byteSize() + second.byteSize()));
+      case Source.DeviceMemory(Device.Cuda device, long address, long length)
+          when next instanceof Source.DeviceMemory second
+              && second.device().equals(device)
+              && address + length == second.address()
+              && second.address() + second.length() <= allocationEnd(device, address) ->
+          new Source.DeviceMemory(device, address, length + second.length());
+      case Source.FilePart(Extent extent)
+          when next instanceof Source.FilePart(Extent second)
+              && second.file().equals(extent.file())
+              && extent.end() == second.offset() ->
+          new Source.FilePart(
+              new Extent(extent.file(), extent.offset(), extent.length() + second.length()));
+      case Source.HostMemory _, Source.DeviceMemory _, Source.FilePart _ -> null;
+    };
+  }
+
+  private static boolean isAddress(MemorySegment segment) {
+    return segment.isNative() && segment.scope().equals(Arena.global().scope());
+  }
+
+  /// Allocations may lie next to each other, and a copy from one to the next is refused.
+  private long allocationEnd(Device.Cuda device, long address) {
+    if (allocationEnd == 0) {
+      allocationEnd = CudaContext.of(device).allocationEnd(address);
+    }
+    return allocationEnd;
+  }
+}

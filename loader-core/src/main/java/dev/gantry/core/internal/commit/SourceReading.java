@@ -1,0 +1,126 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.CopyQueue;
+import dev.gantry.core.internal.transport.Transports;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+import java.util.function.Consumer;
+
+/// Takes bytes through the CPU in order, wherever they are; a device copies into one pinned buffer
+/// while this thread reads the other. Thread-safe.
+public final class SourceReading {
+  private static final long STEP_BYTES = PlanLimits.DEFAULT.requestBytes();
+
+  private final Transports paths;
+
+  public SourceReading(Transports paths) {
+    this.paths = paths;
+  }
+
+  /// The CRC32C of all of them.
+  public int checksum(Source source) {
+    BlockSums sums = new BlockSums(source.length(), Math.max(1, source.length()));
+    inOrder(source, sums::add);
+    return source.length() == 0 ? Crc32c.OF_NOTHING : sums.sums()[0];
+  }
+
+  /// The CRC32C of each block, the last of which may be shorter.
+  public int[] checksums(Source source, long blockBytes) {
+    BlockSums sums = new BlockSums(source.length(), blockBytes);
+    inOrder(source, sums::add);
+    return sums.sums();
+  }
+
+  /// @param target of the source's length or more
+  public void copy(Source source, MemorySegment target) {
+    long[] done = {0};
+    inOrder(
+        source,
+        piece -> {
+          target.asSlice(done[0], piece.byteSize()).copyFrom(piece);
+          done[0] += piece.byteSize();
+        });
+  }
+
+  /// @param taker is given all bytes, piece by piece; a piece is good only for the call
+  private void inOrder(Source source, Consumer<MemorySegment> taker) {
+    switch (source) {
+      case Source.HostMemory(MemorySegment segment) -> taker.accept(segment);
+      case Source.DeviceMemory memory -> ofDevice(memory, taker);
+      case Source.FilePart(var extent) -> {
+        try (SourceFile file = paths.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
+          ofFile(file, extent.offset(), extent.length(), taker);
+        }
+      }
+    }
+  }
+
+  private static void ofFile(
+      SourceFile file, long offset, long length, Consumer<MemorySegment> taker) {
+    HostSlab slab = HostSlab.allocate(STEP_BYTES);
+    try {
+      for (long done = 0; done < length; ) {
+        long step = Math.min(STEP_BYTES, length - done);
+        MemorySegment bytes = slab.segment().asSlice(0, step);
+        boolean direct = file.prefersDirect(offset + done, step);
+        boolean _ = file.read(bytes, offset + done, step, direct);
+        taker.accept(bytes);
+        done += step;
+      }
+    } finally {
+      slab.release();
+    }
+  }
+
+  private void ofDevice(Source.DeviceMemory memory, Consumer<MemorySegment> taker) {
+    CudaContext context = CudaContext.of(memory.device());
+    // The copies are ordered with no stream but their own.
+    context.synchronize();
+    StagingPool.Share buffers = paths.stagingPool(memory.device()).share();
+    StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));
+    boolean complete = false;
+    try (CopyQueue queue = new CopyQueue(context)) {
+      fetch(memory, 0, pair, queue);
+      for (long done = 0; done < memory.length(); done += STEP_BYTES) {
+        fetch(memory, done + STEP_BYTES, pair, queue);
+        int turn = turn(done);
+        queue.await(turn);
+        long step = Math.min(STEP_BYTES, memory.length() - done);
+        taker.accept(buffer(pair, turn).segment().asSlice(0, step));
+      }
+      complete = true;
+    } finally {
+      if (complete || context.comesToRest()) {
+        buffers.giveBack(pair);
+      } else {
+        buffers.abandon();
+      }
+    }
+  }
+
+  private static void fetch(
+      Source.DeviceMemory memory, long from, StagingPool.Pair pair, CopyQueue queue) {
+    if (from < memory.length()) {
+      int turn = turn(from);
+      long step = Math.min(STEP_BYTES, memory.length() - from);
+      queue.copyToHost(buffer(pair, turn).address(), memory.address() + from, step);
+      queue.record(turn);
+    }
+  }
+
+  private static int turn(long offset) {
+    return (int) (offset / STEP_BYTES % 2);
+  }
+
+  private static PinnedSlab buffer(StagingPool.Pair pair, int turn) {
+    return turn == 0 ? pair.first() : pair.second();
+  }
+}

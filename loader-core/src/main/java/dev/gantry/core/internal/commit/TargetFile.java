@@ -1,0 +1,166 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.DirectAlignment;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/// One new file open for writing, past the page cache where the file system can, else through it.
+///
+/// Writes continue after short counts and are retried after `EINTR`; an `fsync` is never retried,
+/// since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no write
+/// is under way.
+final class TargetFile implements AutoCloseable {
+  private static final int EINTR = 4;
+  private static final int EINVAL = 22;
+  private static final int ENOSYS = 38;
+  private static final int EOPNOTSUPP = 95;
+  private static final int NONE = -1;
+
+  /// Read and write for all, less the umask: as any program's file.
+  private static final int MODE = 0666;
+
+  private final FileCalls calls;
+  private final Path file;
+  private final Path target;
+  private final int buffered;
+  private final int direct;
+  private final DirectAlignment alignment;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  /// Empty for as long as the file system takes direct writes.
+  private volatile String directAbsence;
+
+  /// @param file a name that no file has
+  /// @param target the name that it is to get, for messages: nobody knows the other
+  /// @param pageCache whether to write through the page cache in any case
+  /// @throws TransferException if the file cannot be made, or is there already
+  TargetFile(FileCalls calls, Path file, Path target, boolean pageCache) {
+    this.calls = calls;
+    this.file = file;
+    this.target = target;
+    // cuFile reads, too, where it writes parts of blocks.
+    buffered = open(FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL);
+    if (buffered < 0) {
+      throw failure("open", Errno.failure(-buffered));
+    }
+    int descriptor = pageCache ? NONE : open(FileCalls.O_RDWR | calls.directFlag());
+    direct = Math.max(descriptor, NONE);
+    directAbsence = pageCache ? "not wanted" : descriptor < 0 ? refusal("open", -descriptor) : "";
+    alignment = DirectAlignment.of(calls.stat(buffered));
+    LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
+  }
+
+  int bufferedDescriptor() {
+    return buffered;
+  }
+
+  /// -1 where there is none; see [#directAbsence].
+  int directDescriptor() {
+    return direct;
+  }
+
+  /// Why writes go through the page cache; empty where they do not, as far as is known by now.
+  String directAbsence() {
+    return directAbsence;
+  }
+
+  /// Takes room on the disk, so that there is enough before much is written, and in one piece where
+  /// that can be. File systems that cannot say so go without.
+  void allocate(long bytes) {
+    if (bytes == 0) {
+      return;
+    }
+    int result = FileCalls.retried(() -> calls.fallocate(buffered, 0, 0, bytes));
+    if (result < 0 && result != -EOPNOTSUPP && result != -ENOSYS) {
+      throw new TransferException("fallocate", target + " length " + bytes, Errno.failure(-result));
+    }
+  }
+
+  /// Whether memory at this address can be written at this offset without a copy.
+  boolean takes(MemorySegment source, long offset) {
+    return !isDirect() || alignment.fits(source, offset);
+  }
+
+  private boolean isDirect() {
+    return directAbsence.isEmpty();
+  }
+
+  /// Writes all of `source` at `offset`.
+  ///
+  /// @return whether all of it went past the page cache
+  /// @throws TransferException on any failure
+  boolean write(MemorySegment source, long offset) {
+    long done = 0;
+    boolean directly = isDirect() && takes(source, offset);
+    boolean wentDirectly = directly;
+    while (done < source.byteSize()) {
+      MemorySegment rest = source.asSlice(done);
+      long count = calls.pwrite(directly ? direct : buffered, rest, rest.byteSize(), offset + done);
+      if (count == -EINTR) {
+        continue;
+      }
+      if (count == -EINVAL && directly) {
+        // Some file systems take O_DIRECT when a file is opened, and refuse it when it is written.
+        directAbsence = refusal("pwrite", EINVAL);
+        directly = false;
+        continue;
+      }
+      if (count <= 0) {
+        throw new TransferException(
+            "pwrite",
+            target + " offset " + (offset + done) + " length " + rest.byteSize(),
+            count == 0 ? new Failure.NothingWritten(rest.byteSize()) : Errno.failure((int) -count));
+      }
+      done += count;
+      wentDirectly &= directly;
+      directly = directly && alignment.holdsAfter(count);
+    }
+    return wentDirectly;
+  }
+
+  void truncate(long size) {
+    int result = FileCalls.retried(() -> calls.ftruncate(buffered, size));
+    if (result < 0) {
+      throw new TransferException("ftruncate", target + " length " + size, Errno.failure(-result));
+    }
+  }
+
+  /// Returns when everything written is on the disk.
+  void sync() {
+    int result = calls.fsync(buffered);
+    if (result < 0) {
+      throw failure("fsync", Errno.failure(-result));
+    }
+  }
+
+  private int open(int flags) {
+    return FileCalls.retried(() -> calls.open(file, flags, MODE));
+  }
+
+  private TransferException failure(String operation, Failure failure) {
+    return new TransferException(operation, target.toString(), failure);
+  }
+
+  private static String refusal(String operation, int errno) {
+    return operation + " with O_DIRECT: " + Errno.failure(errno).describe();
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      // Either all is on the disk, or the file is abandoned: nothing that a failing close could
+      // lose.
+      calls.close(buffered);
+      if (direct != NONE) {
+        calls.close(direct);
+      }
+      LiveResources.add(LiveResources.Kind.OPEN_FILES, -1);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.transport.TransferOptions;
+import org.jspecify.annotations.Nullable;
+
+/// How files are written.
+///
+/// @param requestBytes the most that one write carries, a multiple of 4096, at most 1 GiB; each
+///     writer holds two buffers of that size
+/// @param threads writers that work at once, or 0 for what suits the machine
+/// @param path the only path for device memory to take, or null to choose by evidence. A path that
+///     cannot serve is an error then
+/// @param pageCache whether to write through the page cache also where the file system takes direct
+///     I/O
+/// @param checksums whether to take the CRC32C of all that is written
+/// @param progress hears how far the write is
+/// @param cancellation ends the write early; no file has changed then
+public record WriteOptions(
+    long requestBytes,
+    int threads,
+    @Nullable Transport path,
+    boolean pageCache,
+    boolean checksums,
+    ProgressListener progress,
+    Cancellation cancellation) {
+
+  /// Larger than a read's: a disk takes a little more of them (measured on an H200 host).
+  private static final long DEFAULT_REQUEST_BYTES = 16L << 20;
+
+  public WriteOptions {
+    PlanLimits.checkRequestBytes(requestBytes);
+    MisuseException.requireRange("threads", threads, 0, TransferOptions.MOST_THREADS);
+  }
+
+  /// 16 MiB requests, past the page cache where that can be, with checksums; a new cancellation
+  /// each time.
+  public static WriteOptions defaults() {
+    return new WriteOptions(
+        DEFAULT_REQUEST_BYTES, 0, null, false, true, (_, _) -> {}, new Cancellation());
+  }
+
+  public WriteOptions withRequestBytes(long chosen) {
+    return new WriteOptions(chosen, threads, path, pageCache, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withThreads(int chosen) {
+    return new WriteOptions(
+        requestBytes, chosen, path, pageCache, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withTransport(@Nullable Transport chosen) {
+    return new WriteOptions(
+        requestBytes, threads, chosen, pageCache, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withPageCache(boolean chosen) {
+    return new WriteOptions(requestBytes, threads, path, chosen, checksums, progress, cancellation);
+  }
+
+  public WriteOptions withChecksums(boolean chosen) {
+    return new WriteOptions(requestBytes, threads, path, pageCache, chosen, progress, cancellation);
+  }
+
+  public WriteOptions withProgress(ProgressListener chosen) {
+    return new WriteOptions(
+        requestBytes, threads, path, pageCache, checksums, chosen, cancellation);
+  }
+
+  public WriteOptions withCancellation(Cancellation chosen) {
+    return new WriteOptions(requestBytes, threads, path, pageCache, checksums, progress, chosen);
+  }
+}

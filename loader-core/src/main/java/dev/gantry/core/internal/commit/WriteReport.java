@@ -1,0 +1,53 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.Transport;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/// What a write did.
+///
+/// @param bytesByPath bytes of the files by each path that carried any: `host` for what came from
+///     memory of the CPU or from other files
+/// @param directBytes of these, the bytes that went past the page cache
+/// @param writes how many requests that took
+/// @param files one a file, in the order in which they were asked for
+/// @param elapsed from the first file's opening until all is durable under its name
+public record WriteReport(
+    Map<Transport, Long> bytesByPath,
+    long directBytes,
+    long writes,
+    List<FileReport> files,
+    Duration elapsed) {
+  public WriteReport {
+    bytesByPath = Map.copyOf(bytesByPath);
+    files = List.copyOf(files);
+  }
+
+  /// @param size in bytes
+  /// @param checksums of the file and its parts, if they were wanted
+  /// @param reason why it was not written past the page cache, or not by a better path; empty where
+  ///     there is nothing better
+  public record FileReport(Path file, long size, Optional<Checksums> checksums, String reason) {}
+
+  /// CRC32C checksums.
+  ///
+  /// @param parts one a part of [NewFile#parts], in order
+  public record Checksums(int file, List<Integer> parts) {
+    public Checksums {
+      parts = List.copyOf(parts);
+    }
+  }
+
+  /// Bytes of all files together.
+  public long bytes() {
+    return files.stream().mapToLong(FileReport::size).sum();
+  }
+
+  /// 10⁹ bytes a second.
+  public double gigabytesPerSecond() {
+    return (double) bytes() / Math.max(1, elapsed.toNanos());
+  }
+}

@@ -1,0 +1,79 @@
+package dev.gantry.core.internal.memory;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/// What the kernel's control groups leave of memory, in version 2's tree and in version 1's.
+final class ControlGroups {
+  /// Version 1 has as much where there is no limit, less a page.
+  private static final long NO_LIMIT = 1L << 60;
+
+  /// The names of a version's files, and of the lines of `memory.stat`.
+  ///
+  /// @param cache the page cache, with what `shared` counts
+  /// @param shared shared memory and tmpfs
+  private record Names(String limit, String used, String cache, String shared) {}
+
+  private static final Names VERSION_1 =
+      new Names("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem");
+  private static final Names VERSION_2 = new Names("memory.max", "memory.current", "file", "shmem");
+
+  private ControlGroups() {}
+
+  /// What the groups of a process and those above them leave, each of which may have a limit; the
+  /// largest long where none has.
+  ///
+  /// @param mount where the trees are
+  /// @param groups the lines of `/proc/PID/cgroup`: `number:controllers:path`, without controllers
+  ///     in version 2
+  static long leftBytes(Path mount, List<String> groups) throws IOException {
+    long left = Long.MAX_VALUE;
+    for (String line : groups) {
+      String[] parts = line.split(":", 3);
+      if (parts.length == 3 && parts[1].isEmpty()) {
+        left = Math.min(left, leftBytes(mount, parts[2], VERSION_2));
+      } else if (parts.length == 3 && List.of(parts[1].split(",")).contains("memory")) {
+        left = Math.min(left, leftBytes(mount.resolve("memory"), parts[2], VERSION_1));
+      }
+    }
+    return left;
+  }
+
+  private static long leftBytes(Path root, String group, Names names) throws IOException {
+    long left = Long.MAX_VALUE;
+    Path at = root.resolve(group.substring(group.startsWith("/") ? 1 : 0)).normalize();
+    if (!at.startsWith(root)) {
+      // The process is outside of the tree that it sees.
+      at = root;
+    }
+    for (; at != null && at.startsWith(root); at = at.getParent()) {
+      Path limit = at.resolve(names.limit());
+      if (!Files.isReadable(limit)) {
+        continue;
+      }
+      String most = Files.readString(limit).strip();
+      long mostBytes = most.equals("max") ? NO_LIMIT : Long.parseUnsignedLong(most);
+      if (mostBytes >= 0 && mostBytes < NO_LIMIT) {
+        long used = Long.parseLong(Files.readString(at.resolve(names.used())).strip());
+        left = Math.min(left, Math.max(0, mostBytes - used + pageCacheBytes(at, names)));
+      }
+    }
+    return left;
+  }
+
+  /// The group's page cache counts as used, yet makes room when it must; shared memory and tmpfs,
+  /// which the kernel counts among it, do not.
+  private static long pageCacheBytes(Path group, Names names) throws IOException {
+    List<String> lines = Files.readAllLines(group.resolve("memory.stat"));
+    return bytes(lines, names.cache()) - bytes(lines, names.shared());
+  }
+
+  private static long bytes(List<String> lines, String name) {
+    return lines.stream()
+        .filter(line -> line.startsWith(name + " "))
+        .mapToLong(line -> Long.parseLong(line.substring(name.length()).strip()))
+        .sum();
+  }
+}

@@ -1,0 +1,30 @@
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.Device;
+import java.lang.foreign.MemorySegment;
+
+/// Memory that the CPU can touch.
+public abstract sealed class CpuSlab extends Slab permits HostSlab, MappedSlab, PinnedSlab {
+  CpuSlab(long address, long size, LiveResources.Kind kind) {
+    super(address, size, kind);
+  }
+
+  /// The memory as a segment. It does not keep the slab: hold a share while you use it.
+  public final MemorySegment segment() {
+    return segment(address(), size());
+  }
+
+  static MemorySegment segment(long address, long size) {
+    return MemorySegment.ofAddress(address).reinterpret(size);
+  }
+
+  @Override
+  public final Device device() {
+    return Device.HOST;
+  }
+
+  @Override
+  final void copyWithin(long target, long source, long bytes) {
+    segment(target, bytes).copyFrom(segment(source, bytes));
+  }
+}

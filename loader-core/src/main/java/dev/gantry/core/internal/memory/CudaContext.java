@@ -1,0 +1,135 @@
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CudaDriver;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// The primary context of one CUDA device: the one that libtorch uses too, so that its tensors can
+/// be ours.
+///
+/// Retained once a process and never released: NDArrays over our memory may outlive every session.
+/// Thread-safe.
+public final class CudaContext {
+  private static final long AWAKE_NANOS = 500_000;
+  private static final int OWN_WINDOWS = 6;
+
+  /// `IORESOURCE_PREFETCH` of `linux/ioport.h`.
+  private static final long PREFETCHABLE = 0x2000;
+
+  private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
+
+  private final CudaDriver driver;
+  private final int ordinal;
+  private final CudaDriver.Context context;
+
+  private CudaContext(CudaDriver driver, int ordinal) {
+    this.driver = driver;
+    this.ordinal = ordinal;
+    this.context = driver.retainPrimaryContext(ordinal);
+  }
+
+  /// @throws DeviceUnavailableException if there is no CUDA driver or no such device
+  public static CudaContext of(Device.Cuda device) {
+    return CONTEXTS.computeIfAbsent(
+        device.ordinal(),
+        ordinal ->
+            switch (CudaDriver.load()) {
+              case Availability.Absent<CudaDriver>(String reason) ->
+                  throw new DeviceUnavailableException(device + " is not available: " + reason);
+              case Availability.Present<CudaDriver>(CudaDriver driver) -> {
+                int count = driver.deviceCount();
+                if (ordinal >= count) {
+                  throw new DeviceUnavailableException(
+                      device + " is not available: this host has " + count + " CUDA device(s)");
+                }
+                yield new CudaContext(driver, ordinal);
+              }
+            });
+  }
+
+  public Device.Cuda device() {
+    return new Device.Cuda(ordinal);
+  }
+
+  public CudaDriver driver() {
+    return driver;
+  }
+
+  /// Where the allocation ends that holds `address`; 0 where the driver knows of none.
+  public long allocationEnd(long address) {
+    try (var _ = enter()) {
+      return driver.allocationEnd(address);
+    }
+  }
+
+  /// The device's BAR1 window, through which other PCIe devices reach its memory, in bytes; 0 where
+  /// sysfs does not say.
+  public long barBytes() {
+    return barBytes(Path.of("/sys/bus/pci/devices", driver.pciAddress(ordinal), "resource"));
+  }
+
+  /// sysfs lists a device's windows as start, end and flags, one a line, and those that bridges use
+  /// behind its own. BAR1 is not always the second, but the largest that can be prefetched.
+  static long barBytes(Path windows) {
+    try {
+      long most = 0;
+      for (String line : Files.readAllLines(windows).stream().limit(OWN_WINDOWS).toList()) {
+        String[] window = line.split(" ", 3);
+        long start = Long.decode(window[0]);
+        long end = Long.decode(window[1]);
+        if (end > start && (Long.decode(window[2]) & PREFETCHABLE) != 0) {
+          most = Math.max(most, end - start + 1);
+        }
+      }
+      return most;
+    } catch (IOException | IndexOutOfBoundsException | NumberFormatException _) {
+      return 0;
+    }
+  }
+
+  /// Waits for everything that was queued on the device, on whatever stream.
+  public void synchronize() {
+    try (var _ = enter()) {
+      driver.synchronizeContext();
+    }
+  }
+
+  /// For where another wait has failed: waits for everything that was queued on the device.
+  ///
+  /// @return whether that was possible; if not, nobody can tell what is still under way
+  public boolean comesToRest() {
+    try {
+      synchronize();
+      return true;
+    } catch (TransferException _) {
+      return false;
+    }
+  }
+
+  /// Waits until what was queued before the event was recorded is done: awake for half a
+  /// millisecond, then asleep. Most copies are done sooner than a sleeper wakes up.
+  public void await(CudaDriver.Event event) {
+    long begin = System.nanoTime();
+    try (var _ = enter()) {
+      while (!driver.isDone(event)) {
+        if (System.nanoTime() - begin > AWAKE_NANOS) {
+          driver.synchronize(event);
+          return;
+        }
+        Thread.onSpinWait();
+      }
+    }
+  }
+
+  /// Makes this context current on the calling thread until the scope closes.
+  public CudaDriver.Entered enter() {
+    return driver.enter(context);
+  }
+}

@@ -1,0 +1,93 @@
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.Device;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/// Memory of a CUDA device, aligned to 64 KiB: the unit in which a GPU shows its memory to other
+/// PCIe devices, and so the alignment that registration with cuFile wants.
+public final class DeviceSlab extends Slab {
+  private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
+  private static final long HEAP_STEP_BYTES = 1 << 20;
+
+  private final CudaContext context;
+  private final long allocated;
+
+  private DeviceSlab(CudaContext context, long allocated, long address, long size) {
+    super(address, size, LiveResources.Kind.DEVICE_BYTES);
+    this.context = context;
+    this.allocated = allocated;
+  }
+
+  /// @throws dev.gantry.core.TransferException if the device has no room
+  public static DeviceSlab allocate(CudaContext context, long size) {
+    checkSize(size);
+    try (var _ = context.enter()) {
+      // The driver aligns large allocations to 2 MiB, small ones to 512 bytes: those get room to
+      // align in.
+      long allocated = context.driver().allocateDevice(size);
+      if (allocated % REGISTRATION_ALIGNMENT_BYTES != 0) {
+        context.driver().freeDevice(allocated);
+        allocated = context.driver().allocateDevice(size + REGISTRATION_ALIGNMENT_BYTES);
+      }
+      long address = (allocated + REGISTRATION_ALIGNMENT_BYTES - 1) & -REGISTRATION_ALIGNMENT_BYTES;
+      return new DeviceSlab(context, allocated, address, size);
+    }
+  }
+
+  @Override
+  public Device device() {
+    return context.device();
+  }
+
+  public CudaContext context() {
+    return context;
+  }
+
+  /// The memory as libraries name it that take device pointers. The CPU must not touch it.
+  public MemorySegment deviceSegment() {
+    return MemorySegment.ofAddress(address()).reinterpret(size());
+  }
+
+  /// Copies `bytes` from `offset` on to memory of the CPU, after all that the default stream had to
+  /// do before.
+  public void copyToHost(long offset, MemorySegment target, long bytes) {
+    Objects.checkFromIndexSize(offset, bytes, size());
+    Objects.checkFromIndexSize(0, bytes, target.byteSize());
+    if (target.isNative()) {
+      try (var _ = context.enter()) {
+        context.driver().copyToHost(target.address(), address() + offset, bytes);
+      }
+    } else {
+      copyToHeap(offset, target, bytes);
+    }
+  }
+
+  /// By way of memory that stays where it is.
+  private void copyToHeap(long offset, MemorySegment target, long bytes) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment step = arena.allocate(Math.max(1, Math.min(bytes, HEAP_STEP_BYTES)));
+      for (long at = 0; at < bytes; at += HEAP_STEP_BYTES) {
+        long length = Math.min(HEAP_STEP_BYTES, bytes - at);
+        copyToHost(offset + at, step, length);
+        MemorySegment.copy(step, 0, target, at, length);
+      }
+    }
+  }
+
+  @Override
+  void copyWithin(long target, long source, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyOnDevice(target, source, bytes);
+    }
+  }
+
+  /// Kernels that still read this memory end first: `cuMemFree` waits for the device.
+  @Override
+  void free() {
+    try (var _ = context.enter()) {
+      context.driver().freeDevice(allocated);
+    }
+  }
+}

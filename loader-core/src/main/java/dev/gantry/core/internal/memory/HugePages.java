@@ -1,0 +1,68 @@
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.stream.LongStream;
+
+/// Anonymous memory that starts where a huge page can, with the advice to use them.
+///
+/// One page fault then serves 2 MiB instead of 4 KiB, and what is contiguous for the CPU is so for
+/// disks and GPUs too: direct reads into pinned huge pages ran a third faster than into pinned
+/// small ones (measured on an H200 host).
+///
+/// @param address page-aligned, and aligned to a huge page where `size` is at least one
+/// @param size in bytes
+record HugePages(long address, long size, long mappedAddress, long mappedSize) {
+  private static final long HUGE_PAGE_BYTES = 2L << 20;
+
+  /// @throws TransferException if the kernel has no room
+  static HugePages map(long size) {
+    // mmap aligns to small pages only: the slack is never touched, and so takes no memory.
+    boolean huge = size >= HUGE_PAGE_BYTES;
+    long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
+    long mapped =
+        Libc.INSTANCE.mmap(
+            mappedSize,
+            Libc.PROT_READ | Libc.PROT_WRITE,
+            Libc.MAP_PRIVATE | Libc.MAP_ANONYMOUS | Libc.MAP_NORESERVE,
+            -1,
+            0);
+    if (mapped < 0) {
+      throw new TransferException(
+          "mmap", size + " bytes of host memory", Errno.failure((int) -mapped));
+    }
+    long address = mapped;
+    if (huge) {
+      address = (mapped + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
+      // Advice only: a kernel without huge pages says EINVAL, and small pages serve.
+      var _ = Libc.INSTANCE.madvise(address, size, Libc.MADV_HUGEPAGE);
+    }
+    return new HugePages(address, size, mapped, mappedSize);
+  }
+
+  /// Has the kernel give all pages now, on several processors: it clears each page that it gives,
+  /// and one processor does that more slowly than a GPU fills them.
+  void touch() {
+    MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(size);
+    long page = Libc.INSTANCE.pageBytes();
+    long chunks = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES;
+    LongStream.range(0, chunks)
+        .parallel()
+        .forEach(chunk -> {
+          long end = Math.min(size, (chunk + 1) * HUGE_PAGE_BYTES);
+          for (long at = chunk * HUGE_PAGE_BYTES; at < end; at += page) {
+            memory.set(ValueLayout.JAVA_BYTE, at, (byte) 0);
+          }
+        });
+  }
+
+  void unmap() {
+    int result = Libc.INSTANCE.munmap(mappedAddress, mappedSize);
+    if (result < 0) {
+      throw new TransferException("munmap", size + " bytes", Errno.failure(-result));
+    }
+  }
+}

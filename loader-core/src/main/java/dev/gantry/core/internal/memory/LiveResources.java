@@ -1,0 +1,69 @@
+package dev.gantry.core.internal.memory;
+
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.atomic.LongAdder;
+
+/// What this process holds through Gantry right now. Every test ends with [Snapshot#NOTHING].
+///
+/// Thread-safe; a snapshot taken while others allocate is not one moment's.
+public final class LiveResources {
+  /// The kinds of things that are counted.
+  public enum Kind {
+    OPEN_FILES,
+    SLABS,
+    HOST_BYTES,
+    MAPPED_BYTES,
+    PINNED_BYTES,
+    DEVICE_BYTES,
+    REGISTRATIONS
+  }
+
+  private static final Map<Kind, LongAdder> COUNTS = new EnumMap<>(Kind.class);
+
+  static {
+    for (Kind kind : Kind.values()) {
+      COUNTS.put(kind, new LongAdder());
+    }
+  }
+
+  private LiveResources() {}
+
+  /// Counts `amount` more (or, negative, fewer) of `kind`. For the owners of resources only.
+  public static void add(Kind kind, long amount) {
+    adder(kind).add(amount);
+  }
+
+  private static long count(Kind kind) {
+    return adder(kind).sum();
+  }
+
+  private static LongAdder adder(Kind kind) {
+    return Objects.requireNonNull(COUNTS.get(kind));
+  }
+
+  public static Snapshot snapshot() {
+    return new Snapshot(
+        count(Kind.OPEN_FILES),
+        count(Kind.SLABS),
+        count(Kind.HOST_BYTES),
+        count(Kind.MAPPED_BYTES),
+        count(Kind.PINNED_BYTES),
+        count(Kind.DEVICE_BYTES),
+        count(Kind.REGISTRATIONS));
+  }
+
+  /// @param openFiles files, not descriptors: one file may have two
+  /// @param registrations slabs registered with cuFile
+  public record Snapshot(
+      long openFiles,
+      long slabs,
+      long hostBytes,
+      long mappedBytes,
+      long pinnedBytes,
+      long deviceBytes,
+      long registrations) {
+    public static final Snapshot NOTHING = new Snapshot(0, 0, 0, 0, 0, 0, 0);
+  }
+}

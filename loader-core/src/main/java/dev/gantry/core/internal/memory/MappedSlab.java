@@ -1,0 +1,43 @@
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import java.nio.file.Path;
+
+/// A file's bytes as private, copy-on-write memory: read from disk when they are first touched, and
+/// what is written there never reaches the file.
+///
+/// The file must not shrink while it is mapped: touching a page past its new end is a bus error,
+/// which ends the process.
+public final class MappedSlab extends CpuSlab {
+  private MappedSlab(long address, long size) {
+    super(address, size, LiveResources.Kind.MAPPED_BYTES);
+  }
+
+  /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The
+  /// descriptor may be closed afterwards.
+  public static MappedSlab map(Path file, int descriptor, long offset, long size) {
+    checkSize(size);
+    long address =
+        Libc.INSTANCE.mmap(
+            size,
+            Libc.PROT_READ | Libc.PROT_WRITE,
+            Libc.MAP_PRIVATE | Libc.MAP_NORESERVE,
+            descriptor,
+            offset);
+    if (address < 0) {
+      throw new TransferException(
+          "mmap", file + " offset " + offset + " length " + size, Errno.failure((int) -address));
+    }
+    return new MappedSlab(address, size);
+  }
+
+  @Override
+  void free() {
+    int result = Libc.INSTANCE.munmap(address, size());
+    if (result < 0) {
+      throw new TransferException("munmap", size() + " bytes", Errno.failure(-result));
+    }
+  }
+}

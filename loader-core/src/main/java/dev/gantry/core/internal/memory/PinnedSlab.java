@@ -1,0 +1,41 @@
+package dev.gantry.core.internal.memory;
+
+/// Page-locked memory of the CPU, from which and to which a GPU copies by itself while the CPU goes
+/// on.
+public final class PinnedSlab extends CpuSlab {
+  private final CudaContext context;
+  private final HugePages pages;
+
+  private PinnedSlab(CudaContext context, HugePages pages) {
+    super(pages.address(), pages.size(), LiveResources.Kind.PINNED_BYTES);
+    this.context = context;
+    this.pages = pages;
+  }
+
+  /// @param size in bytes
+  /// @throws dev.gantry.core.TransferException if the driver cannot pin that much
+  public static PinnedSlab allocate(CudaContext context, long size) {
+    checkSize(size);
+    HugePages pages = HugePages.map(size);
+    // Pinning takes pages, too, but one after the other.
+    pages.touch();
+    boolean pinned = false;
+    try (var _ = context.enter()) {
+      context.driver().pin(pages.address(), pages.size());
+      pinned = true;
+    } finally {
+      if (!pinned) {
+        pages.unmap();
+      }
+    }
+    return new PinnedSlab(context, pages);
+  }
+
+  @Override
+  void free() {
+    try (var _ = context.enter()) {
+      context.driver().unpin(pages.address());
+    }
+    pages.unmap();
+  }
+}

@@ -1,0 +1,57 @@
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// A part of a slab that holds an extent's bytes.
+///
+/// @param slab null only where `length` is 0
+/// @param offset bytes from the slab's start
+/// @param length in bytes
+public record Region(@Nullable Slab slab, long offset, long length) {
+  /// The address of the first byte, on the slab's device; 0 for a region of no bytes.
+  ///
+  /// @throws MisuseException if the slab is closed
+  public long address() {
+    return slab == null ? 0 : slab.address() + offset;
+  }
+
+  /// Takes a share of the slab; the result gives it back.
+  public Runnable retain() {
+    if (slab == null) {
+      return () -> {};
+    }
+    Slab retained = slab.retain();
+    return retained::release;
+  }
+
+  /// A part of this region.
+  public Region slice(long from, long bytes) {
+    Objects.checkFromIndexSize(from, bytes, length);
+    return new Region(slab, offset + from, bytes);
+  }
+
+  /// Copies all bytes to memory of the CPU, after whatever the device had to do before.
+  ///
+  /// @param target of at least `length` bytes
+  public void copyTo(MemorySegment target) {
+    switch (slab) {
+      case null -> {}
+      case CpuSlab cpu -> MemorySegment.copy(cpu.segment(), offset, target, 0, length);
+      case DeviceSlab device -> device.copyToHost(offset, target, length);
+    }
+  }
+
+  /// The same bytes, to be written. The slab must stay until they are.
+  public Source source() {
+    return switch (slab) {
+      case null -> new Source.HostMemory(MemorySegment.ofArray(new byte[0]));
+      case CpuSlab cpu -> new Source.HostMemory(cpu.segment().asSlice(offset, length));
+      case DeviceSlab device ->
+          new Source.DeviceMemory(device.context().device(), address(), length);
+    };
+  }
+}

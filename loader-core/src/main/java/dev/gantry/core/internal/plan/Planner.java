@@ -1,0 +1,154 @@
+package dev.gantry.core.internal.plan;
+
+import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static dev.gantry.core.internal.plan.Wanted.MOST_ALIGNMENT_BYTES;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.plan.ReadPlan.Relocation;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Makes a [ReadPlan]: extents are aligned outward to blocks, neighbours coalesced into runs, runs
+/// packed into slabs and split into requests.
+///
+/// A placement keeps its extent's phase: slab offset and file offset are equal modulo
+/// [PlanLimits#BLOCK_BYTES], so that direct reads land where they belong. An extent whose phase
+/// breaks its alignment is read in place and relocated. Time is that of sorting, memory a few small
+/// objects an extent. Pure; thread-safe.
+public final class Planner {
+  private final List<Wanted> wanted;
+  private final PlanLimits limits;
+  private final Placement[] placements;
+  private final List<Long> slabSizes = new ArrayList<>();
+  private final List<Read> reads = new ArrayList<>();
+  private final List<Relocation> relocations = new ArrayList<>();
+
+  /// Bytes taken of the slab being filled; it is the last of `slabSizes` where `slabOpen`.
+  private long used;
+
+  private boolean slabOpen;
+
+  private Planner(List<Wanted> wanted, PlanLimits limits) {
+    this.wanted = wanted;
+    this.limits = limits;
+    this.placements = new Placement[wanted.size()];
+  }
+
+  /// @param wanted in any order, overlaps and repetitions allowed
+  public static ReadPlan plan(List<Wanted> wanted, PlanLimits limits) {
+    return new Planner(wanted, limits).plan();
+  }
+
+  private ReadPlan plan() {
+    Map<Path, List<Integer>> byFile = new LinkedHashMap<>();
+    for (int i = 0; i < wanted.size(); i++) {
+      Extent extent = wanted.get(i).extent();
+      if (extent.length() == 0) {
+        placements[i] = Placement.EMPTY;
+      } else {
+        byFile.computeIfAbsent(extent.file(), _ -> new ArrayList<>()).add(i);
+      }
+    }
+    byFile.forEach(this::planFile);
+    slabOpen = false;
+    relocate();
+    return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
+  }
+
+  private void planFile(Path file, List<Integer> indexes) {
+    indexes.sort(
+        Comparator.comparingLong((Integer i) -> extent(i).offset())
+            .thenComparingLong(i -> extent(i).length()));
+    int first = 0;
+    while (first < indexes.size()) {
+      long start = floor(extent(indexes.get(first)).offset());
+      long end = extent(indexes.get(first)).end();
+      int next = first + 1;
+      while (next < indexes.size() && joins(extent(indexes.get(next)), start, end)) {
+        end = Math.max(end, extent(indexes.get(next)).end());
+        next++;
+      }
+      placeRun(file, start, end, indexes.subList(first, next));
+      first = next;
+    }
+  }
+
+  /// Whether `extent` is read together with what lies in `start` to `end`: it is near, and the slab
+  /// keeps its bound. One that overlaps what is read already joins all the same, since it must not
+  /// be read twice.
+  private boolean joins(Extent extent, long start, long end) {
+    if (extent.offset() < end) {
+      return true;
+    }
+    return floor(extent.offset()) - ceiling(end) <= limits.gapBytes()
+        && ceiling(extent.end()) - start <= limits.slabBytes();
+  }
+
+  private void placeRun(Path file, long start, long end, List<Integer> indexes) {
+    long length = ceiling(end) - start;
+    long base = takeRoom(length);
+    int slab = slabSizes.size() - 1;
+    for (int i : indexes) {
+      Extent extent = extent(i);
+      placements[i] = new Placement(slab, base + (extent.offset() - start), extent.length());
+    }
+    for (long at = 0; at < length; at += limits.requestBytes()) {
+      long part = Math.min(limits.requestBytes(), length - at);
+      long required = Math.min(part, end - start - at);
+      reads.add(new Read(file, start + at, part, required, slab, base + at));
+    }
+  }
+
+  /// Room for `length` bytes at a block's start in the last slab, or in a new one.
+  private long takeRoom(long length) {
+    if (slabOpen && used + length <= limits.slabBytes()) {
+      used += length;
+      slabSizes.set(slabSizes.size() - 1, used);
+      return used - length;
+    }
+    slabSizes.add(length);
+    slabOpen = true;
+    used = length;
+    return 0;
+  }
+
+  private void relocate() {
+    for (int i = 0; i < placements.length; i++) {
+      Placement from = placements[i];
+      int alignment = wanted.get(i).alignmentBytes();
+      if (from.offset() % alignment == 0) {
+        continue;
+      }
+      // A block each would waste most of what small tensors take.
+      long padded = align(from.length(), MOST_ALIGNMENT_BYTES);
+      long to = takeRoom(padded);
+      int slab = slabSizes.size() - 1;
+      relocations.add(new Relocation(from.slab(), from.offset(), slab, to, from.length()));
+      placements[i] = new Placement(slab, to, from.length());
+    }
+    slabSizes.replaceAll(Planner::ceiling);
+  }
+
+  private Extent extent(int i) {
+    return wanted.get(i).extent();
+  }
+
+  private static long floor(long offset) {
+    return offset & -BLOCK_BYTES;
+  }
+
+  private static long ceiling(long offset) {
+    return align(offset, BLOCK_BYTES);
+  }
+
+  private static long align(long value, int alignment) {
+    return Math.addExact(value, alignment - 1) & -alignment;
+  }
+}

@@ -1,0 +1,57 @@
+package dev.gantry.core.internal.plan;
+
+import java.nio.file.Path;
+import java.util.List;
+
+/// The aligned reads that bring a set of extents into slabs, and where each extent lies then.
+///
+/// @param slabSizes the sizes of the slabs to allocate, in bytes, each a multiple of
+///     [PlanLimits#BLOCK_BYTES]
+/// @param reads in the order of files and offsets
+/// @param relocations copies to make when all reads are done, for extents whose place would break
+///     their alignment
+/// @param placements one an extent, in the order in which they were asked for, after relocation
+public record ReadPlan(
+    List<Long> slabSizes,
+    List<Read> reads,
+    List<Relocation> relocations,
+    List<Placement> placements) {
+
+  public ReadPlan {
+    slabSizes = List.copyOf(slabSizes);
+    reads = List.copyOf(reads);
+    relocations = List.copyOf(relocations);
+    placements = List.copyOf(placements);
+  }
+
+  /// One aligned read. Its last block may reach past the end of the file.
+  ///
+  /// @param fileOffset a multiple of [PlanLimits#BLOCK_BYTES]
+  /// @param length a multiple of [PlanLimits#BLOCK_BYTES]
+  /// @param required the bytes, from `fileOffset` on, that somebody wants: the file must have them
+  /// @param slab an index into [#slabSizes]
+  /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES]
+  public record Read(
+      Path file, long fileOffset, long length, long required, int slab, long slabOffset) {}
+
+  /// Where an extent lies.
+  ///
+  /// @param slab an index into [#slabSizes], or [#NOWHERE] for an extent of no bytes
+  public record Placement(int slab, long offset, long length) {
+    public static final int NOWHERE = -1;
+    static final Placement EMPTY = new Placement(NOWHERE, 0, 0);
+  }
+
+  /// `length` bytes to copy from one slab to another on the same device.
+  public record Relocation(int fromSlab, long fromOffset, int toSlab, long toOffset, long length) {}
+
+  /// Bytes that all reads ask for.
+  public long readBytes() {
+    return reads.stream().mapToLong(Read::length).sum();
+  }
+
+  /// Bytes of all slabs together.
+  public long allocatedBytes() {
+    return slabSizes.stream().mapToLong(Long::longValue).sum();
+  }
+}

@@ -1,0 +1,18 @@
+package dev.gantry.core.internal.plan;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
+
+/// An extent and the alignment that the address of its first byte must have.
+///
+/// @param alignmentBytes a power of two, at most [#MOST_ALIGNMENT_BYTES]
+public record Wanted(Extent extent, int alignmentBytes) {
+  /// No dtype wants more, and vector loads want no more either.
+  public static final int MOST_ALIGNMENT_BYTES = 256;
+
+  public Wanted {
+    if (Integer.bitCount(alignmentBytes) != 1 || alignmentBytes > MOST_ALIGNMENT_BYTES) {
+      throw new MisuseException("no alignment: " + alignmentBytes);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+package dev.gantry.core.internal.plan;
+
+import java.util.List;
+
+/// The aligned writes that make one file of its parts.
+///
+/// @param size of the file in bytes, to which it is trimmed in the end
+/// @param writes in the order of the file; they do not overlap, and no block is in two of them
+public record WritePlan(long size, List<Write> writes) {
+  public WritePlan {
+    writes = List.copyOf(writes);
+  }
+
+  /// One aligned write.
+  ///
+  /// @param offset in the file, a multiple of [PlanLimits#BLOCK_BYTES]
+  /// @param length of the file's bytes in it; only the file's last write may have another than a
+  ///     multiple of [PlanLimits#BLOCK_BYTES], and is padded with zeros to the next
+  /// @param pieces what it is made of, in order and without gaps
+  public record Write(long offset, long length, List<Piece> pieces) {
+    public Write {
+      pieces = List.copyOf(pieces);
+    }
+
+    /// The length with padding: a multiple of [PlanLimits#BLOCK_BYTES].
+    public long paddedLength() {
+      return padded(length);
+    }
+  }
+
+  /// Bytes of one part within a write.
+  ///
+  /// @param part an index into the file's parts
+  /// @param partOffset bytes from the part's start
+  /// @param offset bytes from the write's start
+  public record Piece(int part, long partOffset, long offset, long length) {}
+
+  /// The size with the last block's padding, up to which room is allocated.
+  public long paddedSize() {
+    return padded(size);
+  }
+
+  private static long padded(long length) {
+    return Math.addExact(length, PlanLimits.BLOCK_BYTES - 1) & -PlanLimits.BLOCK_BYTES;
+  }
+}

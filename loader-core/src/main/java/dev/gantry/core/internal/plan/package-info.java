@@ -1,0 +1,5 @@
+/// From extents to aligned reads. Pure: no I/O, no clock, no native call.
+@NullMarked
+package dev.gantry.core.internal.plan;
+
+import org.jspecify.annotations.NullMarked;

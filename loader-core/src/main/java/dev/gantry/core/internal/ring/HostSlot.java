@@ -1,0 +1,104 @@
+package dev.gantry.core.internal.ring;
+
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.transport.Target;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/// A slot in memory of the CPU: everything is in its place as soon as somebody has done it.
+final class HostSlot extends Slot {
+  /// What one reader copies at a time.
+  static final long STEP_BYTES = 4 << 20;
+
+  private final long bytes;
+
+  HostSlot(long bytes) {
+    this.bytes = bytes;
+  }
+
+  @Override
+  Slab allocate() {
+    HostMemory.require(bytes);
+    return HostSlab.allocate(bytes);
+  }
+
+  private MemorySegment memory() {
+    return ((HostSlab) slab()).segment();
+  }
+
+  @Override
+  MemorySegment made(HostWrites made) {
+    return memory().asSlice(made.slotOffset(), made.bytes());
+  }
+
+  @Override
+  Target target() {
+    return Target.of(slab());
+  }
+
+  @Override
+  List<Item> finish(BatchPlan<?> filling) {
+    List<Item> pieces = new ArrayList<>();
+    for (SlotCopy copy : filling.copies()) {
+      if (copy.isContiguous()) {
+        split(copy, pieces);
+      } else {
+        splitRows(copy, pieces);
+      }
+    }
+    return pieces;
+  }
+
+  private void split(SlotCopy copy, List<Item> pieces) {
+    MemorySegment memory = memory();
+    long all = copy.rowBytes() * copy.rows();
+    for (long done = 0; done < all; done += STEP_BYTES) {
+      long from = copy.from() + done;
+      long to = copy.to() + done;
+      long step = Math.min(STEP_BYTES, all - done);
+      pieces.add(new Item.Copy(() -> MemorySegment.copy(memory, from, memory, to, step)));
+    }
+  }
+
+  private void splitRows(SlotCopy copy, List<Item> pieces) {
+    long most = Math.max(1, STEP_BYTES / copy.rowBytes());
+    for (long row = 0; row < copy.rows(); row += most) {
+      long first = row;
+      long end = Math.min(copy.rows(), row + most);
+      pieces.add(new Item.Copy(() -> copyRows(copy, first, end)));
+    }
+  }
+
+  private void copyRows(SlotCopy copy, long first, long end) {
+    MemorySegment memory = memory();
+    for (long row = first; row < end; row++) {
+      MemorySegment.copy(
+          memory,
+          copy.from() + row * copy.fromPitch(),
+          memory,
+          copy.to() + row * copy.toPitch(),
+          copy.rowBytes());
+    }
+  }
+
+  @Override
+  boolean isReady() {
+    return true;
+  }
+
+  @Override
+  void awaitReady() {}
+
+  @Override
+  void settle(boolean poison) {
+    if (poison) {
+      memory().fill(POISON);
+    }
+  }
+
+  @Override
+  void dismantle() {}
+}

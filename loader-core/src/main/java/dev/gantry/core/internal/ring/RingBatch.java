@@ -1,0 +1,61 @@
+package dev.gantry.core.internal.ring;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/// A filled slot, the consumer's until it is closed. It may outlive its ring.
+///
+/// All of its bytes are there: kernels on any stream may read them. Thread-safe.
+public final class RingBatch<T> implements AutoCloseable {
+  private final long number;
+  private final T label;
+  private final Slab slab;
+  private final Runnable giveBack;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  RingBatch(long number, T label, Slab slab, Runnable giveBack) {
+    this.number = number;
+    this.label = label;
+    this.slab = slab;
+    this.giveBack = giveBack;
+  }
+
+  /// What the source calls it.
+  public T label() {
+    return label;
+  }
+
+  /// Its place in the ring's order, from 0.
+  public long number() {
+    return number;
+  }
+
+  /// A part of the slot. Whoever wraps it takes a share, by [Region#retain] before the batch is
+  /// closed: the ring then leaves this memory to whoever still has a share when it is, and takes
+  /// other memory for the slot.
+  ///
+  /// @param offset bytes from the slot's start
+  /// @throws MisuseException if the slot has no such part, or the batch is closed
+  public Region region(long offset, long length) {
+    if (closed.get()) {
+      throw new MisuseException("batch " + number + " is closed");
+    }
+    if (offset < 0 || length < 0 || offset > slab.size() - length) {
+      throw new MisuseException(
+          "no " + length + " bytes at " + offset + " of a slot of " + slab.size());
+    }
+    return new Region(slab, offset, length);
+  }
+
+  /// Gives the slot back; closing twice does nothing. What was queued before on the device's
+  /// default stream may still read the slot: it is filled again only after that. Work on other
+  /// streams must be done, or waited for by the default stream.
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      giveBack.run();
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package dev.gantry.core.internal.ring;
+
+import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+import jdk.jfr.Timespan;
+
+/// In a flight recording: a batch that a ring handed over.
+@Name("dev.gantry.RingBatch")
+@Label("Batch handed over")
+@Category("Gantry")
+@Description("A prefetching ring handed a batch to its consumer")
+@StackTrace(false)
+@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+final class RingBatchEvent extends Event {
+  @Label("Number")
+  private final long number;
+
+  @Label("Size")
+  @DataAmount
+  private final long bytes;
+
+  @Label("Consumer waited")
+  @Timespan(Timespan.NANOSECONDS)
+  private final long waited;
+
+  @Label("Prepared within")
+  @Description("From asking the source until nothing was left to do but for the device")
+  @Timespan(Timespan.NANOSECONDS)
+  private final long prepared;
+
+  RingBatchEvent(long number, long bytes, long waited, long prepared) {
+    this.number = number;
+    this.bytes = bytes;
+    this.waited = waited;
+    this.prepared = prepared;
+  }
+}

@@ -1,0 +1,111 @@
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.internal.transport.Transports;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// One load: allocate the plan's slabs, read, relocate. All or nothing.
+final class LoadOperation {
+  private final Transports paths;
+  private final ReadPlan plan;
+  private final Device device;
+  private final TransferOptions options;
+
+  /// Kept from other loads; null before [#allocate], and where none is needed.
+  private HostMemory.@Nullable Reservation room;
+
+  LoadOperation(Transports paths, ReadPlan plan, Device device, TransferOptions options) {
+    this.paths = paths;
+    this.plan = plan;
+    this.device = device;
+    this.options = options;
+  }
+
+  Loaded run() {
+    List<Slab> slabs = new ArrayList<>(plan.slabSizes().size());
+    try {
+      TransferReport report =
+          paths.transfer(
+              plan,
+              device,
+              () -> {
+                allocate(slabs);
+                return slabs;
+              },
+              options.withProgress(this::onProgress));
+      relocate(slabs);
+      return keepWhatIsPlaced(slabs, report);
+    } catch (RuntimeException | Error failure) {
+      Slab.releaseAll(slabs, failure);
+      throw failure;
+    } finally {
+      if (room != null) {
+        room.close();
+      }
+    }
+  }
+
+  /// Memory that is filled was taken from the kernel, which counts it from then on.
+  private void onProgress(long done, long total) {
+    if (room != null) {
+      room.keep(plan.allocatedBytes() - done);
+    }
+    options.progress().onProgress(done, total);
+  }
+
+  private void allocate(List<Slab> slabs) {
+    switch (device) {
+      case Device.Host _ -> {
+        room = HostMemory.reserve(plan.allocatedBytes());
+        plan.slabSizes().forEach(size -> slabs.add(HostSlab.allocate(size)));
+      }
+      case Device.Cuda cuda -> {
+        CudaContext context = CudaContext.of(cuda);
+        plan.slabSizes().forEach(size -> slabs.add(DeviceSlab.allocate(context, size)));
+      }
+    }
+  }
+
+  private void relocate(List<Slab> slabs) {
+    for (ReadPlan.Relocation move : plan.relocations()) {
+      slabs
+          .get(move.toSlab())
+          .copyFrom(move.toOffset(), slabs.get(move.fromSlab()), move.fromOffset(), move.length());
+    }
+    if (!plan.relocations().isEmpty() && device instanceof Device.Cuda cuda) {
+      CudaContext.of(cuda).synchronize();
+    }
+  }
+
+  /// A slab from which everything was relocated is not kept.
+  private Loaded keepWhatIsPlaced(List<Slab> slabs, TransferReport report) {
+    List<Region> regions = new ArrayList<>(plan.placements().size());
+    Set<Slab> placed = new HashSet<>();
+    for (ReadPlan.Placement placement : plan.placements()) {
+      if (placement.slab() == ReadPlan.Placement.NOWHERE) {
+        regions.add(new Region(null, 0, 0));
+      } else {
+        Slab slab = slabs.get(placement.slab());
+        placed.add(slab);
+        regions.add(new Region(slab, placement.offset(), placement.length()));
+      }
+    }
+    List<Slab> emptied = slabs.stream().filter(slab -> !placed.contains(slab)).toList();
+    slabs.retainAll(placed);
+    Slab.releaseAll(emptied);
+    return new Loaded(regions, slabs, report);
+  }
+}

@@ -1,0 +1,40 @@
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/// The extents of one load, in memory. Closing it gives up its own shares of the slabs; whoever
+/// retained a region keeps it.
+///
+/// Thread-safe.
+public final class Loaded implements AutoCloseable {
+  private final List<Region> regions;
+  private final List<Slab> slabs;
+  private final TransferReport report;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  Loaded(List<Region> regions, List<Slab> slabs, TransferReport report) {
+    this.regions = List.copyOf(regions);
+    this.slabs = List.copyOf(slabs);
+    this.report = report;
+  }
+
+  /// One an extent, in the order in which they were asked for.
+  public List<Region> regions() {
+    return regions;
+  }
+
+  public TransferReport report() {
+    return report;
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      Slab.releaseAll(slabs);
+    }
+  }
+}

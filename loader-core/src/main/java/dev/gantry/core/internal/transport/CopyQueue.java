@@ -1,0 +1,126 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.natives.CudaDriver;
+import java.util.Collection;
+import org.jspecify.annotations.Nullable;
+
+/// Queues copies between a device and two pinned buffers, on a stream of its own unless it is told
+/// otherwise; and for each buffer, an event says when the copies from or into it are done. For one
+/// thread.
+public final class CopyQueue implements AutoCloseable {
+  private static final int BUFFERS = 2;
+
+  private final CudaContext context;
+  private final boolean sleepers;
+  private final CudaDriver.Stream own;
+  private CudaDriver.Stream stream;
+  private final CudaDriver.Event[] copied = new CudaDriver.Event[BUFFERS];
+
+  /// Whoever waits for it keeps a processor busy, since that is over soon.
+  public CopyQueue(CudaContext context) {
+    this(context, false);
+  }
+
+  /// @param sleepers whether those sleep who wait for a buffer: where its copies may be held for
+  ///     long
+  CopyQueue(CudaContext context, boolean sleepers) {
+    this.context = context;
+    this.sleepers = sleepers;
+    CudaDriver driver = context.driver();
+    try (var _ = context.enter()) {
+      own = driver.createStream();
+      stream = own;
+      int events = 0;
+      try {
+        for (; events < BUFFERS; events++) {
+          copied[events] = sleepers ? driver.createSleepersEvent() : driver.createEvent();
+        }
+      } finally {
+        if (events < BUFFERS) {
+          for (int i = 0; i < events; i++) {
+            driver.destroy(copied[i]);
+          }
+          driver.destroy(own);
+        }
+      }
+    }
+  }
+
+  /// Queues on `chosen` from now on, or on this queue's own stream where that is null.
+  void turnTo(CudaDriver.@Nullable Stream chosen) {
+    stream = chosen == null ? own : chosen;
+  }
+
+  /// Waits until the copies that [#record] marked for a buffer are done; not at all where there
+  /// were none.
+  public void await(int buffer) {
+    if (sleepers) {
+      context.await(copied[buffer]);
+    } else {
+      try (var _ = context.enter()) {
+        context.driver().synchronize(copied[buffer]);
+      }
+    }
+  }
+
+  /// Queues a copy from pinned memory, which must stay as it is until it is done.
+  public void copyToDevice(long device, long host, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyToDevice(device, host, bytes, stream);
+    }
+  }
+
+  /// Queues a copy to pinned memory.
+  public void copyToHost(long host, long device, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyToHost(host, device, bytes, stream);
+    }
+  }
+
+  /// Queues a copy within the device.
+  public void copyOnDevice(long target, long source, long bytes) {
+    try (var _ = context.enter()) {
+      context.driver().copyOnDevice(target, source, bytes, stream);
+    }
+  }
+
+  /// Marks all copies so far as those of `buffer`.
+  public void record(int buffer) {
+    try (var _ = context.enter()) {
+      context.driver().record(copied[buffer], stream);
+    }
+  }
+
+  /// Waits for all copies on its own stream.
+  public void drain() {
+    try (var _ = context.enter()) {
+      context.driver().synchronize(own);
+    }
+  }
+
+  /// Waits for all copies on its own stream, and frees what it holds.
+  @Override
+  public void close() {
+    CudaDriver driver = context.driver();
+    try (var _ = context.enter()) {
+      try {
+        driver.synchronize(own);
+      } finally {
+        try {
+          for (CudaDriver.Event event : copied) {
+            driver.destroy(event);
+          }
+        } finally {
+          driver.destroy(own);
+        }
+      }
+    }
+  }
+
+  /// Closes all of them, also where one fails.
+  public static void closeAll(Collection<CopyQueue> queues) {
+    Slab.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
+  }
+}

@@ -1,0 +1,154 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.Registrations;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.store.Descriptors;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// The cuFile driver, opened when the first file asks for it, for [Transport#GDS] or for
+/// [Transport#COMPAT]: it serves one of them at a time, and turns to the other when no file is open.
+/// Thread-safe.
+public final class CuFileSession implements AutoCloseable {
+  /// The open driver.
+  ///
+  /// @param kind what it was opened for
+  /// @param registrations of memory for [Transport#GDS]; with the other they would gain nothing
+  record Opened(CuFile cuFile, Transport kind, Registrations registrations) {}
+
+  /// Why there is no driver for a kind; it is not tried again for every file.
+  private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
+
+  private @Nullable Opened opened;
+  private int files;
+  private boolean closed;
+
+  /// The open driver, or why there is none.
+  ///
+  /// @param kind [Transport#GDS] or [Transport#COMPAT]
+  public synchronized Availability<CuFile> driver(Transport kind) {
+    if (closed) {
+      return Availability.absent("this session is closed");
+    }
+    if (refusals.containsKey(kind)) {
+      return Availability.absent(refusals.get(kind));
+    }
+    if (opened != null && opened.kind() == kind) {
+      return Availability.present(opened.cuFile());
+    }
+    if (opened != null && files > 0) {
+      return Availability.absent(
+          "this session has files open by " + opened.kind() + ", and cuFile serves one at a time");
+    }
+    closeDriver();
+    Availability<CuFile> driver = CuFile.find().then(cuFile -> CuFileMode.open(cuFile, kind));
+    switch (driver) {
+      case Availability.Present<CuFile>(CuFile cuFile) ->
+          // BAR1 serves others too; cuFile's own bounce buffers come out of it.
+          opened =
+              new Opened(
+                  cuFile,
+                  kind,
+                  new Registrations(cuFile, context -> barBytes(cuFile, context) / 2));
+      case Availability.Absent<CuFile>(String reason) -> refusals.put(kind, reason);
+    }
+    return driver;
+  }
+
+  /// As libcufile says from 1.15 on, else as sysfs does.
+  private static long barBytes(CuFile cuFile, CudaContext context) {
+    try {
+      return cuFile
+          .barSizeKib(context.device().ordinal())
+          .toOptional()
+          .map(kib -> kib << 10)
+          .orElseGet(context::barBytes);
+    } catch (TransferException _) {
+      return context.barBytes();
+    }
+  }
+
+  /// A path for one file, which the caller closes before the file; or why cuFile does not take the
+  /// file.
+  ///
+  /// @param kind [Transport#GDS], which goes past the page cache always, or [Transport#COMPAT]
+  public Availability<CuFilePath> pathTo(Descriptors file, CudaContext context, Transport kind) {
+    return kind == Transport.GDS && file.direct() < 0
+        ? Availability.absent(file.directAbsence())
+        : enter(kind).then(driver -> register(driver, file, context));
+  }
+
+  private synchronized Availability<Opened> enter(Transport kind) {
+    return driver(kind)
+        .then(_ -> {
+          files++;
+          return Availability.present(Objects.requireNonNull(opened));
+        });
+  }
+
+  private synchronized void leave() {
+    files--;
+  }
+
+  private Availability<CuFilePath> register(Opened driver, Descriptors file, CudaContext context) {
+    CuFile cuFile = driver.cuFile();
+    boolean gds = driver.kind() == Transport.GDS;
+    CuFileHandle handle = null;
+    boolean complete = false;
+    try (var _ = context.enter()) {
+      handle = cuFile.registerHandle(file.file(), gds ? file.direct() : file.buffered());
+      CuFileHandle direct =
+          gds || file.direct() < 0 ? null : cuFile.registerHandle(file.file(), file.direct());
+      complete = true;
+      return Availability.present(new CuFilePath(driver, context, handle, direct, this::leave));
+    } catch (TransferException e) {
+      return Availability.absent(e.getMessage());
+    } finally {
+      if (!complete) {
+        leave();
+        if (handle != null) {
+          handle.close();
+        }
+      }
+    }
+  }
+
+  /// Deregisters memory that nothing is read into any more.
+  void deregister(List<Slab> slabs) {
+    Opened now = opened();
+    if (now != null) {
+      now.registrations().deregister(slabs);
+    }
+  }
+
+  private synchronized @Nullable Opened opened() {
+    return opened;
+  }
+
+  /// Closes the driver; no file may be registered any more.
+  @Override
+  public synchronized void close() {
+    closed = true;
+    closeDriver();
+  }
+
+  private void closeDriver() {
+    Opened closing = opened;
+    opened = null;
+    if (closing != null) {
+      Slab.runAll(
+          List.of(
+              closing.registrations()::clear,
+              () -> CuFileMode.close(closing.cuFile(), closing.kind())));
+    }
+  }
+}

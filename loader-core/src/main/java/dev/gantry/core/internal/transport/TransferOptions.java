@@ -1,0 +1,72 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// How bytes are brought: the limits of the plan, the threads, the path, the page cache.
+///
+/// @param threads readers that work at once, or 0 for what suits the path and the machine; each
+///     holds two buffers of a request's size where it stages, for a ring with 64 KiB more each. Of
+///     all readers and writers of a session, rings aside, 32 stage at once on a device: loads and
+///     saves share these evenly, and a reader that has no buffers leaves its reads to the others
+/// @param path the only path to take, or null to choose by evidence. A path that cannot serve is an
+///     error then
+/// @param cachePolicy whether reads go through the page cache
+/// @param progress hears how far the transfer is
+/// @param cancellation ends the transfer early
+public record TransferOptions(
+    PlanLimits limits,
+    int threads,
+    @Nullable Transport path,
+    CachePolicy cachePolicy,
+    ProgressListener progress,
+    Cancellation cancellation) {
+
+  /// The most readers that one transfer may have.
+  public static final int MOST_THREADS = 64;
+
+  public TransferOptions {
+    MisuseException.requireRange("threads", threads, 0, MOST_THREADS);
+  }
+
+  /// Everything chosen by evidence; a new cancellation each time.
+  public static TransferOptions defaults() {
+    return new TransferOptions(
+        PlanLimits.DEFAULT, 0, null, CachePolicy.BY_RESIDENCY, (_, _) -> {}, new Cancellation());
+  }
+
+  public TransferOptions withLimits(PlanLimits chosen) {
+    return new TransferOptions(chosen, threads, path, cachePolicy, progress, cancellation);
+  }
+
+  public TransferOptions withThreads(int chosen) {
+    return new TransferOptions(limits, chosen, path, cachePolicy, progress, cancellation);
+  }
+
+  public TransferOptions withTransport(@Nullable Transport chosen) {
+    return new TransferOptions(limits, threads, chosen, cachePolicy, progress, cancellation);
+  }
+
+  public TransferOptions withCachePolicy(CachePolicy chosen) {
+    return new TransferOptions(limits, threads, path, chosen, progress, cancellation);
+  }
+
+  public TransferOptions withProgress(ProgressListener chosen) {
+    return new TransferOptions(limits, threads, path, cachePolicy, chosen, cancellation);
+  }
+
+  public TransferOptions withCancellation(Cancellation chosen) {
+    return new TransferOptions(limits, threads, path, cachePolicy, progress, chosen);
+  }
+
+  /// The only path to take, or empty to choose by evidence.
+  public Optional<Transport> onlyTransport() {
+    return Optional.ofNullable(path);
+  }
+}

@@ -1,5 +1,0 @@
-/// Slabs: allocations with one owner, shared by counting, freed once, and accounted for.
-@NullMarked
-package dev.gantry.core.memory;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,5 +1,0 @@
-/// From extents to aligned reads. Pure: no I/O, no clock, no native call.
-@NullMarked
-package dev.gantry.core.plan;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,33 @@
+package dev.gantry.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/// Who hears of a cancellation.
+class CancellationTest {
+  private final Cancellation cancellation = new Cancellation();
+  private final List<String> heard = new ArrayList<>();
+
+  @Test
+  void everybodyHearsOnceWhoHasNotAskedToBeForgotten() {
+    Runnable _ = cancellation.whenCancelled(() -> heard.add("first"));
+    Runnable forget = cancellation.whenCancelled(() -> heard.add("second"));
+    Runnable _ = cancellation.whenCancelled(() -> heard.add("third"));
+    forget.run();
+    assertThat(heard).isEmpty();
+    cancellation.cancel();
+    cancellation.cancel();
+    assertThat(heard).containsExactly("first", "third");
+  }
+
+  @Test
+  void whoeverComesLaterHearsAtOnce() {
+    cancellation.cancel();
+    cancellation.whenCancelled(() -> heard.add("late")).run();
+    assertThat(heard).containsExactly("late");
+    assertThat(cancellation.isCancelled()).isTrue();
+  }
+}

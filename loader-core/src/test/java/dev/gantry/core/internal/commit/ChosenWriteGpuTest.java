@@ -1,0 +1,26 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Transport;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
+
+/// The path that a write takes of which nobody asked for any.
+@Tag("gpu")
+class ChosenWriteGpuTest extends WritePathContract {
+  @Override
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
+
+  @Override
+  protected @Nullable Transport path() {
+    return null;
+  }
+
+  @Override
+  protected Set<Transport> carriers() {
+    return Set.of(Transport.STAGED, Transport.GDS);
+  }
+}

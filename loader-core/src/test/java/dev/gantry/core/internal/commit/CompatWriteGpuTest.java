@@ -1,0 +1,40 @@
+package dev.gantry.core.internal.commit;
+
+import static org.junit.jupiter.api.Assumptions.abort;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Transport;
+import java.util.Set;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+
+@Tag("gpu")
+class CompatWriteGpuTest extends WritePathContract {
+  @Override
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
+
+  /// libcufile takes no file where udev does not know its disk, as in many containers: then there
+  /// is nothing to test here. The stub takes all.
+  @BeforeEach
+  void cuFileTakesFiles() {
+    try {
+      WriteReport _ = write(folder.resolve("probe"), options(), part(0, 4096));
+    } catch (DeviceUnavailableException e) {
+      abort(e.getMessage());
+    }
+  }
+
+  @Override
+  protected Transport path() {
+    return Transport.COMPAT;
+  }
+
+  /// What shares its blocks with others is gathered by the CPU.
+  @Override
+  protected Set<Transport> carriers() {
+    return Set.of(Transport.COMPAT, Transport.STAGED);
+  }
+}

@@ -1,0 +1,135 @@
+package dev.gantry.core.internal.plan;
+
+import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Plans whose shape can be said in advance.
+class PlannerTest {
+  private static final Path FILE = Path.of("weights");
+
+  private static Wanted wanted(long offset, long length, int alignment) {
+    return new Wanted(new Extent(FILE, offset, length), alignment);
+  }
+
+  private static PlanLimits blocks(long request, long gap, long slab) {
+    return new PlanLimits(request * BLOCK_BYTES, gap * BLOCK_BYTES, slab * BLOCK_BYTES);
+  }
+
+  @Test
+  void nothingWantedIsNothingPlanned() {
+    ReadPlan plan = Planner.plan(List.of(wanted(10, 0, 8)), PlanLimits.DEFAULT);
+    assertThat(plan.reads()).isEmpty();
+    assertThat(plan.slabSizes()).isEmpty();
+    assertThat(plan.placements()).containsExactly(new Placement(Placement.NOWHERE, 0, 0));
+  }
+
+  @Test
+  void alignsOutwardAndAsksForNoMoreThanIsWanted() {
+    ReadPlan plan = Planner.plan(List.of(wanted(5000, 100, 4)), PlanLimits.DEFAULT);
+    assertThat(plan.reads()).containsExactly(new Read(FILE, 4096, 4096, 1004, 0, 0));
+    assertThat(plan.placements()).containsExactly(new Placement(0, 904, 100));
+    assertThat(plan.slabSizes()).containsExactly(4096L);
+  }
+
+  @Test
+  void relocatesWhatWouldBeMisaligned() {
+    ReadPlan plan = Planner.plan(List.of(wanted(5001, 100, 4)), PlanLimits.DEFAULT);
+    assertThat(plan.relocations()).containsExactly(new ReadPlan.Relocation(0, 905, 1, 0, 100));
+    assertThat(plan.placements()).containsExactly(new Placement(1, 0, 100));
+    assertThat(plan.slabSizes()).containsExactly(4096L, 4096L);
+  }
+
+  @Test
+  void slabsOfRelocatedExtentsAreWholeBlocksToo() {
+    List<Wanted> wanted = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      wanted.add(wanted(1 + i * 8192L, 5000, 8));
+    }
+    wanted.add(wanted(1 + 3 * 8192L, 300, 8));
+    ReadPlan plan = Planner.plan(wanted, blocks(1, 0, 2));
+    assertThat(plan.slabSizes()).allMatch(size -> size % BLOCK_BYTES == 0);
+  }
+
+  @Test
+  void takesAGapOfTheLimitAndNoMore() {
+    PlanLimits limits = blocks(64, 2, 64);
+    assertThat(Planner.plan(List.of(wanted(0, 1, 1), wanted(3 * 4096, 1, 1)), limits).reads())
+        .containsExactly(new Read(FILE, 0, 4 * 4096, 3 * 4096 + 1, 0, 0));
+    assertThat(Planner.plan(List.of(wanted(0, 1, 1), wanted(4 * 4096, 1, 1)), limits).reads())
+        .containsExactly(
+            new Read(FILE, 0, 4096, 1, 0, 0), new Read(FILE, 4 * 4096, 4096, 1, 0, 4096));
+  }
+
+  @Test
+  void overlapsAreReadOnce() {
+    ReadPlan plan =
+        Planner.plan(
+            List.of(wanted(0, 8192, 1), wanted(0, 8192, 1), wanted(4000, 200, 1)),
+            PlanLimits.DEFAULT);
+    assertThat(plan.readBytes()).isEqualTo(8192);
+    assertThat(plan.allocatedBytes()).isEqualTo(8192);
+  }
+
+  @Test
+  void anExtentLargerThanASlabHasOneToItself() {
+    ReadPlan plan =
+        Planner.plan(
+            List.of(wanted(0, 4096, 1), wanted(1 << 20, 20 * 4096, 1), wanted(2 << 20, 1, 1)),
+            blocks(8, 0, 4));
+    assertThat(plan.slabSizes()).containsExactly(4096L, 20 * 4096L, 4096L);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1 << 20, 8 << 20, 12_288})
+  void manySmallNeighboursTakeAsFewReadsAsTheirBytes(long request) {
+    List<Wanted> wanted = new ArrayList<>();
+    for (int i = 0; i < 20_000; i++) {
+      wanted.add(wanted(4096 + i * 1000L, 1000, 8));
+    }
+    ReadPlan plan = Planner.plan(wanted, PlanLimits.DEFAULT.withRequestBytes(request));
+    assertThat(plan.reads()).hasSize(Math.toIntExact(Math.ceilDiv(20_000L * 1000, request)));
+    assertThat(plan.slabSizes()).hasSize(1);
+    assertThat(plan.relocations()).isEmpty();
+  }
+
+  @Test
+  void halfAMillionExtentsInTheWorstOrder() {
+    int count = 500_000;
+    List<Wanted> wanted = new ArrayList<>(count);
+    for (int i = 0; i < count; i++) {
+      // A stride without a common divisor visits every place once, far from the last.
+      wanted.add(wanted(i * 271_829L % count * 2048, 100, 8));
+    }
+    ReadPlan plan = Planner.plan(wanted, PlanLimits.DEFAULT);
+    assertThat(plan.placements()).hasSize(count);
+    assertThat(plan.readBytes()).isEqualTo(count / 2 * 4096L);
+    assertThat(plan.reads()).hasSizeLessThan(200);
+  }
+
+  @Test
+  void limitsAreWholeBlocks() {
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new PlanLimits(2L << 30, 0, 4096));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new PlanLimits(4097, 0, 4096));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new PlanLimits(0, 0, 4096));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> new PlanLimits(4096, -1, 4096));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> new PlanLimits(4096, 0, 100));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 3));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 512));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 0));
+  }
+}

@@ -1,0 +1,71 @@
+package dev.gantry.core.internal.plan;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.plan.ReadPlan.Relocation;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/// A slab whose bytes are remembered by where they came from: so it holds terabytes, and tells any
+/// two bytes of all files apart, which bytes themselves would not.
+final class SyntheticSlab {
+  /// Bytes of `file` from `fileOffset` on.
+  private record Origin(Path file, long fileOffset, long length) {}
+
+  private final TreeMap<Long, Origin> origins = new TreeMap<>();
+
+  /// All reads, then all relocations, as a transfer makes them. The files end where nobody wants
+  /// more.
+  static List<SyntheticSlab> carryOut(ReadPlan plan) {
+    List<SyntheticSlab> slabs = new ArrayList<>();
+    plan.slabSizes().forEach(_ -> slabs.add(new SyntheticSlab()));
+    for (Read read : plan.reads()) {
+      slabs
+          .get(read.slab())
+          .origins
+          .put(read.slabOffset(), new Origin(read.file(), read.fileOffset(), read.required()));
+    }
+    for (Relocation move : plan.relocations()) {
+      List<Origin> copied = slabs.get(move.fromSlab()).origins(move.fromOffset(), move.length());
+      long to = move.toOffset();
+      for (Origin origin : copied) {
+        slabs.get(move.toSlab()).origins.put(to, origin);
+        to += origin.length();
+      }
+    }
+    return slabs;
+  }
+
+  /// Byte for byte: the extent lies at `offset`.
+  void assertHolds(Extent extent, long offset) {
+    long at = extent.offset();
+    for (Origin origin : origins(offset, extent.length())) {
+      assertThat(origin.file()).isEqualTo(extent.file());
+      assertThat(origin.fileOffset()).isEqualTo(at);
+      at += origin.length();
+    }
+    assertThat(at).isEqualTo(extent.end());
+  }
+
+  /// Where `length` bytes from `offset` on came from, in order; fails where nothing was put.
+  private List<Origin> origins(long offset, long length) {
+    List<Origin> found = new ArrayList<>();
+    long at = offset;
+    while (at < offset + length) {
+      Map.Entry<Long, Origin> entry = origins.floorEntry(at);
+      assertThat(entry).as("nothing was read to offset %s", at).isNotNull();
+      long skipped = at - entry.getKey();
+      Origin origin = entry.getValue();
+      long part = Math.min(origin.length() - skipped, offset + length - at);
+      assertThat(part).as("nothing was read to offset %s", at).isPositive();
+      found.add(new Origin(origin.file(), origin.fileOffset() + skipped, part));
+      at += part;
+    }
+    return found;
+  }
+}

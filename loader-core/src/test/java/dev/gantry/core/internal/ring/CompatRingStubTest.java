@@ -1,0 +1,13 @@
+package dev.gantry.core.internal.ring;
+
+import dev.gantry.core.Transport;
+import org.junit.jupiter.api.Tag;
+
+/// Rings that cuFile fills through the CPU.
+@Tag("gpu-stub")
+class CompatRingStubTest extends DeviceRingContract {
+  @Override
+  Transport path() {
+    return Transport.COMPAT;
+  }
+}

@@ -1,0 +1,62 @@
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Copies within a slot that several readers share.
+@ExtendWith(NoLeaks.class)
+class HostSlotTest {
+  private static final int STEP = Math.toIntExact(HostSlot.STEP_BYTES);
+  private static final int SLOT_BYTES = 7 * STEP;
+  private static final int TARGET = 4 * STEP;
+
+  @ParameterizedTest
+  @CsvSource({
+    "1, 1, 1, 1, 1",
+    "4194304, 0, 0, 1, 1",
+    "4194305, 0, 0, 1, 2",
+    "1048576, 1048576, 1048576, 9, 3",
+    "1000, 1001, 1000, 10000, 3",
+    "1000, 1000, 1001, 4194, 1",
+    "1000, 1000, 1001, 4195, 2",
+    "5000000, 5000001, 5000003, 2, 2"
+  })
+  void copiesAreSharedOut(int rowBytes, int fromPitch, int toPitch, int rows, int pieces) {
+    HostSlot slot = new HostSlot(SLOT_BYTES);
+    slot.prepare();
+    try {
+      MemorySegment memory = slot.made(new HostWrites(0, SLOT_BYTES, List.of()));
+      byte[] bytes = TestFiles.bytes(rows, TARGET);
+      memory.asSlice(0, TARGET).copyFrom(MemorySegment.ofArray(bytes));
+      SlotCopy copy = new SlotCopy(3, fromPitch, TARGET + 1, toPitch, rowBytes, rows);
+      List<Item> items =
+          new ArrayList<>(
+              slot.finish(new BatchPlan<>(List.of(), HostWrites.NOTHING, List.of(copy), "label")));
+      assertThat(items).hasSize(pieces);
+      // In whatever order.
+      Collections.reverse(items);
+      items.forEach(item -> ((Item.Copy) item).copy().run());
+
+      byte[] expected = new byte[SLOT_BYTES];
+      System.arraycopy(bytes, 0, expected, 0, TARGET);
+      for (int row = 0; row < rows; row++) {
+        System.arraycopy(
+            bytes, 3 + row * fromPitch, expected, TARGET + 1 + row * toPitch, rowBytes);
+      }
+      assertThat(Arrays.mismatch(memory.toArray(ValueLayout.JAVA_BYTE), expected)).isEqualTo(-1);
+    } finally {
+      slot.release();
+    }
+  }
+}

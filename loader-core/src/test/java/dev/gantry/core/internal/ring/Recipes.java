@@ -1,0 +1,132 @@
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.testing.TestFiles;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+
+/// Random fillings of which every byte is known.
+@SuppressWarnings("ArrayRecordComponent") // Nobody compares them as records.
+final class Recipes {
+  static final int BLOCK = PlanLimits.BLOCK_BYTES;
+  static final int SLOT_BYTES = 40 * BLOCK;
+  static final int MADE_BYTES = 3 * BLOCK;
+  static final int REQUEST_BYTES = 8 * BLOCK;
+
+  /// What a batch must hold.
+  record Expected(List<Piece> pieces) {
+    void check(RingBatch<?> batch) {
+      for (Piece piece : pieces) {
+        byte[] there = TestFiles.bytes(batch.region(piece.offset(), piece.bytes().length));
+        assertThat(Arrays.mismatch(there, piece.bytes()))
+            .as("batch %d, %d bytes at %d", batch.number(), there.length, piece.offset())
+            .isEqualTo(-1);
+      }
+    }
+  }
+
+  record Piece(long offset, byte[] bytes) {}
+
+  private record Shard(Path path, byte[] bytes) {}
+
+  private final List<Shard> files = new ArrayList<>();
+
+  /// Some of whose sizes are at borders of blocks, and beside them.
+  Recipes(Path folder) {
+    int[] lengths = {1, BLOCK - 1, BLOCK, 5 * BLOCK + 1, 100 * BLOCK, 100 * BLOCK - 7};
+    for (int i = 0; i < lengths.length; i++) {
+      Path file = TestFiles.write(folder.resolve("shard" + i), i, lengths[i]);
+      files.add(new Shard(file, TestFiles.bytes(i, lengths[i])));
+    }
+  }
+
+  List<Path> files() {
+    return files.stream().map(Shard::path).toList();
+  }
+
+  /// A source of so many batches that a seed decides.
+  Batches<Expected> batches(int count, long seed) {
+    return new Batches<>(count, number -> filling(new Random(seed * 1_000_003 + number)));
+  }
+
+  /// Reads from the slot's start on, then what is made, then what is copied.
+  BatchPlan<Expected> filling(Random random) {
+    List<Piece> pieces = new ArrayList<>();
+    List<Read> reads = new ArrayList<>();
+    int end = 0;
+    for (int i = random.nextInt(5); i > 0; i--) {
+      end += read(random, end, reads, pieces);
+    }
+    int readEnd = end;
+    int madeAt = end + random.nextInt(40);
+    byte[] bytes = new byte[random.nextInt(4) == 0 ? 0 : random.nextInt(MADE_BYTES)];
+    random.nextBytes(bytes);
+    HostWrites made = made(madeAt, bytes, 1 + random.nextInt(3));
+    pieces.add(new Piece(madeAt, bytes));
+    end = madeAt + bytes.length;
+    List<SlotCopy> copies = new ArrayList<>();
+    for (Piece piece : List.copyOf(pieces)) {
+      // What was read of a last block past what is required is undefined, and so is not copied.
+      if (random.nextBoolean() && piece.bytes().length > 0) {
+        end = copy(random, piece, end, copies, pieces);
+      }
+    }
+    assertThat(readEnd).isLessThanOrEqualTo(end);
+    return new BatchPlan<>(reads, made, copies, new Expected(pieces));
+  }
+
+  private int read(Random random, int at, List<Read> reads, List<Piece> pieces) {
+    Shard shard = files.get(random.nextInt(files.size()));
+    int blocks = (shard.bytes().length + BLOCK - 1) / BLOCK;
+    int first = random.nextInt(blocks);
+    int count = 1 + random.nextInt(Math.min(6, blocks - first));
+    int there = Math.min(count * BLOCK, shard.bytes().length - first * BLOCK);
+    int required = random.nextBoolean() ? there : 1 + random.nextInt(there);
+    reads.add(new Read(shard.path(), (long) first * BLOCK, count * BLOCK, required, 0, at));
+    pieces.add(
+        new Piece(at, Arrays.copyOfRange(shard.bytes(), first * BLOCK, first * BLOCK + required)));
+    return count * BLOCK;
+  }
+
+  private static HostWrites made(long at, byte[] bytes, int parts) {
+    List<HostWrites.HostWriter> writers = new ArrayList<>();
+    for (int i = 0; i < parts; i++) {
+      int from = (int) ((long) bytes.length * i / parts);
+      int to = (int) ((long) bytes.length * (i + 1) / parts);
+      writers.add(target ->
+          MemorySegment.copy(MemorySegment.ofArray(bytes), from, target, from, to - from));
+    }
+    return new HostWrites(at, bytes.length, writers);
+  }
+
+  /// One row or several, near one another or apart.
+  private static int copy(
+      Random random, Piece piece, int end, List<SlotCopy> copies, List<Piece> pieces) {
+    int length = piece.bytes().length;
+    int rowBytes = 1 + random.nextInt(Math.min(length, 3000));
+    int fromPitch = rowBytes + (random.nextBoolean() ? 0 : random.nextInt(50));
+    int toPitch = rowBytes + (random.nextBoolean() ? 0 : random.nextInt(50));
+    int rows = 1 + random.nextInt((length - rowBytes) / fromPitch + 1);
+    rows = Math.min(rows, 1 + 8 * BLOCK / toPitch);
+    int to = end + random.nextInt(9);
+    if (to + (rows - 1) * toPitch + rowBytes > SLOT_BYTES) {
+      return end;
+    }
+    SlotCopy copy = new SlotCopy(piece.offset(), fromPitch, to, toPitch, rowBytes, rows);
+    copies.add(copy);
+    for (int row = 0; row < rows; row++) {
+      int from = row * fromPitch;
+      pieces.add(
+          new Piece(
+              to + (long) row * toPitch, Arrays.copyOfRange(piece.bytes(), from, from + rowBytes)));
+    }
+    return Math.toIntExact(copy.toEnd());
+  }
+}

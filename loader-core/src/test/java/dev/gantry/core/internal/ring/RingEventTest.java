@@ -1,0 +1,59 @@
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What a flight recording says of a ring.
+@ExtendWith(NoLeaks.class)
+class RingEventTest {
+  @TempDir Path folder;
+
+  @Test
+  void oneEventABatch() throws IOException {
+    CountDownLatch asked = new CountDownLatch(3);
+    Batches<Integer> source =
+        new Batches<>(
+            3,
+            number -> {
+              asked.countDown();
+              return RingContract.number(number);
+            });
+    RingOptions options =
+        new RingOptions(Device.HOST, 3, 4096, 4096, TransferOptions.defaults(), false);
+    try (Recording recording = new Recording();
+        GantrySession gantry = GantrySession.open();
+        PrefetchRing<Integer> ring = gantry.ring(options, source)) {
+      recording.enable("dev.gantry.RingBatch");
+      recording.start();
+      for (int i = 0; i < 3; i++) {
+        RingContract.take(ring).close();
+      }
+      recording.stop();
+      Path file = folder.resolve("recording.jfr");
+      recording.dump(file);
+      List<RecordedEvent> events = RecordingFile.readAllEvents(file);
+      assertThat(events).extracting(event -> event.getLong("number")).containsExactly(0L, 1L, 2L);
+      assertThat(events).allMatch(event -> event.getLong("bytes") == 8);
+      assertThat(events)
+          .allMatch(event -> event.getDuration("prepared").compareTo(Duration.ZERO) > 0)
+          .allMatch(event -> !event.getDuration("waited").isNegative());
+      assertThat(events).allMatch(event -> event.getStackTrace() == null);
+    }
+    assertThat(asked.getCount()).isZero();
+  }
+}

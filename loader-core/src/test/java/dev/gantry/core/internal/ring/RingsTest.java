@@ -1,0 +1,159 @@
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.testing.NoLeaks;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Rings that are opened while their session is closed.
+@ExtendWith(NoLeaks.class)
+class RingsTest {
+  private static RingOptions options() {
+    TransferOptions transfer = TransferOptions.defaults().withThreads(2);
+    return new RingOptions(Device.HOST, 2, 4 * Recipes.BLOCK, 0, transfer, false);
+  }
+
+  private static Batches<Integer> batches() {
+    return new Batches<>(100, RingContract::number);
+  }
+
+  /// The session's paths are still there, and another thread is about to close them.
+  @Test
+  @SuppressWarnings("try") // Closed at first.
+  void aRingOfAClosedSessionReadsNothing() {
+    try (Transports paths = new Transports(Libc.INSTANCE);
+        Rings rings = new Rings(paths)) {
+      rings.close();
+      for (int i = 0; i < 20; i++) {
+        Batches<Integer> source = batches();
+        assertThatThrownBy(() -> rings.open(options(), source))
+            .isInstanceOf(MisuseException.class)
+            .hasMessage("this session is closed");
+        assertThat(source.asked()).isZero();
+        assertThat(source.closed()).isEqualTo(1);
+      }
+      assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    }
+  }
+
+  @Test
+  void aRingThatIsClosedBeforeItStartsReadsNothing() {
+    try (Transports paths = new Transports(Libc.INSTANCE)) {
+      Batches<Integer> source = batches();
+      Slot slot = new HostSlot(4 * Recipes.BLOCK);
+      slot.prepare();
+      PrefetchRing<Integer> ring =
+          new PrefetchRing<>(
+              options(),
+              source,
+              new BatchPlanCheck(4 * Recipes.BLOCK, 0, 4 * Recipes.BLOCK),
+              paths.standingTransfer(Device.HOST, options().transfer(), source::opened),
+              List.of(slot),
+              _ -> {});
+      ring.close();
+      ring.start();
+      assertThatThrownBy(ring::next).hasMessage("this ring is closed");
+      assertThat(source.asked()).isZero();
+      assertThat(source.closed()).isEqualTo(1);
+    }
+  }
+
+  /// As it does where memory for the batch's own objects is not to be had.
+  @Test
+  @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {
+    try (Transports paths = new Transports(Libc.INSTANCE)) {
+      Slot slot = new HostSlot(4 * Recipes.BLOCK);
+      slot.prepare();
+      PrefetchRing<Integer> ring =
+          new PrefetchRing<>(
+              options(),
+              batches(),
+              new BatchPlanCheck(4 * Recipes.BLOCK, 4 * Recipes.BLOCK, 4 * Recipes.BLOCK),
+              paths.standingTransfer(Device.HOST, options().transfer(), (_, _) -> {}),
+              List.of(slot),
+              _ -> {});
+      ring.start();
+      while (ring.statistics().stalls() == 0) {
+        // Until the batch is filled.
+        Thread.onSpinWait();
+      }
+      slot.release();
+      assertThatThrownBy(ring::next).hasMessage("a slot without memory");
+      assertThatThrownBy(ring::next).hasMessage("a slot without memory");
+      ring.close();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void aSourceWhoseClosingClosesTheSessionIsToldThatItCannot(boolean sessionFirst) {
+    GantrySession gantry = GantrySession.open();
+    BatchPlanSource<Integer> source =
+        new BatchPlanSource<>() {
+          @Override
+          public Optional<BatchPlan<Integer>> next() {
+            return Optional.empty();
+          }
+
+          @Override
+          public void close() {
+            gantry.close();
+          }
+        };
+    PrefetchRing<Integer> ring = gantry.ring(options(), source);
+    AutoCloseable first = sessionFirst ? gantry : ring;
+    assertThatThrownBy(first::close)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("by its own source or makers");
+    ring.close();
+    gantry.close();
+  }
+
+  /// The first batch may be asked for before the ring is there for its consumer.
+  @Test
+  @SuppressWarnings("try") // The source tries to close it.
+  void aSourceThatClosesTheSessionIsToldThatItCannot() {
+    AtomicReference<Throwable> told = new AtomicReference<>();
+    CountDownLatch asked = new CountDownLatch(1);
+    try (GantrySession gantry = GantrySession.open()) {
+      BatchPlanSource<Integer> source =
+          new BatchPlanSource<>() {
+            @Override
+            public Optional<BatchPlan<Integer>> next() {
+              try {
+                gantry.close();
+              } catch (MisuseException e) {
+                told.set(e);
+              }
+              asked.countDown();
+              return Optional.empty();
+            }
+
+            @Override
+            public void close() {}
+          };
+      PrefetchRing<Integer> ring = gantry.ring(options(), source);
+      RingContract.await(asked);
+      assertThat(told.get()).hasMessageContaining("by its own source or makers");
+      assertThat(ring.next()).isEmpty();
+    }
+  }
+}

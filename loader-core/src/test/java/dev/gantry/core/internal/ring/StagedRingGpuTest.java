@@ -1,0 +1,12 @@
+package dev.gantry.core.internal.ring;
+
+import dev.gantry.core.Transport;
+import org.junit.jupiter.api.Tag;
+
+@Tag("gpu")
+class StagedRingGpuTest extends DeviceRingContract {
+  @Override
+  Transport path() {
+    return Transport.STAGED;
+  }
+}

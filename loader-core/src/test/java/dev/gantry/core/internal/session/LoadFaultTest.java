@@ -1,0 +1,300 @@
+package dev.gantry.core.internal.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Loads that fail, are cancelled or interrupted: the first cause is told, and nothing stays.
+@ExtendWith(NoLeaks.class)
+class LoadFaultTest {
+  private static final int BLOCKS = 100;
+
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private final GantrySession gantry = GantrySession.open(calls);
+
+  @TempDir Path folder;
+  private Path file;
+  private List<Wanted> wanted;
+
+  @BeforeEach
+  void writeFile() {
+    file = TestFiles.write(folder.resolve("weights"), 7, BLOCKS * 4096);
+    wanted = List.of(new Wanted(new Extent(file, 0, BLOCKS * 4096L), 8));
+  }
+
+  /// A request a block.
+  private static TransferOptions options(int threads) {
+    return TransferOptions.defaults()
+        .withLimits(PlanLimits.DEFAULT.withRequestBytes(4096))
+        .withThreads(threads)
+        .withCachePolicy(CachePolicy.BUFFERED);
+  }
+
+  private Failure failureOf(TransferOptions options) {
+    return catchThrowableOfType(
+            TransferException.class, () -> gantry.load(wanted, Device.HOST, options))
+        .failure();
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static void join(Thread thread) {
+    try {
+      assertThat(thread.join(Duration.ofSeconds(30))).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3, 4})
+  void interruptsAndShortReadsGoUnnoticed(long seed) {
+    calls
+        .seeded(Function.PREAD, seed, 5, new Fails(Errno.EINTR))
+        .seeded(Function.PREAD, seed, 3, new Shortens(1000));
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, options(4))) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).as("seed %s", seed).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFileThatShrinksAfterItWasOpened(CachePolicy policy) {
+    calls.at(Function.PREAD, 3, new After(() -> truncate(8 * 4096)));
+    Failure failure = failureOf(options(1).withCachePolicy(policy));
+    assertThat(failure).isEqualTo(new Failure.EndOfFile(4096));
+    assertThat(calls.count(Function.PREAD)).isEqualTo(9);
+  }
+
+  private void truncate(long length) {
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+      channel.truncate(length);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  @Test
+  void aFileThatIsTooShortIsFoundBeforeAnythingIsAllocated() {
+    truncate(BLOCKS * 4096 - 5);
+    assertThat(failureOf(options(1))).isEqualTo(new Failure.EndOfFile(5));
+    assertThat(calls.count(Function.PREAD)).isZero();
+  }
+
+  @Test
+  void oneFileOfSeveralThatCannotBeOpened() {
+    List<Wanted> more = new ArrayList<>(wanted);
+    more.add(new Wanted(new Extent(folder.resolve("missing"), 0, 1), 1));
+    assertThatThrownBy(() -> gantry.load(more, Device.HOST, options(2)))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("missing")
+        .hasMessageContaining("ENOENT");
+  }
+
+  @Test
+  void aReaderThatFailsStopsTheOthersAndIsTheOneReported() {
+    CompletableFuture<Thread> failed = new CompletableFuture<>();
+    calls
+        .at(Function.PREAD, 1, new After(() -> failed.complete(Thread.currentThread())))
+        .at(Function.PREAD, 1, new Fails(Errno.EIO))
+        // The others are in mid-read until the first has ended, and fail then for reasons of their
+        // own.
+        .from(Function.PREAD, 2, new After(() -> join(failed.join())))
+        .from(Function.PREAD, 2, new Fails(Errno.ESTALE));
+    assertThat(failureOf(options(4))).isEqualTo(Errno.failure(Errno.EIO.code()));
+    assertThat(calls.count(Function.PREAD)).as("one read a reader at most").isBetween(1, 4);
+  }
+
+  @Test
+  void nothingIsFreedWhileAReadIsUnderWay() throws Exception {
+    CompletableFuture<Thread> failed = new CompletableFuture<>();
+    CountDownLatch underWay = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    calls
+        .at(Function.PREAD, 1, new After(underWay::countDown))
+        .at(Function.PREAD, 1, new After(() -> await(goOn)))
+        .at(Function.PREAD, 2, new After(() -> await(underWay)))
+        .at(Function.PREAD, 2, new After(() -> failed.complete(Thread.currentThread())))
+        .at(Function.PREAD, 2, new Fails(Errno.EIO));
+    try (ExecutorService caller = Executors.newSingleThreadExecutor()) {
+      Future<Failure> load = caller.submit(() -> failureOf(options(2)));
+      join(failed.get());
+      assertThat(load.isDone()).isFalse();
+      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(LiveResources.snapshot().openFiles()).isEqualTo(1);
+      goOn.countDown();
+      assertThat(load.get()).isEqualTo(Errno.failure(Errno.EIO.code()));
+    }
+  }
+
+  @Test
+  void cancelledBeforeItBegan() {
+    Cancellation cancellation = new Cancellation();
+    cancellation.cancel();
+    assertThat(failureOf(options(4).withCancellation(cancellation)))
+        .isEqualTo(new Failure.Cancelled());
+    assertThat(calls.count(Function.PREAD)).isZero();
+  }
+
+  @Test
+  void cancelledInMidWay() {
+    Cancellation cancellation = new Cancellation();
+    calls.at(Function.PREAD, 3, new After(cancellation::cancel));
+    assertThat(failureOf(options(1).withCancellation(cancellation)))
+        .isEqualTo(new Failure.Cancelled());
+    assertThat(calls.count(Function.PREAD)).as("the one under way was the last").isEqualTo(3);
+  }
+
+  @Test
+  void interruptedBeforeItBegan() {
+    Thread.currentThread().interrupt();
+    Failure failure = failureOf(options(2));
+    assertThat(Thread.interrupted()).as("still interrupted").isTrue();
+    assertThat(failure).isEqualTo(new Failure.Cancelled());
+  }
+
+  @Test
+  void interruptedInMidWay() {
+    Thread caller = Thread.currentThread();
+    calls.at(
+        Function.PREAD,
+        2,
+        new After(() -> {
+          caller.interrupt();
+          // Until the caller, who waits, has taken notice.
+          while (caller.isInterrupted()) {
+            Thread.onSpinWait();
+          }
+        }));
+    Failure failure = failureOf(options(1));
+    assertThat(Thread.interrupted()).as("still interrupted").isTrue();
+    assertThat(failure).isEqualTo(new Failure.Cancelled());
+  }
+
+  @Test
+  void progressIsHeardOnTheCallersThreadAndEndsAtTheTotal() {
+    CountDownLatch heard = new CountDownLatch(2);
+    // The last read waits until there was something to hear in mid-way.
+    calls.at(Function.PREAD, BLOCKS, new After(() -> await(heard)));
+    List<Long> heights = new ArrayList<>();
+    List<Thread> threads = new ArrayList<>();
+    List<Long> totals = new ArrayList<>();
+    TransferOptions options =
+        options(2)
+            .withProgress((done, total) -> {
+              heights.add(done);
+              totals.add(total);
+              threads.add(Thread.currentThread());
+              heard.countDown();
+            });
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
+      assertThat(loaded.report().bytes()).isEqualTo(BLOCKS * 4096L);
+    }
+    assertThat(heights).isSorted().hasSizeGreaterThanOrEqualTo(3).endsWith(BLOCKS * 4096L);
+    assertThat(totals).containsOnly(BLOCKS * 4096L);
+    assertThat(threads).containsOnly(Thread.currentThread());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatTheListenerThrowsEndsTheTransferWhenItsReadersHaveEnded(boolean error) {
+    CountDownLatch thrown = new CountDownLatch(1);
+    CountDownLatch returned = new CountDownLatch(1);
+    CompletableFuture<Boolean> early = new CompletableFuture<>();
+    calls.at(
+        Function.PREAD,
+        1,
+        new After(() -> {
+          await(thrown);
+          early.complete(within100Milliseconds(returned));
+        }));
+    Throwable mine = error ? new StackOverflowError("mine") : new IllegalStateException("mine");
+    TransferOptions options =
+        options(1)
+            .withProgress((_, _) -> {
+              thrown.countDown();
+              switch (mine) {
+                case Error e -> throw e;
+                case RuntimeException e -> throw e;
+                default -> throw new AssertionError(mine);
+              }
+            });
+    assertThat(
+            catchThrowable(() -> {
+              try {
+                gantry.load(wanted, Device.HOST, options);
+              } finally {
+                returned.countDown();
+              }
+            }))
+        .isSameAs(mine);
+    assertThat(early.join()).as("returned while a read was under way").isFalse();
+    assertThat(calls.count(Function.PREAD)).isEqualTo(1);
+  }
+
+  /// Waits in vain where all is well: the load cannot return while this read holds it.
+  private static boolean within100Milliseconds(CountDownLatch latch) {
+    try {
+      return latch.await(100, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void aSecondLoadSucceedsWhereTheFirstFailed() {
+    calls.at(Function.PREAD, 5, new Fails(Errno.EIO));
+    assertThat(failureOf(options(2))).isEqualTo(Errno.failure(Errno.EIO.code()));
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, options(2))) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+    }
+  }
+}

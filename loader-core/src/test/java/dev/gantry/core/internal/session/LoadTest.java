@@ -1,0 +1,223 @@
+package dev.gantry.core.internal.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Loads into memory of the CPU, from first to last.
+@ExtendWith(NoLeaks.class)
+class LoadTest {
+  private static final int LENGTH = 700_001;
+
+  @TempDir Path folder;
+  private final GantrySession gantry = GantrySession.open();
+  private Path first;
+  private Path second;
+
+  @BeforeEach
+  void writeFiles() {
+    first = TestFiles.write(folder.resolve("first"), 1, LENGTH);
+    second = TestFiles.write(folder.resolve("second"), 2, LENGTH);
+  }
+
+  @AfterEach
+  void close() {
+    gantry.close();
+  }
+
+  private static TransferOptions small() {
+    return TransferOptions.defaults().withLimits(new PlanLimits(3 * 4096, 8192, 16 * 4096));
+  }
+
+  private List<Wanted> random(long seed, int count) {
+    Random random = new Random(seed);
+    List<Wanted> wanted = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      int length = random.nextInt(random.nextBoolean() ? 200 : 70_000);
+      int offset = random.nextInt(LENGTH - length + 1);
+      Path file = random.nextBoolean() ? first : second;
+      wanted.add(new Wanted(new Extent(file, offset, length), 1 << random.nextInt(9)));
+    }
+    return wanted;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void bytesAreRightWhateverIsWantedOfTheFiles(CachePolicy policy) {
+    for (int threads = 1; threads <= 8; threads++) {
+      List<Wanted> wanted = random(threads, 30);
+      TransferOptions options = small().withCachePolicy(policy).withThreads(threads);
+      try (Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
+        assertThat(TestFiles.firstDifference(loaded, wanted))
+            .as("seed and threads %s", threads)
+            .isEmpty();
+        assertThat(loaded.report().bytes()).isEqualTo(loaded.report().bytes(Transport.HOST));
+      }
+    }
+  }
+
+  @Test
+  void wholeFilesWithTheDefaults() {
+    List<Wanted> wanted =
+        List.of(
+            new Wanted(new Extent(first, 0, LENGTH), 8),
+            new Wanted(new Extent(second, 0, LENGTH), 8));
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, TransferOptions.defaults())) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      assertThat(loaded.report().reads()).isEqualTo(2);
+      assertThat(loaded.report().files()).extracting("file").containsExactly(first, second);
+    }
+  }
+
+  @Test
+  void aSelectionReadsOnlyItsBlocks() {
+    List<Wanted> wanted =
+        List.of(
+            new Wanted(new Extent(first, 100, 1000), 4),
+            new Wanted(new Extent(first, 400_000, 4), 4),
+            new Wanted(new Extent(second, LENGTH - 1, 1), 1));
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, small())) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      assertThat(loaded.report().bytes()).isEqualTo(3 * 4096);
+      assertThat(loaded.report().reads()).isEqualTo(3);
+    }
+  }
+
+  @Test
+  void nothingIsNothing() {
+    try (Loaded loaded =
+        gantry.load(
+            List.of(new Wanted(new Extent(folder.resolve("missing"), 5, 0), 8)),
+            Device.HOST,
+            small())) {
+      assertThat(loaded.regions()).containsExactly(new Region(null, 0, 0));
+      assertThat(loaded.regions().getFirst().address()).isZero();
+      assertThat(loaded.report().bytes()).isZero();
+      assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    }
+  }
+
+  /// What is relocated leaves a slab behind from which nothing was taken: that one goes at once.
+  @Test
+  void aSlabFromWhichEverythingMovedIsNotKept() {
+    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 4097, 40_000), 8));
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, TransferOptions.defaults())) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(LiveResources.snapshot().hostBytes()).isEqualTo(40_960);
+    }
+  }
+
+  @Test
+  void whoRetainedARegionKeepsItPastLoadAndSession() {
+    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 10, 50), 2));
+    Loaded loaded = gantry.load(wanted, Device.HOST, small());
+    Region region = loaded.regions().getFirst();
+    Runnable release = region.retain();
+    loaded.close();
+    loaded.close();
+    gantry.close();
+    assertThat(TestFiles.bytes(region)).isEqualTo(TestFiles.expected(wanted.getFirst().extent()));
+    release.run();
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> TestFiles.bytes(region));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(region::retain);
+  }
+
+  @Test
+  void aClosedSessionSaysSo() {
+    gantry.close();
+    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, 1), 1));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> gantry.load(wanted, Device.HOST, small()))
+        .withMessage("this session is closed");
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> gantry.map(wanted))
+        .withMessage("this session is closed");
+  }
+
+  @Test
+  void aSessionThatClosesWaitsForItsLoads() throws Exception {
+    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, LENGTH), 1));
+    Thread closer = new Thread(gantry::close);
+    Set<Thread.State> seen = EnumSet.noneOf(Thread.State.class);
+    TransferOptions options =
+        small()
+            .withProgress((_, _) -> {
+              assertThatExceptionOfType(MisuseException.class).isThrownBy(gantry::close);
+              if (seen.isEmpty()) {
+                closer.start();
+                while (closer.getState() == Thread.State.NEW
+                    || closer.getState() == Thread.State.RUNNABLE) {
+                  Thread.onSpinWait();
+                }
+                seen.add(closer.getState());
+              }
+            });
+    try (Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+    }
+    closer.join();
+    assertThat(seen).containsExactly(Thread.State.WAITING);
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> gantry.load(wanted, Device.HOST, small()));
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GDS", "COMPAT", "STAGED"})
+  void aPathThatCannotEndOnTheHostIsRefused(Transport path) {
+    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, 1), 1));
+    assertThatExceptionOfType(DeviceUnavailableException.class)
+        .isThrownBy(() -> gantry.load(wanted, Device.HOST, small().withTransport(path)))
+        .withMessageContaining(path.toString());
+  }
+
+  @Test
+  void twoThreadsLoadAtOnce() throws Exception {
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Callable<String>> loads = new ArrayList<>();
+      for (int i = 0; i < 40; i++) {
+        List<Wanted> wanted = random(i, 10);
+        CachePolicy policy = i % 2 == 0 ? CachePolicy.DIRECT : CachePolicy.BY_RESIDENCY;
+        loads.add(() -> {
+          TransferOptions options = small().withCachePolicy(policy).withThreads(3);
+          try (Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
+            return TestFiles.firstDifference(loaded, wanted);
+          }
+        });
+      }
+      for (Future<String> load : threads.invokeAll(loads)) {
+        assertThat(load.get()).isEmpty();
+      }
+    }
+  }
+}

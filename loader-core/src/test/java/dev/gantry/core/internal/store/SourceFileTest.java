@@ -1,0 +1,425 @@
+package dev.gantry.core.internal.store;
+
+import static java.util.concurrent.TimeUnit.NANOSECONDS;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Answers;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.FaultyFileCalls.Returns;
+import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.PageCache;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
+import java.util.Arrays;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// One file, with everything going wrong that can.
+@ExtendWith(NoLeaks.class)
+class SourceFileTest {
+  private static final int LENGTH = 10 * 4096 + 77;
+  private static final int MANY = 1 << 20;
+  private static final long SEED = 20261121;
+
+  /// linux/magic.h
+  private static final long OVERLAYFS = 0x794c7630;
+
+  private static final long TMPFS = 0x01021994;
+
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+
+  @TempDir Path folder;
+  private Path path;
+
+  @BeforeEach
+  void writeFile() {
+    path = TestFiles.write(folder.resolve("weights"), SEED, LENGTH);
+  }
+
+  /// Reads the whole file as a plan would: up to the end of its last block.
+  private byte[] readAll(CachePolicy policy) {
+    try (SourceFile file = SourceFile.open(calls, path, policy)) {
+      return readAll(file, LENGTH);
+    }
+  }
+
+  private static byte[] readAll(SourceFile file, int required) {
+    HostSlab slab = HostSlab.allocate(11 * 4096);
+    try {
+      boolean direct = file.prefersDirect(0, slab.size());
+      boolean _ = file.read(slab.segment(), 0, required, direct);
+      return Arrays.copyOf(slab.segment().toArray(ValueLayout.JAVA_BYTE), required);
+    } finally {
+      slab.release();
+    }
+  }
+
+  private static TransferException failureOf(ThrowingCallable call) {
+    return catchThrowableOfType(TransferException.class, call);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void everyByteArrives(CachePolicy policy) {
+    assertThat(readAll(policy)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+    assertThat(calls.count(Function.PREAD)).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void interruptedCallsAreMadeAgain(CachePolicy policy) {
+    calls
+        .at(Function.OPEN, 1, new Fails(Errno.EINTR))
+        .at(Function.OPEN, 3, new Fails(Errno.EINTR))
+        .at(Function.PREAD, 1, new Fails(Errno.EINTR))
+        .at(Function.PREAD, 2, new Fails(Errno.EINTR));
+    assertThat(readAll(policy)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+    assertThat(calls.count(Function.PREAD)).isEqualTo(3);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {4096, 8192, 12_288})
+  void shortDirectReadsGoOnPastTheCache(long most) {
+    calls.from(Function.PREAD, 1, new Shortens(most));
+    assertThat(readAll(CachePolicy.DIRECT)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+  }
+
+  /// The rest starts in mid-block, where `O_DIRECT` would be refused with EINVAL.
+  @ParameterizedTest
+  @ValueSource(longs = {1, 511, 512, 4095, 4097, 5000})
+  void shortDirectReadsThatEndInMidBlockGoOnThroughTheCache(long count) {
+    calls.at(Function.PREAD, 1, new Returns(count));
+    assertThat(readAll(CachePolicy.DIRECT)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+    assertThat(calls.count(Function.PREAD)).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
+  void anyMixOfInterruptsAndShortReadsIsOvercome(long seed) {
+    calls
+        .seeded(Function.PREAD, seed, 3, new Fails(Errno.EINTR))
+        .seeded(Function.PREAD, seed, 2, new Shortens(777));
+    assertThat(readAll(CachePolicy.BUFFERED))
+        .as("seed %s", seed)
+        .isEqualTo(TestFiles.bytes(SEED, LENGTH));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void anErrorOfTheDiskSaysWhereAndWhat(CachePolicy policy) {
+    calls.at(Function.PREAD, 1, new Shortens(8192)).from(Function.PREAD, 2, new Fails(Errno.EIO));
+    TransferException failure = failureOf(() -> readAll(policy));
+    assertThat(failure.operation()).isEqualTo("pread");
+    assertThat(failure.failure()).isEqualTo(new Failure.Errno(5, "EIO", "Input/output error"));
+    assertThat(failure)
+        .hasMessage(
+            "pread failed: %s offset 8192 length 36864: errno 5 EIO: Input/output error", path);
+    assertThat(calls.count(Function.PREAD)).as("not tried again").isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFileThatEndsTooSoonIsAnError(CachePolicy policy) {
+    TransferException failure =
+        failureOf(() -> {
+          try (SourceFile file = SourceFile.open(calls, path, policy)) {
+            readAll(file, LENGTH + 5);
+          }
+        });
+    assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(5));
+    assertThat(failure).hasMessageContaining(path + " offset " + LENGTH);
+  }
+
+  @Test
+  void aFileThatIsNotThere() {
+    Path missing = folder.resolve("missing");
+    assertThat(failureOf(() -> SourceFile.open(calls, missing, CachePolicy.BUFFERED)))
+        .hasMessage("open failed: %s: errno 2 ENOENT: No such file or directory", missing);
+  }
+
+  @Test
+  void aDirectoryIsNoFile() {
+    assertThat(failureOf(() -> SourceFile.open(calls, folder, CachePolicy.BY_RESIDENCY)))
+        .hasMessage("open failed: %s: errno 21 EISDIR: Is a directory", folder);
+    assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
+  }
+
+  /// Tests may run as root, to whom the kernel refuses nothing: so the refusal is made.
+  @Test
+  void aFileThatMayNotBeRead() {
+    calls.at(Function.OPEN, 1, new Fails(Errno.EACCES));
+    assertThat(failureOf(() -> readAll(CachePolicy.DIRECT)))
+        .hasMessage("open failed: %s: errno 13 EACCES: Permission denied", path);
+  }
+
+  @Test
+  void aFailingStatLeavesNoDescriptor() {
+    calls.at(Function.STAT, 1, new Fails(Errno.EIO));
+    assertThat(failureOf(() -> readAll(CachePolicy.DIRECT)))
+        .hasMessage("statx failed: %s: errno 5 EIO: Input/output error", path);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFailingCloseLosesNothing(CachePolicy policy) {
+    calls.from(Function.CLOSE, 1, new Fails(Errno.EIO));
+    assertThat(readAll(policy)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+  }
+
+  @Test
+  void aFileSystemWithoutDirectReadsIsReadThroughTheCache() {
+    calls.at(Function.OPEN, 2, new Fails(Errno.EINVAL));
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT)) {
+      assertThat(file.directDescriptor()).isEqualTo(-1);
+      assertThat(file.directAbsence()).contains("EINVAL");
+      assertThat(file.prefersDirect(0, LENGTH)).isFalse();
+      assertThat(readAll(file, LENGTH)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+    }
+  }
+
+  /// Some file systems take the flag when a file is opened, and refuse every read.
+  @Test
+  void directReadsThatAreRefusedGoThroughTheCache() {
+    calls.at(Function.PREAD, 1, new Fails(Errno.EINVAL));
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT)) {
+      assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
+      HostSlab slab = HostSlab.allocate(11 * 4096);
+      try {
+        assertThat(file.read(slab.segment(), 0, LENGTH, true)).as("went directly").isFalse();
+      } finally {
+        slab.release();
+      }
+    }
+    assertThat(calls.count(Function.PREAD)).isEqualTo(2);
+  }
+
+  /// Opens the file if it can be read past the cache; else the test is skipped.
+  private SourceFile openToLook() {
+    SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY);
+    if (file.directDescriptor() < 0) {
+      file.close();
+    }
+    assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
+    return file;
+  }
+
+  @Test
+  void oneQuestionIsAskedForASmallRead() {
+    path = TestFiles.write(folder.resolve("large"), SEED, MANY);
+    try (SourceFile file = openToLook()) {
+      for (int length : new int[] {1, 4096, 150_000, 256 << 10}) {
+        int before = calls.count(Function.CACHED_BYTES);
+        assertThat(file.residency(0, length)).isEqualTo(Residency.HOT);
+        assertThat(calls.count(Function.CACHED_BYTES)).as("%s", length).isEqualTo(before + 1);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"16384, HOT, 2", "0, COLD, 3"})
+  void severalPlacesAreLookedAtForALargeReadUntilTheAnswerIsSure(
+      long cached, Residency answer, int calls) {
+    path = TestFiles.write(folder.resolve("large"), SEED, MANY);
+    this.calls.from(Function.CACHED_BYTES, 1, new Answers(cached));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(0, MANY)).isEqualTo(answer);
+      assertThat(this.calls.count(Function.CACHED_BYTES)).isEqualTo(calls);
+    }
+  }
+
+  /// A file of another's, which the caller may not write; or an old kernel; or a file system of its
+  /// own kind.
+  @ParameterizedTest
+  @EnumSource(names = {"EPERM", "ENOSYS", "EOPNOTSUPP"})
+  void whereCachestatRefusesBytesAreReadWithoutWaiting(Errno errno) {
+    path = TestFiles.write(folder.resolve("large"), SEED, MANY);
+    calls.from(Function.CACHED_BYTES, 1, new Fails(errno));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(0, MANY)).as("just written").isEqualTo(Residency.HOT);
+      assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(2);
+      calls.from(Function.PREAD_NO_WAIT, 4, new Fails(Errno.EAGAIN));
+      assertThat(file.residency(0, MANY)).as("one of four").isEqualTo(Residency.COLD);
+      assertThat(file.residency(0, 4096)).isEqualTo(Residency.COLD);
+      assertThat(calls.count(Function.CACHED_BYTES)).as("not asked again").isEqualTo(1);
+      assertThat(file.residentBytes()).as("not to be had so").isEqualTo(-1);
+    }
+  }
+
+  @Test
+  void whereNothingAnswersItIsNotKnownAndNotAskedAgain() {
+    calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.EPERM));
+    calls.from(Function.PREAD_NO_WAIT, 1, new Fails(Errno.EOPNOTSUPP));
+    try (SourceFile file = openToLook()) {
+      for (int i = 0; i < 3; i++) {
+        assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.UNKNOWN);
+        assertThat(file.prefersDirect(0, LENGTH)).as("as cold").isTrue();
+      }
+      assertThat(calls.count(Function.CACHED_BYTES)).isEqualTo(1);
+      assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(1);
+    }
+  }
+
+  /// cachestat finds nothing there, whatever is in memory.
+  @Test
+  void onOverlayfsAMappingIsAsked() {
+    calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
+    calls.from(Function.CACHED_BYTES, 1, new Answers(0));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(4097, 10_000)).as("just written").isEqualTo(Residency.HOT);
+      assertThat(file.residentBytes()).isEqualTo(LENGTH);
+      assumeTrue(PageCache.drop(path), "the page cache of this file system cannot be dropped");
+      assertThat(file.residency(4097, 10_000)).isEqualTo(Residency.COLD);
+      assertThat(file.residentBytes()).isZero();
+    }
+  }
+
+  /// mincore says "all" to those who may not know.
+  @Test
+  void onOverlayfsAFileOfAnotherIsNotKnown() {
+    calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
+    calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.EPERM));
+    try (SourceFile file = openToLook()) {
+      assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.UNKNOWN);
+      assertThat(file.residentBytes()).isEqualTo(-1);
+      assertThat(calls.count(Function.MAPPED_BYTES)).isZero();
+    }
+  }
+
+  @Test
+  void aFileInMemoryIsHotWithoutAQuestion() {
+    calls.from(Function.FILE_SYSTEM, 1, new Answers(TMPFS));
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY)) {
+      assertThat(file.inMemory()).isTrue();
+      assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.HOT);
+      assertThat(file.residentBytes()).isEqualTo(LENGTH);
+      assertThat(file.directAbsence()).contains("in memory");
+      assertThat(calls.count(Function.OPEN)).isEqualTo(1);
+      assertThat(calls.count(Function.CACHED_BYTES)).isZero();
+    }
+  }
+
+  @Test
+  void withoutCachestatOneByteStandsForItsRequest() {
+    calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.ENOSYS));
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY)) {
+      assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
+      assertThat(file.prefersDirect(0, LENGTH)).as("just written, so hot").isFalse();
+      assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(1);
+
+      calls.at(Function.PREAD_NO_WAIT, 2, new Fails(Errno.EAGAIN));
+      assertThat(file.prefersDirect(0, LENGTH)).as("said to be cold").isTrue();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFileSystemInMemory(CachePolicy policy) throws IOException {
+    Path memory = Path.of("/dev/shm");
+    assumeTrue(Files.isWritable(memory), "no tmpfs");
+    Path saved = path;
+    path = TestFiles.write(Files.createTempFile(memory, "gantry", ""), SEED, LENGTH);
+    try {
+      assertThat(readAll(policy)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
+      assertThat(calls.count(Function.OPEN)).as("not past a cache that is its home").isEqualTo(1);
+      assertThat(calls.count(Function.CACHED_BYTES)).isZero();
+    } finally {
+      Files.delete(path);
+      path = saved;
+    }
+  }
+
+  @Test
+  void misalignedMemoryIsReadThroughTheCache() {
+    HostSlab slab = HostSlab.allocate(12 * 4096);
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT)) {
+      assertThat(file.read(slab.segment().asSlice(1, LENGTH), 0, LENGTH, true)).isFalse();
+      assertThat(slab.segment().asSlice(1, LENGTH).toArray(ValueLayout.JAVA_BYTE))
+          .isEqualTo(TestFiles.bytes(SEED, LENGTH));
+    } finally {
+      slab.release();
+    }
+  }
+
+  private SourceFile.Identity identity() {
+    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BUFFERED)) {
+      return file.identity();
+    }
+  }
+
+  @Test
+  void aFileIsKnownByWhatTheFileSystemSaysOfIt() throws IOException {
+    Files.setLastModifiedTime(path, FileTime.from(1_700_000_000_123_456_789L, NANOSECONDS));
+    SourceFile.Identity identity = identity();
+    assertThat(identity.inode()).isEqualTo(Files.getAttribute(path, "unix:ino"));
+    assertThat(identity.size()).isEqualTo(LENGTH);
+    assertThat(identity.modifiedNanos()).isEqualTo(1_700_000_000_123_456_789L);
+    assertThat(identity()).as("opened again").isEqualTo(identity);
+  }
+
+  @Test
+  void aFileThatTookAnothersNameIsAnother() throws IOException {
+    SourceFile.Identity before = identity();
+    Path other = TestFiles.write(folder.resolve("other"), SEED, LENGTH);
+    Files.setLastModifiedTime(other, Files.getLastModifiedTime(path));
+    Files.move(other, path, StandardCopyOption.REPLACE_EXISTING);
+    assertThat(identity().modifiedNanos()).isEqualTo(before.modifiedNanos());
+    assertThat(identity()).isNotEqualTo(before);
+  }
+
+  @Test
+  void aFileThatWasWrittenToIsNotWhatItWas() throws IOException {
+    SourceFile.Identity before = identity();
+    Files.setLastModifiedTime(path, FileTime.from(before.modifiedNanos() + 1, NANOSECONDS));
+    assertThat(identity()).isNotEqualTo(before);
+  }
+
+  @Test
+  void filesOfTwoDevicesAreToldApart() throws IOException {
+    Path memory = Path.of("/dev/shm");
+    assumeTrue(
+        Files.isWritable(memory)
+            && !Files.getAttribute(memory, "unix:dev").equals(Files.getAttribute(path, "unix:dev")),
+        "one device only");
+    long device = identity().device();
+    Path saved = path;
+    path = TestFiles.write(Files.createTempFile(memory, "gantry", ""), SEED, LENGTH);
+    try {
+      assertThat(identity().device()).isNotEqualTo(device);
+    } finally {
+      Files.delete(path);
+      path = saved;
+    }
+  }
+
+  @Test
+  void closingTwiceClosesOnce() {
+    SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT);
+    int descriptors = file.directDescriptor() < 0 ? 1 : 2;
+    file.close();
+    file.close();
+    assertThat(calls.count(Function.CLOSE)).isEqualTo(descriptors);
+  }
+}

@@ -1,0 +1,241 @@
+package dev.gantry.core.internal.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileParameters;
+import dev.gantry.core.internal.natives.CuFileParameters.Flag;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.testing.TestFiles;
+import dev.gantry.testing.stub.NativeStubs;
+import dev.gantry.testing.stub.StubControls;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Loads past the CPU, on a libcufile that can do it, and what becomes of those that it refuses.
+@Tag("gpu-stub")
+class DirectPathStubTest extends TransferPathContract {
+  private static final int INTERNAL_ERROR = 5030;
+  private static final int PINNING_FAILED = 5036;
+
+  private final StubControls cuFile = StubControls.cuFile();
+
+  @Override
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
+
+  @Override
+  protected @Nullable Transport path() {
+    return null;
+  }
+
+  @Override
+  protected Set<Transport> carriers() {
+    return Set.of(Transport.GDS, Transport.STAGED);
+  }
+
+  @BeforeEach
+  void directIoIsThere() {
+    cuFile.clear();
+    cuFile.direct(true);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    cuFile.clear();
+    cuFile.direct(false);
+    cuFile.serves(true);
+    gantry.close();
+    assertThat(cuFile.count("handles")).isZero();
+    assertThat(cuFile.count("opened")).isZero();
+  }
+
+  private List<Wanted> wholeFile() {
+    return List.of(wanted(first, 0, LENGTH, 8));
+  }
+
+  /// Past the page cache, by one reader.
+  private TransferOptions direct() {
+    return options().withCachePolicy(CachePolicy.DIRECT).withThreads(1);
+  }
+
+  @Test
+  void aFileIsRegisteredOnceAndOnlyWhenSomethingOfItComesPastThePageCache() {
+    TransferReport hot = loadAndCompare(wholeFile(), options());
+    assertThat(hot.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+    assertThat(hot.files().getFirst().reason())
+        .isEqualTo("nothing had to come past the page cache");
+    assertThat(cuFile.calls("cuFileHandleRegister")).isZero();
+    TransferReport cold = loadAndCompare(wholeFile(), direct());
+    assertThat(cold.bytesByPath()).containsOnlyKeys(Transport.GDS);
+    assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
+    assertThat(gantry.diagnose(first, device()).route().path()).isEqualTo(Transport.GDS);
+  }
+
+  @Test
+  void aFileThatOnlyTheCpuReachesIsStaged() {
+    cuFile.serves(false);
+    long posix = cuFile.count("posix");
+    TransferReport report = loadAndCompare(wholeFile(), direct());
+    assertThat(report.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+    assertThat(report.files().getFirst().reason()).contains("CU_FILE_IO_NOT_SUPPORTED");
+    assertThat(cuFile.count("posix")).isEqualTo(posix);
+    assertThatThrownBy(
+            () -> gantry.load(wholeFile(), device(), direct().withTransport(Transport.GDS)))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining("CU_FILE_IO_NOT_SUPPORTED");
+  }
+
+  @Test
+  void whatIsCountedAsGdsPassedTheCpuByAndWhatIsCountedAsCompatDidNot() {
+    long before = cuFile.count("posix");
+    TransferReport gds = load(direct().withTransport(Transport.GDS));
+    assertThat(gds.bytesByPath()).containsOnlyKeys(Transport.GDS);
+    assertThat(cuFile.count("posix")).isEqualTo(before);
+    TransferReport compat = load(direct().withTransport(Transport.COMPAT));
+    assertThat(compat.bytesByPath()).containsOnlyKeys(Transport.COMPAT);
+    assertThat(cuFile.count("posix") - before).isEqualTo(compat.reads());
+    TransferReport again = loadAndCompare(wholeFile(), direct());
+    assertThat(again.bytesByPath()).containsOnlyKeys(Transport.GDS);
+    assertThat(cuFile.count("posix") - before).isEqualTo(compat.reads());
+  }
+
+  private TransferReport load(TransferOptions options) {
+    try (Loaded loaded = gantry.load(wholeFile(), device(), options)) {
+      assertThat(TestFiles.firstDifference(loaded, wholeFile())).isEmpty();
+      return loaded.report();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GDS", "COMPAT"})
+  void aFileThatIsOpenByOneWayKeepsTheOtherAway(Transport used) {
+    Transport other = used == Transport.GDS ? Transport.COMPAT : Transport.GDS;
+    TransferOptions asking =
+        direct()
+            .withTransport(used)
+            .withProgress((_, _) ->
+                assertThatThrownBy(
+                        () -> gantry.load(wholeFile(), device(), direct().withTransport(other)))
+                    .isInstanceOf(DeviceUnavailableException.class)
+                    .hasMessageContaining("files open by " + used));
+    assertThat(load(asking).bytesByPath()).containsOnlyKeys(used);
+    assertThat(load(direct().withTransport(other)).bytesByPath()).containsOnlyKeys(other);
+  }
+
+  @Test
+  void aDriverThatOthersOpenedForTheCpuAsWellIsNotBelieved() {
+    CuFile others = CuFile.find().orElseThrow(AssertionError::new);
+    others.openDriver();
+    try {
+      TransferReport report = loadAndCompare(wholeFile(), direct());
+      assertThat(report.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+      assertThat(report.files().getFirst().reason())
+          .contains("may copy through the CPU", "allow_compat_mode");
+    } finally {
+      others.closeDriver();
+    }
+  }
+
+  @Test
+  void othersInThisProcessHaveTheirOwnChoiceAfterASession() {
+    CuFileParameters parameters =
+        CuFile.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
+    assertThat(load(direct().withTransport(Transport.GDS)).reads()).isPositive();
+    assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isFalse();
+    assertThat(load(direct().withTransport(Transport.COMPAT)).reads()).isPositive();
+    assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isTrue();
+    gantry.close();
+    assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isTrue();
+    assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isFalse();
+  }
+
+  @Test
+  void aLibraryThatCannotBeToldToRefuseTheCpuIsNotBelieved() {
+    StubControls old = StubControls.of(NativeStubs.oldCuFile());
+    old.direct(true);
+    System.setProperty(CuFile.LIBRARY_PROPERTY, NativeStubs.oldCuFile().toString());
+    try {
+      TransferReport report = loadAndCompare(wholeFile(), direct());
+      assertThat(report.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+      assertThat(report.files().getFirst().reason()).contains("allow_compat_mode");
+      assertThat(load(direct().withTransport(Transport.COMPAT)).bytesByPath())
+          .containsOnlyKeys(Transport.COMPAT);
+    } finally {
+      System.clearProperty(CuFile.LIBRARY_PROPERTY);
+      old.direct(false);
+    }
+  }
+
+  @Test
+  void weightsAreRegisteredForTheLoadOnly() {
+    try (Loaded loaded = gantry.load(wholeFile(), device(), direct())) {
+      assertThat(loaded.report().bytes(Transport.GDS)).isEqualTo(loaded.report().bytes());
+      assertThat(loaded.report().files().getFirst().reason()).isEmpty();
+      assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
+      assertThat(cuFile.count("buffers")).isZero();
+      assertThat(LiveResources.snapshot().registrations()).isZero();
+    }
+  }
+
+  @Test
+  void aSlabThatCannotBeRegisteredIsReadAllTheSame() {
+    cuFile.fail("cuFileBufRegister", 1, PINNING_FAILED, 0);
+    TransferReport report = loadAndCompare(wholeFile(), direct());
+    assertThat(report.bytes(Transport.GDS)).isEqualTo(report.bytes());
+    assertThat(report.files().getFirst().path()).isEqualTo(Transport.GDS);
+    assertThat(report.files().getFirst().reason())
+        .contains("cuFileBufRegister", "CU_FILE_GPU_MEMORY_PINNING_FAILED");
+  }
+
+  @Test
+  void theWindowOfEachDeviceCounts() {
+    try (Loaded first = gantry.load(wholeFile(), new Device.Cuda(1), direct())) {
+      assertThat(first.report().files().getFirst().reason())
+          .as("the stub's second GPU has a window of 1 MiB")
+          .contains("cuda:1", "BAR1 window has room for 524288 more");
+      assertThat(first.report().bytes(Transport.GDS)).isEqualTo(first.report().bytes());
+    }
+    assertThat(cuFile.calls("cuFileBufRegister")).isZero();
+    loadAndCompare(wholeFile(), direct());
+    assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
+  }
+
+  @Test
+  void aCodeWithoutItsSignIsNoCountOfBytes() {
+    cuFile.fail("cuFileRead", 2, INTERNAL_ERROR, 0);
+    TransferReport report = loadAndCompare(wholeFile(), direct());
+    assertThat(report.bytes(Transport.GDS)).isEqualTo(options().limits().requestBytes());
+    assertThat(report.files().getFirst().reason()).contains("CU_FILE_INTERNAL_ERROR");
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GDS", "COMPAT"})
+  void aCodeWithoutItsSignFailsALoadThatHasNoOtherPath(Transport asked) {
+    cuFile.fail("cuFileRead", 2, INTERNAL_ERROR, 0);
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () -> gantry.load(wholeFile(), device(), direct().withTransport(asked)));
+    assertThat(failure.failure()).isInstanceOf(Failure.CuFile.class);
+  }
+}

@@ -1,0 +1,192 @@
+package dev.gantry.core.internal.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Answers;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Which files stay open.
+@ExtendWith(NoLeaks.class)
+class RouteCacheTest {
+  private static final int MOST = 3;
+
+  @TempDir Path folder;
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private final RouteCache cache = new RouteCache(this::route, MOST);
+
+  private Route route(Path path) {
+    SourceFile file = SourceFile.open(calls, path, CachePolicy.BUFFERED);
+    return new Route(file, new HostPath(), "");
+  }
+
+  private Path file(int number) {
+    Path file = folder.resolve("file" + number);
+    return file.toFile().exists() ? file : TestFiles.write(file, number, 10);
+  }
+
+  private static void touch(RouteCache.Use use) {
+    assertThat(use.route().file().size()).isEqualTo(10);
+    use.close();
+  }
+
+  private static long openFiles() {
+    return LiveResources.snapshot().openFiles();
+  }
+
+  @Test
+  void theLeastRecentlyUsedFileMakesRoom() {
+    IntStream.range(0, MOST).forEach(i -> touch(cache.use(file(i))));
+    touch(cache.use(file(0)));
+    touch(cache.use(file(MOST)));
+    assertThat(openFiles()).isEqualTo(MOST);
+    touch(cache.use(file(0)));
+    assertThat(calls.count(Function.OPEN)).as("the first was kept").isEqualTo(MOST + 1);
+    touch(cache.use(file(1)));
+    assertThat(calls.count(Function.OPEN)).as("the second was not").isEqualTo(MOST + 2);
+    assertThat(cache.reports())
+        .extracting(TransferReport.FileReport::file)
+        .containsExactly(file(MOST), file(0), file(1));
+    cache.close();
+    assertThat(openFiles()).isZero();
+  }
+
+  @Test
+  void whereNoDescriptorIsLeftFilesThatNothingReadsAreClosed() {
+    RouteCache.Use used = cache.use(file(0));
+    touch(cache.use(file(1)));
+    calls.at(Function.OPEN, 3, new Fails(Errno.EMFILE));
+    touch(cache.use(file(2)));
+    assertThat(openFiles()).isEqualTo(2);
+    // The one that is used makes no room.
+    calls.from(Function.OPEN, 5, new Fails(Errno.EMFILE));
+    assertThatThrownBy(() -> cache.use(file(1))).hasMessageContaining("EMFILE");
+    touch(used);
+    cache.close();
+  }
+
+  /// It would seem that the file system has no direct reads.
+  @Test
+  void theLackOfASecondDescriptorIsNotHidden() {
+    calls.at(Function.OPEN, 2, new Fails(Errno.EMFILE));
+    assertThatThrownBy(() -> SourceFile.open(calls, file(0), CachePolicy.DIRECT))
+        .hasMessageContaining("EMFILE");
+    assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
+  }
+
+  /// Reads one byte of each file, all files three times.
+  private void readThreeTimes(int files) {
+    HostSlab slab = HostSlab.allocate(4096);
+    TransferOptions options =
+        TransferOptions.defaults().withCachePolicy(CachePolicy.BUFFERED).withThreads(1);
+    try (Transports paths = new Transports(calls);
+        StandingTransfer transfer = paths.standingTransfer(Device.HOST, options, (_, _) -> {});
+        StandingTransfer.Reader reader = transfer.openReader()) {
+      for (int i = 0; i < 3 * files; i++) {
+        reader.read(new Read(file(i % files), 0, 4096, 1, 0, 0), Target.of(slab));
+      }
+    } finally {
+      slab.release();
+    }
+  }
+
+  @Test
+  void moreThanSixtyFourFilesStayOpenWhereTheProcessMayHaveThem() {
+    calls.from(Function.MOST_DESCRIPTORS, 1, new Answers(1024));
+    readThreeTimes(128);
+    assertThat(calls.count(Function.OPEN)).isEqualTo(128);
+  }
+
+  @Test
+  void fewFilesStayOpenWhereTheProcessMayHaveFew() {
+    calls.from(Function.MOST_DESCRIPTORS, 1, new Answers(100));
+    readThreeTimes(13);
+    assertThat(calls.count(Function.OPEN)).isEqualTo(3 * 13);
+  }
+
+  @Test
+  void aFileInUseStaysOpen() {
+    RouteCache.Use first = cache.use(file(0));
+    RouteCache.Use again = cache.use(file(0));
+    IntStream.rangeClosed(1, MOST + 1).forEach(i -> touch(cache.use(file(i))));
+    first.close();
+    touch(cache.use(file(1)));
+    touch(again);
+    assertThat(openFiles()).isEqualTo(MOST);
+    cache.close();
+  }
+
+  @Test
+  void moreFilesThanFitMayBeInUse() {
+    var uses = IntStream.range(0, MOST + 2).mapToObj(i -> cache.use(file(i))).toList();
+    assertThat(openFiles()).isEqualTo(MOST + 2);
+    uses.forEach(RouteCacheTest::touch);
+    assertThat(openFiles()).isEqualTo(MOST);
+    cache.close();
+  }
+
+  @Test
+  void twoWhoWantAFileAtOnceOpenItOnce() throws Exception {
+    Path file = file(0);
+    CountDownLatch opening = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    calls
+        .at(Function.OPEN, 1, new After(opening::countDown))
+        .at(Function.OPEN, 1, new After(() -> await(goOn)));
+    try (ExecutorService executor = Executors.newFixedThreadPool(2)) {
+      Future<?> one = executor.submit(() -> touch(cache.use(file)));
+      await(opening);
+      Future<?> two = executor.submit(() -> touch(cache.use(file)));
+      // Neither waits for that file.
+      touch(cache.use(file(1)));
+      assertThat(cache.reports()).hasSize(1);
+      goOn.countDown();
+      one.get();
+      two.get();
+    }
+    assertThat(calls.count(Function.OPEN)).isEqualTo(2);
+    cache.close();
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void aFileThatCouldNotBeOpenedIsTriedAgain() {
+    calls.at(Function.OPEN, 1, new Fails(Errno.EACCES));
+    assertThatThrownBy(() -> cache.use(file(0))).isInstanceOf(TransferException.class);
+    touch(cache.use(file(0)));
+    assertThat(calls.count(Function.OPEN)).isEqualTo(2);
+    cache.close();
+  }
+}

@@ -1,0 +1,104 @@
+package dev.gantry.core.internal.transport;
+
+import static java.util.Objects.requireNonNull;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import dev.gantry.testing.stub.StubControls;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What becomes of a reader's two buffers where the device does not say when it is done with them.
+@Tag("gpu-stub")
+@ExtendWith(NoLeaks.class)
+class StagedLaneStubTest {
+  private static final int BLOCK = PlanLimits.BLOCK_BYTES;
+  private static final int CUDA_LAUNCH_FAILED = 719;
+
+  @TempDir Path folder;
+  private final StubControls cuda = StubControls.cuda();
+  private final CudaContext context = CudaContext.of(new Device.Cuda(0));
+  private final StagingPool pool = new StagingPool(context, 1);
+  private final StagingPool.Share buffers = pool.share();
+  private StagingPool.Pair pair;
+  private TransferPath.Lane lane;
+
+  @BeforeEach
+  void openLane() {
+    cuda.clear();
+    pair = next();
+    lane = requireNonNull(new StagedPath(context, buffers, 2 * BLOCK, false).openLane(() -> false));
+  }
+
+  @AfterEach
+  void close() {
+    cuda.clear();
+    pool.close();
+  }
+
+  /// The pair that the pool's next reader gets.
+  private StagingPool.Pair next() {
+    StagingPool.Pair next = requireNonNull(buffers.take(2 * BLOCK, () -> false));
+    buffers.giveBack(next);
+    return next;
+  }
+
+  @Test
+  void aBufferThatCouldNotBeAwaitedIsNotFilled() {
+    Path file = TestFiles.write(folder.resolve("file"), 1, 2 * BLOCK);
+    DeviceSlab slab = DeviceSlab.allocate(context, 2 * BLOCK);
+    Target target = Target.of(slab);
+    Read whole = new Read(file, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
+    Read small = new Read(file, 0, BLOCK, BLOCK, 0, 0);
+    try (SourceFile source = SourceFile.open(Libc.INSTANCE, file, CachePolicy.BUFFERED)) {
+      lane.read(source, whole, target, false);
+      lane.read(source, whole, target, false);
+      cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
+      for (int i = 0; i < 3; i++) {
+        assertThatThrownBy(() -> lane.read(source, small, target, false))
+            .isInstanceOf(TransferException.class);
+      }
+    }
+    assertThat(cuda.calls("cuMemcpyHtoDAsync")).isEqualTo(2);
+    cuda.clear();
+    lane.close();
+    slab.release();
+    assertThat(next().first()).isSameAs(pair.first());
+  }
+
+  @Test
+  void buffersAreGivenBackWhereTheWholeDeviceWasAwaited() {
+    cuda.fail("cuEventSynchronize", 1, CUDA_LAUNCH_FAILED, 0);
+    assertThatThrownBy(lane::close).hasMessageContaining("cuEventSynchronize");
+    assertThat(next().first()).isSameAs(pair.first());
+  }
+
+  @Test
+  void buffersThatNobodyCanAwaitAreLeftToTheDevice() {
+    cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
+    cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
+    assertThatThrownBy(lane::close).hasMessageContaining("cuEventSynchronize");
+    cuda.clear();
+    assertThat(next().first()).isNotSameAs(pair.first());
+    assertThat(pair.first().isClosed()).isFalse();
+    pair.first().release();
+    pair.second().release();
+  }
+}

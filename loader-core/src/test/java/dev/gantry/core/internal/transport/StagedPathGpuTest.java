@@ -1,0 +1,18 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Transport;
+import org.junit.jupiter.api.Tag;
+
+@Tag("gpu")
+class StagedPathGpuTest extends TransferPathContract {
+  @Override
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
+
+  @Override
+  protected Transport path() {
+    return Transport.STAGED;
+  }
+}

@@ -1,0 +1,334 @@
+package dev.gantry.core.internal.transport;
+
+import static java.util.Objects.requireNonNull;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Source;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.SourceReading;
+import dev.gantry.core.internal.commit.WriteOperation;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Planner;
+import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import dev.gantry.testing.stub.StubControls;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// More readers and writers than the session has staging buffers for.
+@Tag("gpu-stub")
+@ExtendWith(NoLeaks.class)
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class StagingWaitsStubTest {
+  private static final int BLOCK = PlanLimits.BLOCK_BYTES;
+  private static final int PAIRS = 32;
+  private static final int READS = 200;
+  private static final int LENGTH = READS * BLOCK;
+  private static final Device.Cuda DEVICE = new Device.Cuda(0);
+
+  /// Those that need buffers.
+  private enum User {
+    LOAD,
+    SAVE
+  }
+
+  @TempDir Path folder;
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private final StubControls cuda = StubControls.cuda();
+  private final Transports paths = new Transports(calls);
+  private final StagingPool pool = paths.stagingPool(DEVICE);
+  private final StagingPool.Share others = pool.share();
+  private final List<StagingPool.Pair> taken = new ArrayList<>();
+  private final ExecutorService executor = Executors.newCachedThreadPool();
+  private final AtomicInteger names = new AtomicInteger();
+  private Path file;
+
+  @BeforeEach
+  void writeFile() {
+    file = TestFiles.write(folder.resolve("file"), 1, LENGTH);
+    cuda.clear();
+  }
+
+  @AfterEach
+  void close() {
+    taken.forEach(others::giveBack);
+    executor.close();
+    paths.close();
+  }
+
+  private void takePairs(int count) {
+    for (int i = 0; i < count; i++) {
+      taken.add(requireNonNull(others.take(BLOCK, () -> false)));
+    }
+  }
+
+  /// For a moment only: those who wait have no way of saying so.
+  private void awaitWaiting(int count) {
+    while (pool.waiting() < count) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(60, TimeUnit.SECONDS)).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static TransferOptions options(int threads) {
+    return TransferOptions.defaults()
+        .withLimits(new PlanLimits(BLOCK, 0, LENGTH))
+        .withTransport(Transport.STAGED)
+        .withCachePolicy(CachePolicy.BUFFERED)
+        .withThreads(threads);
+  }
+
+  /// Loads the file, one block a read, and compares it.
+  private TransferReport load(TransferOptions options) {
+    ReadPlan plan =
+        Planner.plan(List.of(new Wanted(new Extent(file, 0, LENGTH), 1)), options.limits());
+    DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
+    try (Arena arena = Arena.ofConfined()) {
+      TransferReport report = paths.transfer(plan, DEVICE, () -> List.of(slab), options);
+      MemorySegment copy = arena.allocate(LENGTH);
+      slab.copyToHost(0, copy, LENGTH);
+      assertThat(copy.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(TestFiles.bytes(1, LENGTH));
+      return report;
+    } finally {
+      slab.release();
+    }
+  }
+
+  private void save(WriteOptions options) {
+    DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
+    try {
+      Source part = new Source.DeviceMemory(DEVICE, slab.address(), LENGTH);
+      Path target = folder.resolve("saved" + names.incrementAndGet());
+      new WriteOperation(paths, List.of(new NewFile(target, List.of(part))), options).run();
+    } finally {
+      slab.release();
+    }
+  }
+
+  private Future<?> start(User user, Cancellation cancellation) {
+    return executor.submit(() -> {
+      switch (user) {
+        case LOAD -> load(options(8).withCancellation(cancellation));
+        case SAVE ->
+            save(
+                WriteOptions.defaults()
+                    .withThreads(8)
+                    .withRequestBytes(BLOCK)
+                    .withTransport(Transport.STAGED)
+                    .withCancellation(cancellation));
+      }
+    });
+  }
+
+  private static Failure failureOf(Future<?> future) throws InterruptedException {
+    try {
+      future.get();
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof TransferException failed) {
+        return failed.failure();
+      }
+      throw new AssertionError(e);
+    }
+    throw new AssertionError("no failure");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void waitingForABufferCanBeCancelled(User user) throws InterruptedException {
+    takePairs(PAIRS);
+    Cancellation cancellation = new Cancellation();
+    Future<?> waiting = start(user, cancellation);
+    awaitWaiting(8);
+    cancellation.cancel();
+    assertThat(failureOf(waiting)).isEqualTo(new Failure.Cancelled());
+    assertThat(pool.waiting()).isZero();
+  }
+
+  /// Also the wait of a caller that has no cancellation to give.
+  @Test
+  void waitingForABufferCanBeInterrupted() {
+    takePairs(PAIRS);
+    DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), BLOCK);
+    Source source = new Source.DeviceMemory(DEVICE, slab.address(), BLOCK);
+    Thread caller = Thread.currentThread();
+    try {
+      for (Runnable action :
+          List.<Runnable>of(
+              () -> load(options(3)), () -> new SourceReading(paths).checksum(source))) {
+        Future<?> _ =
+            executor.submit(() -> {
+              awaitWaiting(1);
+              caller.interrupt();
+            });
+        assertThatThrownBy(action::run)
+            .isInstanceOf(TransferException.class)
+            .extracting(e -> ((TransferException) e).failure())
+            .isEqualTo(new Failure.Cancelled());
+        assertThat(Thread.interrupted()).as("still interrupted").isTrue();
+        assertThat(pool.waiting()).isZero();
+      }
+    } finally {
+      slab.release();
+    }
+  }
+
+  @Test
+  void readersWithoutABufferLeaveTheirReadsToOneThatHasOne() {
+    takePairs(PAIRS - 1);
+    calls.at(Function.PREAD, 1, new After(() -> awaitWaiting(7)));
+    assertThat(load(options(8)).reads()).isEqualTo(READS);
+    assertThat(cuda.calls("cuStreamCreate")).as("readers that staged").isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {33, 64})
+  void moreReadersThanBuffersBringEverything(int threads) {
+    AtomicBoolean everybodyIsThere = new AtomicBoolean();
+    calls.from(
+        Function.PREAD,
+        1,
+        new After(() -> {
+          while (!everybodyIsThere.get()) {
+            everybodyIsThere.compareAndSet(false, pool.waiting() == threads - PAIRS);
+          }
+        }));
+    assertThat(load(options(threads)).reads()).isEqualTo(READS);
+    assertThat(pool.waiting()).isZero();
+  }
+
+  /// The first has every pair, and goes on only when the second is done.
+  @ParameterizedTest
+  @EnumSource
+  void aLoadThatHasAllBuffersGivesSomeToAnother(User second) throws Exception {
+    CountDownLatch firstHasAll = new CountDownLatch(PAIRS);
+    CountDownLatch secondWaits = new CountDownLatch(1);
+    CountDownLatch secondIsDone = new CountDownLatch(1);
+    ThreadGroup first = new ThreadGroup("first");
+    calls.from(
+        Function.PREAD,
+        1,
+        new After(() -> {
+          if (Thread.currentThread().getThreadGroup().equals(first)) {
+            await(
+                firstHasAll.getCount() > 0 ? countedDown(firstHasAll, secondWaits) : secondIsDone);
+          }
+        }));
+    FutureTask<TransferReport> loading = new FutureTask<>(() -> load(options(64)));
+    new Thread(first, loading).start();
+    await(firstHasAll);
+    Future<?> other = start(second, new Cancellation());
+    awaitWaiting(64 - PAIRS + 8);
+    secondWaits.countDown();
+    other.get();
+    secondIsDone.countDown();
+    assertThat(loading.get().reads()).isEqualTo(READS);
+  }
+
+  private static CountDownLatch countedDown(CountDownLatch counted, CountDownLatch next) {
+    counted.countDown();
+    return next;
+  }
+
+  @Test
+  void aFailureEndsTheWaitsOfTheSameLoad() {
+    takePairs(PAIRS - 1);
+    calls.at(
+        Function.PREAD,
+        1,
+        new After(() -> {
+          awaitWaiting(7);
+          throw new IllegalStateException("mine");
+        }));
+    assertThatThrownBy(() -> load(options(8))).hasMessage("mine");
+    assertThat(pool.waiting()).isZero();
+  }
+
+  /// Five users of eight threads each, some of whom change their minds.
+  @Test
+  void manyAtOnceWithCancellationsAreEachWholeOrCancelled() throws Exception {
+    int each = 40;
+    AtomicInteger cancelled = new AtomicInteger();
+    List<Future<?>> threads = new ArrayList<>();
+    for (int i = 0; i < 5; i++) {
+      Random random = new Random(i);
+      User user = i == 4 ? User.SAVE : User.LOAD;
+      threads.add(
+          executor.submit(() -> {
+            for (int j = 0; j < each; j++) {
+              Cancellation cancellation = new Cancellation();
+              Future<?> one = start(user, cancellation);
+              if (random.nextBoolean()) {
+                for (int k = random.nextInt(100_000); k > 0; k--) {
+                  Thread.onSpinWait();
+                }
+                cancellation.cancel();
+              }
+              try {
+                one.get();
+              } catch (ExecutionException e) {
+                assertThat(e.getCause()).hasMessageContaining("cancelled");
+                assertThat(cancellation.isCancelled()).isTrue();
+                cancelled.incrementAndGet();
+              }
+            }
+            return each;
+          }));
+    }
+    for (Future<?> thread : threads) {
+      assertThat(thread.get()).isEqualTo(each);
+    }
+    assertThat(cancelled.get()).isPositive();
+    assertThat(pool.waiting()).isZero();
+    takePairs(PAIRS);
+  }
+}

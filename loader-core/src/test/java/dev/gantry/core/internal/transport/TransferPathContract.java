@@ -1,0 +1,210 @@
+package dev.gantry.core.internal.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Planner;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.PageCache;
+import dev.gantry.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Random;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What every path owes its callers: all bytes exact, wherever they are and however they are cut; a
+/// report that says who carried them; and nothing left behind.
+@ExtendWith(NoLeaks.class)
+public abstract class TransferPathContract {
+  static final int LENGTH = 3_000_001;
+
+  @TempDir Path folder;
+  final GantrySession gantry = GantrySession.open();
+  Path first;
+  private Path second;
+
+  /// Where the bytes go.
+  protected abstract Device device();
+
+  /// The path asked for, or null to have it chosen by evidence.
+  protected abstract @Nullable Transport path();
+
+  /// The names under which the report may count what this path carries.
+  protected Set<Transport> carriers() {
+    return Set.of(Objects.requireNonNull(path()));
+  }
+
+  @BeforeEach
+  void writeFiles() {
+    first = TestFiles.write(folder.resolve("first"), 21, LENGTH);
+    second = TestFiles.write(folder.resolve("second"), 22, LENGTH);
+  }
+
+  @AfterEach
+  void close() {
+    gantry.close();
+  }
+
+  TransferOptions options() {
+    return TransferOptions.defaults()
+        .withTransport(path())
+        .withLimits(new PlanLimits(64 << 10, 16 << 10, 1 << 20));
+  }
+
+  static Wanted wanted(Path file, long offset, long length, int alignment) {
+    return new Wanted(new Extent(file, offset, length), alignment);
+  }
+
+  TransferReport loadAndCompare(List<Wanted> wanted, TransferOptions options) {
+    try (Loaded loaded = gantry.load(wanted, device(), options)) {
+      assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+      TransferReport report = loaded.report();
+      assertThat(report.bytesByPath().keySet()).isSubsetOf(carriers());
+      assertThat(report.bytes())
+          .isEqualTo(Planner.plan(wanted, options.limits()).readBytes())
+          .isGreaterThanOrEqualTo(report.directBytes());
+      return report;
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void wholeFilesHotAndCold(CachePolicy policy) {
+    List<Wanted> wanted = List.of(wanted(first, 0, LENGTH, 8), wanted(second, 0, LENGTH, 8));
+    TransferOptions options = options().withCachePolicy(policy);
+    TransferReport hot = loadAndCompare(wanted, options);
+    assertThat(hot.files())
+        .extracting(TransferReport.FileReport::file)
+        .containsExactly(first, second);
+    if (policy != CachePolicy.DIRECT) {
+      assertThat(hot.directBytes()).as("just written").isZero();
+    }
+    boolean cold = PageCache.drop(first) && PageCache.drop(second);
+    TransferReport next = loadAndCompare(wanted, options);
+    if (policy == CachePolicy.BUFFERED) {
+      assertThat(next.directBytes()).isZero();
+    } else if (cold && hasDirectReads()) {
+      // Not all: cuFile may read through the cache by itself, and so ahead of the next look.
+      assertThat(next.directBytes()).isPositive();
+    }
+    if (policy == CachePolicy.DIRECT && hasDirectReads()) {
+      assertThat(next.directBytes()).isEqualTo(next.bytes());
+    }
+  }
+
+  private boolean hasDirectReads() {
+    return gantry.diagnose(first, Device.HOST).directAbsence().isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 5, 16})
+  void anyExtentsOfBothFilesByAnyNumberOfReaders(int threads) {
+    Random random = new Random(threads);
+    List<Wanted> wanted = new ArrayList<>();
+    for (int i = 0; i < 60; i++) {
+      int length = random.nextInt(i % 2 == 0 ? 300 : 150_000);
+      int offset = random.nextInt(LENGTH - length + 1);
+      wanted.add(
+          wanted(random.nextBoolean() ? first : second, offset, length, 1 << random.nextInt(9)));
+    }
+    for (CachePolicy policy : CachePolicy.values()) {
+      TransferReport report =
+          loadAndCompare(wanted, options().withThreads(threads).withCachePolicy(policy));
+      assertThat(report.reads()).isPositive();
+    }
+  }
+
+  @Test
+  void aByteHereAndThere() {
+    TransferReport report =
+        loadAndCompare(
+            List.of(
+                wanted(first, 0, 1, 1),
+                wanted(first, 1_000_003, 1, 256),
+                wanted(first, LENGTH - 1, 1, 1),
+                wanted(second, 4095, 2, 1),
+                wanted(second, 7, 0, 8)),
+            options());
+    assertThat(report.bytes()).isEqualTo(5 * 4096);
+  }
+
+  @Test
+  void manySlabsOfOneBlock() {
+    List<Wanted> wanted = new ArrayList<>();
+    for (int i = 0; i < 50; i++) {
+      wanted.add(wanted(first, i * 10_000L + i, 4000, 4));
+    }
+    TransferReport report =
+        loadAndCompare(wanted, options().withLimits(new PlanLimits(4096, 0, 4096)));
+    assertThat(report.bytes()).isEqualTo(report.reads() * 4096);
+  }
+
+  @Test
+  void onePathServesLoadAfterLoad() {
+    for (int i = 0; i < 5; i++) {
+      loadAndCompare(List.of(wanted(first, i * 100_000L, 400_000, 8)), options().withThreads(3));
+      // Larger requests than before need larger buffers.
+      loadAndCompare(
+          List.of(wanted(second, 0, LENGTH, 8)),
+          options().withLimits(PlanLimits.DEFAULT.withRequestBytes((128L << 10) << i)));
+    }
+  }
+
+  @Test
+  void nothingWantedNothingCarried() {
+    TransferReport report = loadAndCompare(List.of(wanted(first, 5, 0, 8)), options());
+    assertThat(report.bytesByPath()).isEmpty();
+  }
+
+  @Test
+  void aFileThatIsTooShort() {
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () ->
+                gantry.load(
+                    List.of(wanted(second, 0, 100, 1), wanted(first, LENGTH - 10, 15, 1)),
+                    device(),
+                    options()));
+    assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(5));
+    assertThat(failure).hasMessageContaining(first.toString());
+  }
+
+  @Test
+  void cancelledBeforeItBegan() {
+    Cancellation cancellation = new Cancellation();
+    cancellation.cancel();
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () ->
+                gantry.load(
+                    List.of(wanted(first, 0, LENGTH, 1)),
+                    device(),
+                    options().withCancellation(cancellation)));
+    assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+  }
+}

@@ -1,7 +1,0 @@
-package dev.gantry.core.ring;
-
-import org.junit.jupiter.api.Tag;
-
-/// A ring of which nobody asked for any path.
-@Tag("gpu")
-class ChosenRingGpuTest extends DeviceRingContract {}

@@ -1,0 +1,50 @@
+package dev.gantry.testing.stub;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.natives.CuFile;
+import java.util.Map;
+import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.Test;
+
+/// The tests that a GPU host runs, on the stubs.
+class StubGpuSuiteTest {
+  @Test
+  void allThatNeedsAGpuPassesOnTheStubs() {
+    StubbedJvm.Result result =
+        StubbedJvm.run(
+            TaggedTests.class,
+            Map.of("GANTRY_STUB_CUDA_DEVICES", "2"),
+            "dev.gantry.core",
+            "gpu",
+            "gpu-stub");
+
+    assertThat(result.exit()).as("%s", result).isZero();
+    assertThat(result.out()).containsPattern("tests [1-9]\\d*, .*failed 0, skipped 0");
+  }
+
+  /// A program for the next test.
+  static final class Start {
+    public static void main(String[] arguments) {
+      System.out.println("cuInit " + JCudaDriver.cuInit(0));
+      CuFile cuFile = CuFile.find().orElseThrow(AssertionError::new);
+      System.out.println("version " + cuFile.version());
+      cuFile.openDriver();
+    }
+  }
+
+  @Test
+  void theEnvironmentMakesTheMachine() {
+    StubbedJvm.Result result =
+        StubbedJvm.run(
+            Start.class,
+            Map.of(
+                "GANTRY_STUB_CUDA_DEVICES", "0",
+                "GANTRY_STUB_CUFILE_VERSION", "1140",
+                "GANTRY_STUB_CUFILE_FAIL", "cuFileDriverClose:1:5006,cuFileDriverOpen:1:5011:999"));
+
+    assertThat(result.exit()).as("%s", result).isEqualTo(1);
+    assertThat(result.out()).contains("cuInit 100\n").contains("1.14");
+    assertThat(result.err()).contains("CUDA 999 CUDA_ERROR_UNKNOWN");
+  }
+}

@@ -1,0 +1,258 @@
+package dev.gantry.testing;
+
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntPredicate;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// The kernel's file calls, made to fail at chosen calls of chosen functions.
+///
+/// Calls of each function are counted from 1 over all threads, failed ones included. Of several
+/// faults for one call the first that was asked for takes effect, and every [After] before it.
+/// Thread-safe.
+public final class FaultyFileCalls implements FileCalls {
+  /// A call that can be made to fail.
+  public enum Function {
+    OPEN,
+    CLOSE,
+    PREAD,
+    PWRITE,
+    FTRUNCATE,
+    FALLOCATE,
+    FSYNC,
+    RENAME,
+    MKDIR,
+    UNLINK,
+    RMDIR,
+    STAT,
+    CACHED_BYTES,
+    MAPPED_BYTES,
+    FILE_SYSTEM,
+    MOST_DESCRIPTORS,
+    PREAD_NO_WAIT
+  }
+
+  /// What becomes of a call.
+  public sealed interface Fault {}
+
+  /// The call is not made, and answers with this `errno`. A `close` is made all the same, as Linux
+  /// does.
+  public record Fails(Errno errno) implements Fault {}
+
+  /// The call is not made, and answers with this number. For calls that ask for one.
+  public record Answers(long number) implements Fault {}
+
+  /// A read or write of more than `most` bytes is one of `most`.
+  public record Shortens(long most) implements Fault {}
+
+  /// A read or write is made whole, but says that it was one of at most `most` bytes: as a direct
+  /// read may that ends in mid-block, where the kernel would refuse to be asked for so many.
+  public record Returns(long most) implements Fault {}
+
+  /// `action` runs on the calling thread just before the call.
+  public record After(Runnable action) implements Fault {}
+
+  private record Rule(Function function, IntPredicate calls, Fault fault) {}
+
+  private final FileCalls real;
+  private final List<Rule> rules = new CopyOnWriteArrayList<>();
+  private final Map<Function, AtomicInteger> counts = new EnumMap<>(Function.class);
+
+  public FaultyFileCalls(FileCalls real) {
+    this.real = real;
+    for (Function function : Function.values()) {
+      counts.put(function, new AtomicInteger());
+    }
+  }
+
+  /// Of call `number` of `function` this becomes; `number` starts at 1.
+  public FaultyFileCalls at(Function function, int number, Fault fault) {
+    rules.add(new Rule(function, call -> call == number, fault));
+    return this;
+  }
+
+  /// Of every call of `function` from `number` on this becomes.
+  public FaultyFileCalls from(Function function, int number, Fault fault) {
+    rules.add(new Rule(function, call -> call >= number, fault));
+    return this;
+  }
+
+  /// Of one call of `function` in `oneIn` this becomes; of which, the seed decides, whatever thread
+  /// makes the call.
+  public FaultyFileCalls seeded(Function function, long seed, int oneIn, Fault fault) {
+    long salt = mix(seed + rules.size());
+    rules.add(
+        new Rule(function, call -> Long.remainderUnsigned(mix(salt + call), oneIn) == 0, fault));
+    return this;
+  }
+
+  /// How many calls of `function` were made.
+  public int count(Function function) {
+    return counts.get(function).get();
+  }
+
+  @Override
+  public int open(Path file, int flags, int mode) {
+    Fault fault = next(Function.OPEN);
+    return fault instanceof Fails fails ? code(fails) : real.open(file, flags, mode);
+  }
+
+  @Override
+  public int directFlag() {
+    return real.directFlag();
+  }
+
+  @Override
+  public int close(int fd) {
+    Fault fault = next(Function.CLOSE);
+    int result = real.close(fd);
+    return fault instanceof Fails fails ? code(fails) : result;
+  }
+
+  @Override
+  public long pread(int fd, MemorySegment target, long length, long offset) {
+    Fault fault = next(Function.PREAD);
+    return fault instanceof Fails fails
+        ? code(fails)
+        : returned(fault, real.pread(fd, target, shortened(fault, length), offset));
+  }
+
+  @Override
+  public long pwrite(int fd, MemorySegment source, long length, long offset) {
+    Fault fault = next(Function.PWRITE);
+    return fault instanceof Fails fails
+        ? code(fails)
+        : returned(fault, real.pwrite(fd, source, shortened(fault, length), offset));
+  }
+
+  @Override
+  public int ftruncate(int fd, long length) {
+    Fault fault = next(Function.FTRUNCATE);
+    return fault instanceof Fails fails ? code(fails) : real.ftruncate(fd, length);
+  }
+
+  @Override
+  public int fallocate(int fd, int mode, long offset, long length) {
+    Fault fault = next(Function.FALLOCATE);
+    return fault instanceof Fails fails ? code(fails) : real.fallocate(fd, mode, offset, length);
+  }
+
+  @Override
+  public int fsync(int fd) {
+    Fault fault = next(Function.FSYNC);
+    return fault instanceof Fails fails ? code(fails) : real.fsync(fd);
+  }
+
+  @Override
+  public int rename(Path from, Path to) {
+    Fault fault = next(Function.RENAME);
+    return fault instanceof Fails fails ? code(fails) : real.rename(from, to);
+  }
+
+  @Override
+  public int mkdir(Path folder, int mode) {
+    Fault fault = next(Function.MKDIR);
+    return fault instanceof Fails fails ? code(fails) : real.mkdir(folder, mode);
+  }
+
+  @Override
+  public int unlink(Path file) {
+    Fault fault = next(Function.UNLINK);
+    return fault instanceof Fails fails ? code(fails) : real.unlink(file);
+  }
+
+  @Override
+  public int rmdir(Path folder) {
+    Fault fault = next(Function.RMDIR);
+    return fault instanceof Fails fails ? code(fails) : real.rmdir(folder);
+  }
+
+  @Override
+  public StatResult stat(int fd) {
+    Fault fault = next(Function.STAT);
+    return fault instanceof Fails fails ? StatResult.failed(code(fails)) : real.stat(fd);
+  }
+
+  @Override
+  public long pageBytes() {
+    return real.pageBytes();
+  }
+
+  @Override
+  public long cachedBytes(int fd, long offset, long length) {
+    return answer(Function.CACHED_BYTES, () -> real.cachedBytes(fd, offset, length));
+  }
+
+  @Override
+  public long mappedBytes(int fd, long offset, long length) {
+    return answer(Function.MAPPED_BYTES, () -> real.mappedBytes(fd, offset, length));
+  }
+
+  @Override
+  public long fileSystem(int fd) {
+    return answer(Function.FILE_SYSTEM, () -> real.fileSystem(fd));
+  }
+
+  @Override
+  public long mostDescriptors() {
+    return answer(Function.MOST_DESCRIPTORS, real::mostDescriptors);
+  }
+
+  private long answer(Function function, LongSupplier call) {
+    Fault fault = next(function);
+    return switch (fault) {
+      case Fails fails -> code(fails);
+      case Answers(long number) -> number;
+      case null, default -> call.getAsLong();
+    };
+  }
+
+  @Override
+  public long preadNoWait(int fd, MemorySegment target, long length, long offset) {
+    Fault fault = next(Function.PREAD_NO_WAIT);
+    return fault instanceof Fails fails
+        ? code(fails)
+        : returned(fault, real.preadNoWait(fd, target, shortened(fault, length), offset));
+  }
+
+  private @Nullable Fault next(Function function) {
+    int call = counts.get(function).incrementAndGet();
+    for (Rule rule : rules) {
+      if (rule.function == function && rule.calls.test(call)) {
+        if (rule.fault instanceof After(Runnable action)) {
+          action.run();
+        } else {
+          return rule.fault;
+        }
+      }
+    }
+    return null;
+  }
+
+  private static int code(Fails fails) {
+    return -fails.errno.code();
+  }
+
+  private static long shortened(@Nullable Fault fault, long length) {
+    return fault instanceof Shortens(long most) ? Math.min(most, length) : length;
+  }
+
+  private static long returned(@Nullable Fault fault, long result) {
+    return fault instanceof Returns(long most) ? Math.min(most, result) : result;
+  }
+
+  /// Stafford's variant 13 of the 64-bit finalizer, as in `SplittableRandom`.
+  private static long mix(long z) {
+    long mixed = (z ^ (z >>> 30)) * 0xbf58476d1ce4e5b9L;
+    mixed = (mixed ^ (mixed >>> 27)) * 0x94d049bb133111ebL;
+    return mixed ^ (mixed >>> 31);
+  }
+}

@@ -1,0 +1,109 @@
+package dev.gantry.testing;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+
+/// Passes every call on: for those who want to see or change a few.
+public abstract class ForwardingFileCalls implements FileCalls {
+  private final FileCalls real;
+
+  protected ForwardingFileCalls(FileCalls real) {
+    this.real = real;
+  }
+
+  @Override
+  public int open(Path file, int flags, int mode) {
+    return real.open(file, flags, mode);
+  }
+
+  @Override
+  public int directFlag() {
+    return real.directFlag();
+  }
+
+  @Override
+  public int close(int fd) {
+    return real.close(fd);
+  }
+
+  @Override
+  public long pread(int fd, MemorySegment target, long length, long offset) {
+    return real.pread(fd, target, length, offset);
+  }
+
+  @Override
+  public long pwrite(int fd, MemorySegment source, long length, long offset) {
+    return real.pwrite(fd, source, length, offset);
+  }
+
+  @Override
+  public int ftruncate(int fd, long length) {
+    return real.ftruncate(fd, length);
+  }
+
+  @Override
+  public int fallocate(int fd, int mode, long offset, long length) {
+    return real.fallocate(fd, mode, offset, length);
+  }
+
+  @Override
+  public int fsync(int fd) {
+    return real.fsync(fd);
+  }
+
+  @Override
+  public int rename(Path from, Path to) {
+    return real.rename(from, to);
+  }
+
+  @Override
+  public int mkdir(Path folder, int mode) {
+    return real.mkdir(folder, mode);
+  }
+
+  @Override
+  public int unlink(Path file) {
+    return real.unlink(file);
+  }
+
+  @Override
+  public int rmdir(Path folder) {
+    return real.rmdir(folder);
+  }
+
+  @Override
+  public StatResult stat(int fd) {
+    return real.stat(fd);
+  }
+
+  @Override
+  public long pageBytes() {
+    return real.pageBytes();
+  }
+
+  @Override
+  public long cachedBytes(int fd, long offset, long length) {
+    return real.cachedBytes(fd, offset, length);
+  }
+
+  @Override
+  public long mappedBytes(int fd, long offset, long length) {
+    return real.mappedBytes(fd, offset, length);
+  }
+
+  @Override
+  public long mostDescriptors() {
+    return real.mostDescriptors();
+  }
+
+  @Override
+  public long fileSystem(int fd) {
+    return real.fileSystem(fd);
+  }
+
+  @Override
+  public long preadNoWait(int fd, MemorySegment target, long length, long offset) {
+    return real.preadNoWait(fd, target, length, offset);
+  }
+}

@@ -1,0 +1,48 @@
+package dev.gantry.testing;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+
+/// Makes files cold.
+public final class PageCache {
+  private static final int POSIX_FADV_DONTNEED = 4;
+
+  // int posix_fadvise(int fd, off_t offset, off_t len, int advice)
+  private static final MethodHandle FADVISE =
+      Linker.nativeLinker()
+          .downcallHandle(
+              Linker.nativeLinker().defaultLookup().findOrThrow("posix_fadvise"),
+              FunctionDescriptor.of(
+                  ValueLayout.JAVA_INT,
+                  ValueLayout.JAVA_INT,
+                  ValueLayout.JAVA_LONG,
+                  ValueLayout.JAVA_LONG,
+                  ValueLayout.JAVA_INT));
+
+  private PageCache() {}
+
+  /// Asks the kernel to forget a file that is on the disk.
+  ///
+  /// @return whether nothing of it is in the page cache now; false also where the kernel cannot say
+  public static boolean drop(Path file) {
+    int descriptor = Libc.INSTANCE.open(file, FileCalls.O_RDONLY, 0);
+    if (descriptor < 0) {
+      throw new IllegalArgumentException("cannot open " + file + ": " + descriptor);
+    }
+    try {
+      int _ = (int) FADVISE.invokeExact(descriptor, 0L, 0L, POSIX_FADV_DONTNEED);
+      return Libc.INSTANCE.cachedBytes(descriptor, 0, Libc.INSTANCE.stat(descriptor).size()) == 0;
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException("calling posix_fadvise", e);
+    } finally {
+      int _ = Libc.INSTANCE.close(descriptor);
+    }
+  }
+}

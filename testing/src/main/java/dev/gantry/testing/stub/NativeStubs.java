@@ -1,0 +1,121 @@
+package dev.gantry.testing.stub;
+
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/// The stub libraries, compiled with the C compiler at hand, once in each JVM.
+public final class NativeStubs {
+  private static final List<String> CUDA =
+      List.of(
+          "stub_faults.c",
+          "stub_cuda_driver.c",
+          "stub_cuda_memory.c",
+          "stub_cuda_streams.c",
+          "stub_cuda_copies.c");
+  private static final List<String> CUFILE =
+      List.of("stub_faults.c", "stub_cufile.c", "stub_cufile_newer.c");
+  private static final List<String> HEADERS =
+      List.of("stub_faults.h", "stub_cuda.h", "stub_cuda_streams.h", "stub_cufile.h");
+
+  private NativeStubs() {}
+
+  private static final class Built {
+    static final Path FOLDER = build();
+  }
+
+  /// A folder with `libcuda.so.1` and `libcufile.so.0`; the test is skipped where there is no C
+  /// compiler.
+  public static Path folder() {
+    assumeTrue(hasCompiler(), "no C compiler (cc) to build the stub libraries with");
+    return Built.FOLDER;
+  }
+
+  /// The stub of libcufile by its path.
+  public static Path cuFile() {
+    return folder().resolve("libcufile.so.0");
+  }
+
+  /// The same as of before CUDA 12.3: without version, parameters and statistics.
+  public static Path oldCuFile() {
+    return folder().resolve("old/libcufile.so.0");
+  }
+
+  private static boolean hasCompiler() {
+    String path = Objects.requireNonNullElse(System.getenv("PATH"), "");
+    for (String folder : path.split(":", -1)) {
+      if (Files.isExecutable(Path.of(folder, "cc"))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static Path build() {
+    try {
+      Path folder = Files.createTempDirectory("gantry-stubs-");
+      List<Path> written = new ArrayList<>(List.of(folder));
+      written.add(Files.createDirectory(folder.resolve("old")));
+      for (List<String> sources : List.of(CUDA, CUFILE, HEADERS)) {
+        for (String source : sources) {
+          Path file = folder.resolve(source);
+          if (!Files.exists(file)) {
+            copy(source, file);
+            written.add(file);
+          }
+        }
+      }
+      written.add(compile(folder, CUDA, "libcuda.so.1", "GANTRY_STUB_CUDA_FAIL"));
+      written.add(compile(folder, CUFILE, "libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL"));
+      written.add(
+          compile(folder, CUFILE, "old/libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL", "-DSTUB_OLD"));
+      // In reverse, so that the folders are empty when their turn comes.
+      written.forEach(file -> file.toFile().deleteOnExit());
+      return folder;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void copy(String source, Path file) throws IOException {
+    try (InputStream in =
+        Objects.requireNonNull(
+            NativeStubs.class.getResourceAsStream("/native-stubs/" + source), source)) {
+      Files.copy(in, file);
+    }
+  }
+
+  private static Path compile(
+      Path folder, List<String> sources, String library, String faults, String... options)
+      throws IOException {
+    Path output = folder.resolve(library);
+    List<String> command = new ArrayList<>();
+    command.addAll(List.of("cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"));
+    command.addAll(List.of("-fvisibility=hidden", "-pthread", "-Wl,-Bsymbolic"));
+    command.add("-Wl,-soname," + output.getFileName());
+    command.add("-DSTUB_FAULTS_VARIABLE=\"" + faults + "\"");
+    command.addAll(List.of(options));
+    command.addAll(List.of("-o", output.toString()));
+    sources.forEach(source -> command.add(folder.resolve(source).toString()));
+    command.add("-ldl");
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    try {
+      if (process.waitFor() != 0) {
+        throw new IllegalStateException(String.join(" ", command) + "\n" + said);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted while compiling " + library, e);
+    }
+    return output;
+  }
+}

@@ -1,0 +1,118 @@
+package dev.gantry.testing.stub;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+
+/// What a stub library lets a test ask for and look at. The names are its C functions' own, without
+/// `_v2`.
+public final class StubControls {
+  private final SymbolLookup library;
+
+  private StubControls(String library) {
+    this.library = SymbolLookup.libraryLookup(library, Arena.global());
+  }
+
+  /// Of the stub of libcuda in a JVM that [StubbedJvm] runs.
+  public static StubControls cuda() {
+    return new StubControls("libcuda.so.1");
+  }
+
+  /// Of the stub of libcufile in a JVM that [StubbedJvm] runs.
+  public static StubControls cuFile() {
+    return new StubControls("libcufile.so.0");
+  }
+
+  public static StubControls of(Path library) {
+    return new StubControls(library.toString());
+  }
+
+  /// The `nth` call of `function` from now on fails with `code`, or every call where `nth` is 0.
+  ///
+  /// @param detail of libcufile: `cu_err` of a status, `errno` of a read or write
+  public void fail(String function, long nth, long code, long detail) {
+    try (Arena arena = Arena.ofConfined()) {
+      handle(
+              "gantry_stub_fail",
+              FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG))
+          .invoke(arena.allocateFrom(function), nth, code, detail);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /// Forgets faults and counted calls.
+  public void clear() {
+    try {
+      handle("gantry_stub_clear", FunctionDescriptor.ofVoid()).invoke();
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /// No read or write of libcufile moves more than `bytes` bytes from now on; any number if
+  /// negative.
+  public void limit(long bytes) {
+    try {
+      handle("gantry_stub_limit", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(bytes);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /// Whether sessions that open libcufile's driver from now on find direct I/O.
+  public void direct(boolean there) {
+    set("gantry_stub_p2p", there);
+  }
+
+  /// Whether files can be reached by direct I/O, where it is there at all.
+  public void serves(boolean files) {
+    set("gantry_stub_serves", files);
+  }
+
+  private void set(String function, boolean on) {
+    try {
+      handle(function, FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(on ? 1L : 0L);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /// How often `function` was called since the start or [#clear].
+  public long calls(String function) {
+    return ask("gantry_stub_calls", function);
+  }
+
+  /// One of the stub's figures. libcuda: `contexts`, `device bytes`, `peak device bytes`, `pinned
+  /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
+  /// device bytes`, `to host bytes`, `freed while pending`, `freed while registered`. libcufile:
+  /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
+  /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU).
+  public long count(String what) {
+    long count = ask("gantry_stub_count", what);
+    if (count < 0) {
+      throw new IllegalArgumentException("the stub has no figure '" + what + "'");
+    }
+    return count;
+  }
+
+  private long ask(String function, String what) {
+    try (Arena arena = Arena.ofConfined()) {
+      return (long)
+          handle(function, FunctionDescriptor.of(JAVA_LONG, ADDRESS))
+              .invoke(arena.allocateFrom(what));
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private MethodHandle handle(String symbol, FunctionDescriptor prototype) {
+    return Linker.nativeLinker().downcallHandle(library.findOrThrow(symbol), prototype);
+  }
+}

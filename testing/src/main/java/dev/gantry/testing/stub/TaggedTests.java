@@ -1,0 +1,61 @@
+package dev.gantry.testing.stub;
+
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectPackage;
+
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.support.descriptor.ClassSource;
+import org.junit.platform.launcher.TagFilter;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
+import org.junit.platform.launcher.listeners.TestExecutionSummary;
+
+/// Runs the tests of a package that have one of some tags: on the stubs in the build, and on a GPU
+/// host from the bundle. Arguments: the package, then the tags; without tags all of its tests. Exit
+/// code 0 if any ran and none failed.
+public final class TaggedTests {
+  private TaggedTests() {}
+
+  /// Says which class begins and what fails as it happens: a test may end the JVM.
+  private static final class Announcement implements TestExecutionListener {
+    @Override
+    public void executionStarted(TestIdentifier test) {
+      if (test.getSource().filter(ClassSource.class::isInstance).isPresent()) {
+        System.out.println("-- " + test.getDisplayName());
+      }
+    }
+
+    @Override
+    public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+      result
+          .getThrowable()
+          .ifPresent(failure -> System.out.println("   " + test.getUniqueId() + ": " + failure));
+    }
+  }
+
+  public static void main(String[] arguments) {
+    List<String> all = List.of(arguments);
+    LauncherDiscoveryRequestBuilder request =
+        LauncherDiscoveryRequestBuilder.request().selectors(selectPackage(all.getFirst()));
+    if (all.size() > 1) {
+      request.filters(TagFilter.includeTags(all.subList(1, all.size())));
+    }
+    SummaryGeneratingListener listener = new SummaryGeneratingListener();
+    LauncherFactory.create().execute(request.build(), listener, new Announcement());
+    TestExecutionSummary summary = listener.getSummary();
+    summary.printFailuresTo(new PrintWriter(System.out, true, StandardCharsets.UTF_8), 30);
+    System.out.printf(
+        "tests %d, passed %d, failed %d, skipped %d%n",
+        summary.getTestsFoundCount(),
+        summary.getTestsSucceededCount(),
+        summary.getTotalFailureCount(),
+        summary.getTestsAbortedCount() + summary.getTestsSkippedCount());
+    boolean good = summary.getTestsSucceededCount() > 0 && summary.getTotalFailureCount() == 0;
+    System.exit(good ? 0 : 1);
+  }
+}
