@@ -4,6 +4,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.AppendedFile;
@@ -36,7 +37,7 @@ import java.util.List;
 /// loaded outlives it.
 ///
 /// Thread-safe; several loads may run at once, and share the session's staging buffers evenly.
-public final class GantrySession implements AutoCloseable {
+public final class GantrySession implements Session {
   private final Transports paths;
   private final Rings rings;
 
@@ -52,6 +53,11 @@ public final class GantrySession implements AutoCloseable {
   /// For tests, which put calls that fail on purpose in front of the kernel's.
   public static GantrySession open(FileCalls calls) {
     return new GantrySession(calls);
+  }
+
+  /// The session behind the public interface, which this class alone implements.
+  public static GantrySession of(Session session) {
+    return (GantrySession) session;
   }
 
   /// The process's own session, which nobody closes: for callers that have no place to keep one.
@@ -162,6 +168,7 @@ public final class GantrySession implements AutoCloseable {
 
   /// Frees the pinned buffers that the session keeps for the next load, as far as none uses them
   /// now: for a process that has loaded what it needs. The next load makes them anew.
+  @Override
   public void freeIdle() {
     paths.freeIdle();
   }
