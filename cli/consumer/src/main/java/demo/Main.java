@@ -1,11 +1,8 @@
 package demo;
 
-import dev.gantry.djl.Checkpoint;
-
-
-
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import dev.gantry.djl.Checkpoint;
 import java.nio.file.Path;
 
 /// Loads weights and prints their names and shapes.

@@ -38,9 +38,13 @@ class DocumentationTest {
   @MethodSource("pages")
   void examplesAreLinesOfPrograms(Path page) throws IOException {
     String programs = programs();
-    assertThat(JAVA.matcher(Files.readString(page)).results())
-        .map((MatchResult example) -> withoutIndentation(example.group(1)))
-        .allSatisfy(example -> assertThat(programs).contains(example));
+    List<String> inNoProgram =
+        JAVA.matcher(Files.readString(page))
+            .results()
+            .map((MatchResult example) -> withoutIndentation(example.group(1)))
+            .filter(example -> !programs.contains(example))
+            .toList();
+    assertThat(inNoProgram).isEmpty();
   }
 
   @ParameterizedTest
