@@ -159,7 +159,7 @@ public final class SaveBench {
             "writing alone "
                 + rate(report.elapsed().toNanos() / 1e9)
                 + ", "
-                + report.bytesByPath()
+                + report.bytesByTransport()
                 + ", past the page cache "
                 + report.directBytes());
         if (i == runs - 1) {
@@ -188,7 +188,7 @@ public final class SaveBench {
             stalled,
             String.format(Locale.ROOT, "%.1f ms; durable after %s", stalled * 1e3, rate(seconds)));
         if (i == RUNS - 1 && outcome.join() instanceof SaveOutcome.Saved(SavedCheckpoint saved)) {
-          System.out.printf("gantry\twent by\t%s%n", saved.report().bytesByPath());
+          System.out.printf("gantry\twent by\t%s%n", saved.report().bytesByTransport());
           check(saved.checkpoint());
         }
       }

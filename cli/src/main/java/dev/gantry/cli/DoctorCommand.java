@@ -101,7 +101,7 @@ final class DoctorCommand implements Runnable {
         FileReport route = file.route();
         table.row(
             route.file().toString(),
-            route.path().toString(),
+            route.transport().toString(),
             file.directAbsence().isEmpty() ? "yes" : file.directAbsence(),
             file.residentBytes() < 0 || file.size() == 0
                 ? "unknown"
@@ -143,7 +143,7 @@ final class DoctorCommand implements Runnable {
     for (FileDiagnosis file : files) {
       json.writeStartObject();
       json.writeStringField("file", file.route().file().toString());
-      json.writeStringField("path", file.route().path().toString());
+      json.writeStringField("path", file.route().transport().toString());
       json.writeStringField("reason", file.route().reason());
       json.writeStringField("directAbsence", file.directAbsence());
       json.writeNumberField("bytes", file.size());

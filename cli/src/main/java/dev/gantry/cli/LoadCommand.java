@@ -89,7 +89,7 @@ final class LoadCommand implements Runnable {
           table.row(
               Integer.toString(run),
               target.toString(),
-              paths(report.bytesByPath()),
+              paths(report.bytesByTransport()),
               percent(report.directBytes(), report.bytes())
                   + (report.unknownBytes() > 0
                       ? ", not known to be cold " + percent(report.unknownBytes(), report.bytes())
@@ -123,12 +123,12 @@ final class LoadCommand implements Runnable {
   }
 
   /// As in `staged`, or `gds 80%, staged 20%`.
-  static String paths(Map<Transport, Long> bytesByPath) {
-    if (bytesByPath.size() == 1) {
-      return bytesByPath.keySet().iterator().next().toString();
+  static String paths(Map<Transport, Long> bytesByTransport) {
+    if (bytesByTransport.size() == 1) {
+      return bytesByTransport.keySet().iterator().next().toString();
     }
-    long bytes = bytesByPath.values().stream().mapToLong(Long::longValue).sum();
-    return bytesByPath.entrySet().stream()
+    long bytes = bytesByTransport.values().stream().mapToLong(Long::longValue).sum();
+    return bytesByTransport.entrySet().stream()
         .sorted(Map.Entry.comparingByKey())
         .map(entry -> entry.getKey() + " " + percent(entry.getValue(), bytes))
         .collect(Collectors.joining(", "));

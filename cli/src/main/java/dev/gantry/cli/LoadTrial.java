@@ -39,7 +39,7 @@ record LoadTrial(String path, double seconds, long heapBytes) {
           try (Checkpoint checkpoint = Checkpoint.open(file);
               Progress bar = new Progress("load", checkpoint.totalBytes())) {
             Consumer<TransferReport> report =
-                done -> path.set(LoadCommand.paths(done.bytesByPath()));
+                done -> path.set(LoadCommand.paths(done.bytesByTransport()));
             return checkpoint.load(
                 manager, LoadOptions.builder().optProgress(bar).optReport(report).build());
           }

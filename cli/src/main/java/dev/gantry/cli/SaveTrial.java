@@ -42,7 +42,7 @@ record SaveTrial(String path, double seconds, long heapBytes) {
             SaveRequest request = SaveRequest.builder().setStep(1).setModel(model).build();
             return switch (saver.save(request).join()) {
               case SaveOutcome.Saved(SavedCheckpoint saved) ->
-                  LoadCommand.paths(saved.report().bytesByPath());
+                  LoadCommand.paths(saved.report().bytesByTransport());
               case SaveOutcome.Skipped _ ->
                   throw new IllegalStateException("nothing else is saved");
             };

@@ -10,7 +10,7 @@ import java.util.Set;
 
 /// What a transfer did.
 ///
-/// @param bytesByPath bytes read by each path that carried any, blocks at the edges included
+/// @param bytesByTransport bytes read by each transport that carried any, blocks at the edges included
 /// @param directBytes of these, the bytes that went past the page cache
 /// @param unknownBytes of all, the bytes of which the kernel did not say whether they were in the
 ///     page cache: they went as those do that are not
@@ -19,7 +19,7 @@ import java.util.Set;
 /// @param elapsed from the start of the readers to the last byte's arrival; neither opening files
 ///     nor allocating memory is in it
 public record TransferReport(
-    Map<Transport, Long> bytesByPath,
+    Map<Transport, Long> bytesByTransport,
     long directBytes,
     long unknownBytes,
     long reads,
@@ -31,18 +31,18 @@ public record TransferReport(
       new TransferReport(Map.of(), 0, 0, 0, List.of(), Duration.ZERO);
 
   public TransferReport {
-    bytesByPath = Map.copyOf(bytesByPath);
+    bytesByTransport = Map.copyOf(bytesByTransport);
     files = List.copyOf(files);
   }
 
-  /// @param path how this file's cold bytes travel; where it had none, how its hot ones do
-  /// @param reason why not by a better path; empty where it is the best
-  public record FileReport(Path file, Transport path, String reason) {}
+  /// @param transport of the bytes that were not in the page cache; if there were none, of the others
+  /// @param reason why no better transport was used; empty where this is the best
+  public record FileReport(Path file, Transport transport, String reason) {}
 
   /// This transfer and one that came after it, as one.
   public TransferReport plus(TransferReport next) {
-    Map<Transport, Long> sums = new HashMap<>(bytesByPath);
-    next.bytesByPath.forEach((path, bytes) -> sums.merge(path, bytes, Long::sum));
+    Map<Transport, Long> sums = new HashMap<>(bytesByTransport);
+    next.bytesByTransport.forEach((transport, bytes) -> sums.merge(transport, bytes, Long::sum));
     Set<FileReport> all = new LinkedHashSet<>(files);
     all.addAll(next.files);
     return new TransferReport(
@@ -54,14 +54,14 @@ public record TransferReport(
         elapsed.plus(next.elapsed));
   }
 
-  /// Bytes of all paths together.
+  /// Bytes of all transports together.
   public long bytes() {
-    return bytesByPath.values().stream().mapToLong(Long::longValue).sum();
+    return bytesByTransport.values().stream().mapToLong(Long::longValue).sum();
   }
 
-  /// Bytes that took `path`.
-  public long bytes(Transport path) {
-    return bytesByPath.getOrDefault(path, 0L);
+  /// Bytes that `transport` carried.
+  public long bytes(Transport transport) {
+    return bytesByTransport.getOrDefault(transport, 0L);
   }
 
   /// 10⁹ bytes a second.

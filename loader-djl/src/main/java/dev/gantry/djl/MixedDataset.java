@@ -4,7 +4,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.util.Progress;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.dataset.DatasetState;
 import dev.gantry.formats.dataset.MixedOrder;
 import dev.gantry.formats.dataset.OrderIdentity;
@@ -162,7 +162,7 @@ public final class MixedDataset implements ResumableDataset {
 
   @Override
   public synchronized void close() {
-    Slab.runAll(parts.stream().<Runnable>map(part -> part::close).toList());
+    Cleanup.runAll(parts.stream().<Runnable>map(part -> part::close).toList());
   }
 
   /// Makes [MixedDataset]s. For one thread.

@@ -127,10 +127,10 @@ class CheckpointSelectionTest {
                 .build());
     assertThat(list).hasSize(4);
     assertThat(report.get().reads()).isEqualTo(5);
-    assertThat(report.get().bytesByPath()).containsOnlyKeys(path);
+    assertThat(report.get().bytesByTransport()).containsOnlyKeys(path);
     assertThat(report.get().files())
         .singleElement()
-        .satisfies(file -> assertThat(file.path()).isEqualTo(path));
+        .satisfies(file -> assertThat(file.transport()).isEqualTo(path));
     assertThat(report.get().bytes())
         .isBetween(checkpoint.totalBytes(), checkpoint.totalBytes() + 2 * BLOCK);
   }

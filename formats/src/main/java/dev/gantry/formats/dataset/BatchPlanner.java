@@ -78,7 +78,7 @@ final class BatchPlanner {
       }
     }
     check(packedAt <= layout.madeOffset() && made.bytes() <= layout.madeBytes());
-    HostWrites toMake = made.bytes() == 0 ? HostWrites.NOTHING : made.at(layout.madeOffset());
+    HostWrites toMake = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.madeOffset());
     return new BatchPlan<>(plan.reads(), toMake, copies, new BatchView(samples, views, after));
   }
 

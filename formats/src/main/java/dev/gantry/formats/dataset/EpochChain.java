@@ -1,6 +1,6 @@
 package dev.gantry.formats.dataset;
 
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.ring.BatchPlan;
 import dev.gantry.core.internal.ring.BatchPlanSource;
 import dev.gantry.core.internal.ring.HostWrites;
@@ -65,7 +65,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
   }
 
   private static void close(List<Epoch> epochs) {
-    Slab.runAll(epochs.stream().<Runnable>map(each -> each.source::close).toList());
+    Cleanup.runAll(epochs.stream().<Runnable>map(each -> each.source::close).toList());
   }
 
   @Override
@@ -88,12 +88,12 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
     }
 
     private BatchPlan<BatchView> counted(BatchPlan<BatchView> filling) {
-      HostWrites made = filling.made();
+      HostWrites made = filling.hostWrites();
       List<HostWrites.HostWriter> writers =
           made.writers().stream()
               .<HostWrites.HostWriter>map(maker ->
                   target -> {
-                    maker.make(target);
+                    maker.write(target);
                     toMake.decrementAndGet();
                   })
               .toList();

@@ -3,7 +3,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import java.lang.foreign.MemorySegment;
@@ -210,7 +210,7 @@ public final class ShardWriter implements AutoCloseable {
         if (before == State.OPEN) {
           LOG.warn("{}: closed without finish(), so nothing of it stays", plan.folder());
         }
-        Slab.runAll(List.of(queue::abandon, folder::takeBack));
+        Cleanup.runAll(List.of(queue::abandon, folder::takeBack));
       }
     }
   }

@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -143,6 +143,6 @@ final class RecordStream implements Records {
 
   @Override
   public void close() {
-    Slab.runAll(places.stream().<Runnable>map(each -> each::close).toList());
+    Cleanup.runAll(places.stream().<Runnable>map(each -> each::close).toList());
   }
 }

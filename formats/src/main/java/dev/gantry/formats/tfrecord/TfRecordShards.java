@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -85,6 +85,6 @@ public final class TfRecordShards implements AutoCloseable {
   @Override
   public void close() {
     // The first one has made the folder, and goes when nothing is in it any more.
-    Slab.runAll(outputs.reversed().stream().<Runnable>map(output -> output::close).toList());
+    Cleanup.runAll(outputs.reversed().stream().<Runnable>map(output -> output::close).toList());
   }
 }

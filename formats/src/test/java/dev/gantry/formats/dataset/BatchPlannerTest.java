@@ -84,7 +84,7 @@ class BatchPlannerTest {
     assertThat(filling.reads())
         .containsExactly(new Read(FILE, first, 512L * PICTURE_BYTES, 512L * PICTURE_BYTES, 0, 0));
     assertThat(filling.copies()).isEmpty();
-    assertThat(filling.made()).isEqualTo(HostWrites.NOTHING);
+    assertThat(filling.hostWrites()).isEqualTo(HostWrites.NONE);
     assertThat(filling.label())
         .isEqualTo(
             new BatchView(
@@ -154,12 +154,12 @@ class BatchPlannerTest {
     BatchPlanner planner = planner(store, OrderOptions.of(200_000));
     BatchPlan<BatchView> filling =
         planner.plan(List.of(new SampleRun(0, 7, 150_000), new SampleRun(0, 0, 50_000)), AFTER);
-    HostWrites made = filling.made();
+    HostWrites made = filling.hostWrites();
     assertThat(filling.reads()).isEmpty();
     assertThat(made.writers()).hasSize(4);
     assertThat(made.bytes()).isEqualTo(800_000).isEqualTo(planner.layout().madeBytes());
     MemorySegment target = MemorySegment.ofArray(new byte[(int) made.bytes()]);
-    made.writers().forEach(maker -> maker.make(target));
+    made.writers().forEach(maker -> maker.write(target));
     int[] labels = target.asSlice(0, 800_000).toArray(ValueLayout.JAVA_INT_UNALIGNED);
     assertThat(labels)
         .containsExactly(

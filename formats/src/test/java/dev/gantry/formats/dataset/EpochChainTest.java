@@ -70,19 +70,19 @@ class EpochChainTest {
   }
 
   private static HostWrites.HostWriter maker(BatchPlan<BatchView> filling, int number) {
-    return filling.made().writers().get(number);
+    return filling.hostWrites().writers().get(number);
   }
 
   @Test
   void anEpochIsClosedWhenAllOfItIsMade() {
     BatchPlan<BatchView> first = chain.next().orElseThrow();
     BatchPlan<BatchView> second = chain.next().orElseThrow();
-    maker(first, 0).make(MemorySegment.NULL);
-    maker(second, 0).make(MemorySegment.NULL);
-    maker(second, 1).make(MemorySegment.NULL);
+    maker(first, 0).write(MemorySegment.NULL);
+    maker(second, 0).write(MemorySegment.NULL);
+    maker(second, 1).write(MemorySegment.NULL);
     assertThat(chain.next()).isPresent();
     assertThat(closed).as("one maker of the first has yet to run").containsExactly(1L);
-    maker(first, 1).make(MemorySegment.NULL);
+    maker(first, 1).write(MemorySegment.NULL);
     assertThat(chain.next()).isPresent();
     assertThat(closed).containsExactly(1L, 0L);
     chain.close();
@@ -94,7 +94,7 @@ class EpochChainTest {
     for (int epoch = 0; epoch < 50; epoch++) {
       BatchPlan<BatchView> filling = chain.next().orElseThrow();
       assertThat(closed).hasSize(epoch);
-      filling.made().writers().forEach(maker -> maker.make(MemorySegment.NULL));
+      filling.hostWrites().writers().forEach(maker -> maker.write(MemorySegment.NULL));
     }
     chain.close();
     assertThat(closed).doesNotHaveDuplicates().hasSize(50);

@@ -30,7 +30,7 @@ final class SlotSimulation {
       mark(written, read.slabOffset(), read.length());
       System.arraycopy(file, (int) read.fileOffset(), slot, (int) read.slabOffset(), present);
     }
-    make(filling.made(), slot, written, mostMadeBytes);
+    make(filling.hostWrites(), slot, written, mostMadeBytes);
     for (SlotCopy copy : filling.copies()) {
       for (long row = 0; row < copy.rows(); row++) {
         long to = copy.to() + row * copy.toPitch();
@@ -52,7 +52,7 @@ final class SlotSimulation {
     MemorySegment target = MemorySegment.ofArray(slot).asSlice(made.slotOffset(), made.bytes());
     List<HostWrites.HostWriter> writers = new ArrayList<>(made.writers());
     Collections.reverse(writers);
-    writers.forEach(maker -> maker.make(target));
+    writers.forEach(maker -> maker.write(target));
   }
 
   private static void mark(boolean[] written, long offset, long length) {

@@ -95,7 +95,7 @@ class ShardBatchesTest {
         BatchPlan<BatchView> filling = epoch.get(i);
         assertThat(filling.reads()).hasSizeLessThanOrEqualTo(2);
         assertThat(filling.copies()).isEmpty();
-        assertThat(filling.made().bytes()).isZero();
+        assertThat(filling.hostWrites().bytes()).isZero();
         assertThat(filling.reads())
             .allMatch(read -> read.fileOffset() % 4096 == 0 && read.slabOffset() % 4096 == 0);
         byte[] slot = read(filling, batches.slotBytes());

@@ -168,8 +168,8 @@ class StreamedBatchesTest {
       BatchPlan<BatchView> first = source.next().orElseThrow();
       BatchPlan<BatchView> second = source.next().orElseThrow();
       assertThat(source.next()).isEmpty();
-      first.made().writers().forEach(maker -> maker.make(slot));
-      assertThatThrownBy(() -> second.made().writers().getFirst().make(slot))
+      first.hostWrites().writers().forEach(maker -> maker.write(slot));
+      assertThatThrownBy(() -> second.hostWrites().writers().getFirst().write(slot))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining(file.toString())
           .hasMessageContaining("missing-feature: record 1: feature 'id'");
@@ -206,7 +206,7 @@ class StreamedBatchesTest {
             BatchPlan<BatchView> filling = epochs.next().orElseThrow();
             // The others are not.
             if (batch == 1) {
-              filling.made().writers().getFirst().make(slot);
+              filling.hostWrites().writers().getFirst().write(slot);
             }
           }
         }
@@ -225,7 +225,7 @@ class StreamedBatchesTest {
       MemorySegment slot = arena.allocate(batches.slotBytes());
       long slabs;
       try (BatchPlanSource<BatchView> first = batches.from(batches.start())) {
-        first.next().orElseThrow().made().writers().forEach(maker -> maker.make(slot));
+        first.next().orElseThrow().hostWrites().writers().forEach(maker -> maker.write(slot));
         assertThat(second.next()).isPresent();
         slabs = LiveResources.snapshot().slabs();
       }

@@ -78,9 +78,9 @@ final class Streams {
 
   private static Batch make(BatchPlan<BatchView> filling) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment slot = arena.allocate(Math.max(1, filling.made().bytes()));
-      for (HostWrites.HostWriter maker : filling.made().writers().reversed()) {
-        maker.make(slot);
+      MemorySegment slot = arena.allocate(Math.max(1, filling.hostWrites().bytes()));
+      for (HostWrites.HostWriter maker : filling.hostWrites().writers().reversed()) {
+        maker.write(slot);
       }
       BatchView label = filling.label();
       FieldView ids = label.fields().getFirst();

@@ -122,7 +122,7 @@ class IndexedBatchesTest {
     assertThat(filling.reads()).hasSize(1);
     assertThat(filling.reads().getFirst().length()).isLessThan(BATCH * recordBytes + 2 * 4096L);
     assertThat(filling.copies()).isEmpty();
-    assertThat(filling.made().bytes()).isZero();
+    assertThat(filling.hostWrites().bytes()).isZero();
     FieldView image = filling.label().fields().getFirst();
     assertThat(image.strides()).containsExactly((long) recordBytes, 100L, 1L);
     assertThat(image.shape()).isEqualTo(Shape.of(BATCH, 10, 100));
@@ -168,6 +168,6 @@ class IndexedBatchesTest {
     BatchPlan<BatchView> filling = second(records(0, true), TfRecordField.of("label"));
     assertThat(filling.reads()).isEmpty();
     assertThat(filling.copies()).isEmpty();
-    assertThat(filling.made().bytes()).isEqualTo(BATCH * 8L);
+    assertThat(filling.hostWrites().bytes()).isEqualTo(BATCH * 8L);
   }
 }

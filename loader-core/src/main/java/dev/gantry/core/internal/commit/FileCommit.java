@@ -117,10 +117,10 @@ final class FileCommit {
 
   private void chooseCuFile(TargetFile opened) {
     Optional<Device.Cuda> device = WriteOperation.devices(file).findFirst();
-    if (device.isEmpty() || options.path() == Transport.STAGED) {
+    if (device.isEmpty() || options.transport() == Transport.STAGED) {
       return;
     }
-    Transport wanted = options.path() == null ? Transport.GDS : options.path();
+    Transport wanted = options.transport() == null ? Transport.GDS : options.transport();
     Descriptors descriptors =
         new Descriptors(
             file.file(),
@@ -133,8 +133,8 @@ final class FileCommit {
         straight = true;
       }
       case Availability.Absent<CuFilePath>(String absence) -> {
-        if (options.path() != null) {
-          throw Transports.unavailable(options.path(), file.file() + ": " + absence);
+        if (options.transport() != null) {
+          throw Transports.unavailable(options.transport(), file.file() + ": " + absence);
         }
         reason = "no gds: " + absence;
       }
@@ -150,7 +150,7 @@ final class FileCommit {
   ///
   /// @throws TransferException if only cuFile was wanted
   synchronized void fallBack(TransferException failed) {
-    if (options.path() != null) {
+    if (options.transport() != null) {
       throw failed;
     }
     if (straight) {

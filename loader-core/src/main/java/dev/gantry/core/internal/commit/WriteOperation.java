@@ -49,7 +49,7 @@ public final class WriteOperation {
   /// Of the buffers that device memory is copied to; null where there is none to copy.
   private final StagingPool.@Nullable Share staging;
 
-  private final Map<Transport, Long> bytesByPath = new EnumMap<>(Transport.class);
+  private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
   private final LongAdder done = new LongAdder();
   private final LongAdder directBytes = new LongAdder();
 
@@ -92,7 +92,7 @@ public final class WriteOperation {
   }
 
   public WriteReport run() {
-    if (options.path() == Transport.HOST && !devices.isEmpty()) {
+    if (options.transport() == Transport.HOST && !devices.isEmpty()) {
       throw Transports.unavailable(Transport.HOST, "the bytes are in memory of " + devices);
     }
     long start = System.nanoTime();
@@ -119,7 +119,7 @@ public final class WriteOperation {
       sources.values().forEach(SourceFile::close);
     }
     return new WriteReport(
-        bytesByPath,
+        bytesByTransport,
         directBytes.sum(),
         tasks.size(),
         files.stream().map(FileCommit::report).toList(),
@@ -237,8 +237,8 @@ public final class WriteOperation {
   }
 
   private void account(Transport path, long bytes, boolean direct) {
-    synchronized (bytesByPath) {
-      bytesByPath.merge(path, bytes, Long::sum);
+    synchronized (bytesByTransport) {
+      bytesByTransport.merge(path, bytes, Long::sum);
     }
     done.add(bytes);
     if (direct) {

@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 /// @param requestBytes the most that one write carries, a multiple of 4096, at most 1 GiB; each
 ///     writer holds two buffers of that size
 /// @param threads writers that work at once, or 0 for what suits the machine
-/// @param path the only path for device memory to take, or null to choose by evidence. A path that
-///     cannot serve is an error then
+/// @param transport the only transport for device memory, or null to choose by evidence. If the only
+///     one cannot serve, that is an error
 /// @param pageCache whether to write through the page cache also where the file system takes direct
 ///     I/O
 /// @param checksums whether to take the CRC32C of all that is written
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 public record WriteOptions(
     long requestBytes,
     int threads,
-    @Nullable Transport path,
+    @Nullable Transport transport,
     boolean pageCache,
     boolean checksums,
     ProgressListener progress,
@@ -45,12 +45,13 @@ public record WriteOptions(
   }
 
   public WriteOptions withRequestBytes(long chosen) {
-    return new WriteOptions(chosen, threads, path, pageCache, checksums, progress, cancellation);
+    return new WriteOptions(
+        chosen, threads, transport, pageCache, checksums, progress, cancellation);
   }
 
   public WriteOptions withThreads(int chosen) {
     return new WriteOptions(
-        requestBytes, chosen, path, pageCache, checksums, progress, cancellation);
+        requestBytes, chosen, transport, pageCache, checksums, progress, cancellation);
   }
 
   public WriteOptions withTransport(@Nullable Transport chosen) {
@@ -59,19 +60,22 @@ public record WriteOptions(
   }
 
   public WriteOptions withPageCache(boolean chosen) {
-    return new WriteOptions(requestBytes, threads, path, chosen, checksums, progress, cancellation);
+    return new WriteOptions(
+        requestBytes, threads, transport, chosen, checksums, progress, cancellation);
   }
 
   public WriteOptions withChecksums(boolean chosen) {
-    return new WriteOptions(requestBytes, threads, path, pageCache, chosen, progress, cancellation);
+    return new WriteOptions(
+        requestBytes, threads, transport, pageCache, chosen, progress, cancellation);
   }
 
   public WriteOptions withProgress(ProgressListener chosen) {
     return new WriteOptions(
-        requestBytes, threads, path, pageCache, checksums, chosen, cancellation);
+        requestBytes, threads, transport, pageCache, checksums, chosen, cancellation);
   }
 
   public WriteOptions withCancellation(Cancellation chosen) {
-    return new WriteOptions(requestBytes, threads, path, pageCache, checksums, progress, chosen);
+    return new WriteOptions(
+        requestBytes, threads, transport, pageCache, checksums, progress, chosen);
   }
 }

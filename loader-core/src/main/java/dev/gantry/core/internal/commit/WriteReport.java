@@ -9,26 +9,26 @@ import java.util.Optional;
 
 /// What a write did.
 ///
-/// @param bytesByPath bytes of the files by each path that carried any: `host` for what came from
+/// @param bytesByTransport bytes of the files by each transport that carried any: `host` for what came from
 ///     memory of the CPU or from other files
 /// @param directBytes of these, the bytes that went past the page cache
 /// @param writes how many requests that took
 /// @param files one a file, in the order in which they were asked for
 /// @param elapsed from the first file's opening until all is durable under its name
 public record WriteReport(
-    Map<Transport, Long> bytesByPath,
+    Map<Transport, Long> bytesByTransport,
     long directBytes,
     long writes,
     List<FileReport> files,
     Duration elapsed) {
   public WriteReport {
-    bytesByPath = Map.copyOf(bytesByPath);
+    bytesByTransport = Map.copyOf(bytesByTransport);
     files = List.copyOf(files);
   }
 
   /// @param size in bytes
   /// @param checksums of the file and its parts, if they were wanted
-  /// @param reason why it was not written past the page cache, or not by a better path; empty where
+  /// @param reason why it was not written past the page cache, or not by a better transport; empty where
   ///     there is nothing better
   public record FileReport(Path file, long size, Optional<Checksums> checksums, String reason) {}
 

@@ -101,7 +101,7 @@ public final class Registrations {
   /// Deregisters those of `slabs` that are registered: memory that is not read into again needs no
   /// registration any more, and others need its room.
   public void deregister(Collection<? extends Slab> slabs) {
-    Slab.runAll(
+    Cleanup.runAll(
         slabs.stream()
             .<Runnable>mapMulti((slab, actions) -> {
               if (slab instanceof DeviceSlab device) {

@@ -90,17 +90,12 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
 
   /// Gives back one share of each: of the rest too where one fails.
   public static void releaseAll(Collection<? extends Slab> slabs) {
-    runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
+    Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
   }
 
-  /// As [#releaseAll(Collection)], for the cleaning up after `failure`, which keeps what fails
-  /// besides.
+  /// As [#releaseAll(Collection)], for cleaning up after `failure`, which keeps what fails besides.
   public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
-    try {
-      releaseAll(slabs);
-    } catch (RuntimeException | Error besides) {
-      failure.addSuppressed(besides);
-    }
+    Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList(), failure);
   }
 
   /// Whether others hold shares besides the caller, who holds one.
@@ -144,31 +139,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       beforeFree.clear();
     }
     // Not under the lock: an action takes locks of its own, whose holders may want this one.
-    runAll(actions);
-  }
-
-  /// Runs all of them, also where one fails, in whatever way; the first failure is thrown in the
-  /// end.
-  public static void runAll(List<? extends Runnable> actions) {
-    Throwable first = null;
-    for (Runnable action : actions) {
-      try {
-        action.run();
-      } catch (Throwable e) {
-        // Of a caller's code as well: whatever it throws, the rest is freed.
-        if (first == null) {
-          first = e;
-        } else if (!first.equals(e)) {
-          first.addSuppressed(e);
-        }
-      }
-    }
-    switch (first) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("what frees memory failed", e);
-    }
+    Cleanup.runAll(actions);
   }
 
   private MisuseException closed() {

@@ -229,6 +229,6 @@ public final class StagingPool implements AutoCloseable {
       freed = List.copyOf(idle);
       idle.clear();
     }
-    Slab.runAll(freed.stream().<Runnable>map(pair -> pair::free).toList());
+    Cleanup.runAll(freed.stream().<Runnable>map(pair -> pair::free).toList());
   }
 }

@@ -3,14 +3,15 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.util.List;
 
-/// How one slot is filled for one batch. What is read and what is made land first, each in a place
-/// of its own; when all of it is there, rows are copied within the slot.
+/// How to fill one slot with one batch: the reads and host writes first, each into its own place;
+/// when all of them are done, the copies within the slot.
 ///
-/// @param reads whose slab is 0: the slot
-/// @param made by the CPU
-/// @param copies whose targets overlap nothing that is read, made or copied from
-/// @param label what the batch is, for whoever gets it
-public record BatchPlan<T>(List<Read> reads, HostWrites made, List<SlotCopy> copies, T label) {
+/// @param reads into slab 0, which is the slot
+/// @param hostWrites what the CPU writes
+/// @param copies whose targets overlap no read, no host write and no copy's source
+/// @param label the source's description of the batch, handed to the consumer
+public record BatchPlan<T>(
+    List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, T label) {
   public BatchPlan {
     reads = List.copyOf(reads);
     copies = List.copyOf(copies);

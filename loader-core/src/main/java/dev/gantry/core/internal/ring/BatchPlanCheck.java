@@ -36,7 +36,7 @@ record BatchPlanCheck(long slotBytes, long madeBytes, long requestBytes) {
       }
       checkWithin(number, "a read", read.slabOffset(), read.length());
     }
-    HostWrites made = filling.made();
+    HostWrites made = filling.hostWrites();
     if (made.bytes() > madeBytes) {
       throw misuse(number, made.bytes() + " bytes are made; at most " + madeBytes);
     }

@@ -26,10 +26,11 @@ final class BatchWork<T> {
     this.slot = slot;
     this.filling = filling;
     this.askedNanos = askedNanos;
-    this.items = new ArrayList<>(filling.reads().size() + filling.made().writers().size());
+    this.items = new ArrayList<>(filling.reads().size() + filling.hostWrites().writers().size());
     filling.reads().forEach(read -> items.add(new Item.Read(read)));
-    filling.made().writers().forEach(maker -> items.add(new Item.Make(maker)));
-    this.bytes = filling.made().bytes() + filling.reads().stream().mapToLong(Read::length).sum();
+    filling.hostWrites().writers().forEach(maker -> items.add(new Item.Make(maker)));
+    this.bytes =
+        filling.hostWrites().bytes() + filling.reads().stream().mapToLong(Read::length).sum();
   }
 
   long number() {

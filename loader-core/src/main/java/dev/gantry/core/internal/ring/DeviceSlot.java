@@ -1,5 +1,6 @@
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
@@ -82,7 +83,7 @@ final class DeviceSlot extends Slot {
   @Override
   List<Item> finish(BatchPlan<?> filling) {
     try (var _ = context.enter()) {
-      HostWrites what = filling.made();
+      HostWrites what = filling.hostWrites();
       if (what.bytes() > 0 && !what.writers().isEmpty()) {
         long target = slab().address() + what.slotOffset();
         long source = Objects.requireNonNull(made).address();
@@ -153,7 +154,7 @@ final class DeviceSlot extends Slot {
     if (made != null) {
       actions.add(made::release);
     }
-    Slab.runAll(actions);
+    Cleanup.runAll(actions);
   }
 
   private void entered(Runnable action) {

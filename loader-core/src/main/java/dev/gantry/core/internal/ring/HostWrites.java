@@ -4,28 +4,27 @@ import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Bytes of a batch that the CPU makes: decoded records, labels.
+/// Bytes of a batch that the CPU writes, such as decoded records and labels.
 ///
-/// @param slotOffset where they go, in bytes from the slot's start
-/// @param bytes how many
+/// @param slotOffset where the bytes go, from the slot's start
 /// @param writers each writes its own part of the same memory; several may run at once. What they
 ///     leave unwritten is undefined
 public record HostWrites(long slotOffset, long bytes, List<HostWriter> writers) {
-  /// Of a batch that consists of what is read.
-  public static final HostWrites NOTHING = new HostWrites(0, 0, List.of());
+  /// For a batch of which all bytes are read.
+  public static final HostWrites NONE = new HostWrites(0, 0, List.of());
 
   public HostWrites {
     writers = List.copyOf(writers);
     if (slotOffset < 0 || bytes < 0) {
-      throw new MisuseException("made at " + slotOffset + ", " + bytes + " bytes");
+      throw new MisuseException("host writes of " + bytes + " bytes at slot offset " + slotOffset);
     }
   }
 
   /// Writes a part of the bytes.
   @FunctionalInterface
   public interface HostWriter {
-    /// @param target all of the memory that is made, of [HostWrites#bytes]; the CPU's, also for a slot of
-    ///     a device. Not to be kept
-    void make(MemorySegment target);
+    /// @param target the memory of all writers, [HostWrites#bytes] long; memory of the CPU, also for a
+    ///     slot on a device. Valid only during the call
+    void write(MemorySegment target);
   }
 }

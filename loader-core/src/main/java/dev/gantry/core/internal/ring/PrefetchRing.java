@@ -1,7 +1,7 @@
 package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.StandingTransfer;
 import dev.gantry.core.internal.transport.WorkerThreads;
 import java.util.ArrayList;
@@ -131,7 +131,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   }
 
   private void account(BatchWork<T> work, boolean waits, long waited) {
-    tally.batch(work.filling().made().bytes());
+    tally.batch(work.filling().hostWrites().bytes());
     if (waits) {
       tally.waited(waited);
     }
@@ -192,7 +192,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
           .filter(slot -> !consumers.contains(slot))
           .forEach(slot -> actions.add(slot::release));
       actions.add(() -> whenClosed.accept(this));
-      Slab.runAll(actions);
+      Cleanup.runAll(actions);
     } finally {
       freed.countDown();
     }

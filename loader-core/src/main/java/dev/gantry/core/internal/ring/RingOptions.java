@@ -6,12 +6,12 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 
 /// What a ring is made of. It takes `slots` times `slotBytes` of the device's memory, besides
-/// `slots` times `madeBytes` of pinned memory for a GPU, and what its readers stage in.
+/// `slots` times `hostBytes` of pinned memory for a GPU, and what its readers stage in.
 ///
 /// @param slots batches that exist at once, the consumer's included; 2 or more
 /// @param slotBytes a slot's size, which no filling may exceed; a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
-/// @param madeBytes the most that the CPU makes for one batch
+/// @param hostBytes the most that the CPU makes for one batch
 /// @param transfer threads, path and cache policy of the reads, and the largest request: readers
 ///     that stage hold two buffers of its size, or of a slot's where that is less, each with 64 KiB
 ///     more for small reads. Its cancellation ends the ring; its progress is told to nobody
@@ -21,7 +21,7 @@ public record RingOptions(
     Device device,
     int slots,
     long slotBytes,
-    long madeBytes,
+    long hostBytes,
     TransferOptions transfer,
     boolean poison) {
   /// One for the consumer and one to fill.
@@ -38,8 +38,8 @@ public record RingOptions(
       throw new MisuseException(
           "slot size must be a positive multiple of " + PlanLimits.BLOCK_BYTES + ": " + slotBytes);
     }
-    if (madeBytes < 0 || madeBytes > slotBytes) {
-      throw new MisuseException("made bytes must fit the slot: " + madeBytes);
+    if (hostBytes < 0 || hostBytes > slotBytes) {
+      throw new MisuseException("hostBytes must be 0 to slotBytes: " + hostBytes);
     }
   }
 }

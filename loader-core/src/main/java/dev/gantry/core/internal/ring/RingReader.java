@@ -69,7 +69,7 @@ final class RingReader<T> implements Runnable {
       switch (item) {
         case Item.Read(var read) -> reader.read(read, work.slot().target());
         case Item.Make(HostWrites.HostWriter maker) ->
-            maker.make(work.slot().made(work.filling().made()));
+            maker.write(work.slot().made(work.filling().hostWrites()));
         case Item.Copy(Runnable copy) -> copy.run();
       }
     } catch (Throwable e) {

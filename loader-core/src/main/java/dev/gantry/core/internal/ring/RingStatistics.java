@@ -13,8 +13,8 @@ import java.time.Duration;
 ///     slower than they are
 /// @param slotsReplaced slots whose memory was still in use when their batch was closed, and that
 ///     got other memory
-/// @param madeBytes bytes that the CPU made
-/// @param transfer bytes and reads by path, since the ring was opened; its files are those that are
+/// @param hostBytes bytes that the CPU wrote
+/// @param transfer bytes and reads by transport, since the ring was opened; its files are those that are
 ///     open at this moment
 public record RingStatistics(
     long batches,
@@ -22,5 +22,5 @@ public record RingStatistics(
     Duration waited,
     long stalls,
     long slotsReplaced,
-    long madeBytes,
+    long hostBytes,
     TransferReport transfer) {}

@@ -10,11 +10,11 @@ final class RingTally {
   private long waitedNanos;
   private long stalls;
   private long slotsReplaced;
-  private long madeBytes;
+  private long hostBytes;
 
   synchronized void batch(long made) {
     batches++;
-    madeBytes += made;
+    hostBytes += made;
   }
 
   synchronized void waited(long nanos) {
@@ -34,6 +34,6 @@ final class RingTally {
 
   synchronized RingStatistics statistics(TransferReport transfer) {
     Duration waited = Duration.ofNanos(waitedNanos);
-    return new RingStatistics(batches, waits, waited, stalls, slotsReplaced, madeBytes, transfer);
+    return new RingStatistics(batches, waits, waited, stalls, slotsReplaced, hostBytes, transfer);
   }
 }

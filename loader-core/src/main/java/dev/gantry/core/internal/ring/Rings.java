@@ -2,9 +2,9 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.StandingTransfer;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -38,7 +38,7 @@ public final class Rings implements AutoCloseable {
       });
     } catch (RuntimeException | Error failure) {
       try {
-        Slab.runAll(undo);
+        Cleanup.runAll(undo);
       } catch (RuntimeException | Error besides) {
         failure.addSuppressed(besides);
       }
@@ -68,7 +68,7 @@ public final class Rings implements AutoCloseable {
       slot.prepare();
     }
     BatchPlanCheck check =
-        new BatchPlanCheck(options.slotBytes(), options.madeBytes(), requestBytes);
+        new BatchPlanCheck(options.slotBytes(), options.hostBytes(), requestBytes);
     return new PrefetchRing<>(options, source, check, transfer, slots, this::forget);
   }
 
@@ -76,7 +76,7 @@ public final class Rings implements AutoCloseable {
     long each =
         switch (options.device()) {
           case Device.Host _ -> options.slotBytes();
-          case Device.Cuda _ -> options.madeBytes();
+          case Device.Cuda _ -> options.hostBytes();
         };
     // What cannot be counted is not to be had, and of no more interest than that.
     long most = (Long.MAX_VALUE - transfer.stagingBytes()) / options.slots();
@@ -87,7 +87,7 @@ public final class Rings implements AutoCloseable {
     return switch (options.device()) {
       case Device.Host _ -> new HostSlot(options.slotBytes());
       case Device.Cuda cuda ->
-          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.madeBytes());
+          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.hostBytes());
     };
   }
 
@@ -116,6 +116,6 @@ public final class Rings implements AutoCloseable {
       closing = List.copyOf(open);
     }
     // Not under the lock, which each takes when it is closed.
-    Slab.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
+    Cleanup.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
   }
 }

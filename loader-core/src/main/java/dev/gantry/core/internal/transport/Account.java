@@ -9,14 +9,14 @@ import java.util.Map;
 
 /// What several readers have carried so far, and which way. Thread-safe.
 final class Account {
-  private final Map<Transport, Long> bytesByPath = new EnumMap<>(Transport.class);
+  private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
   private long bytes;
   private long directBytes;
   private long unknownBytes;
   private long reads;
 
   synchronized void add(Transport kind, long length, boolean direct, boolean unknown) {
-    bytesByPath.merge(kind, length, Long::sum);
+    bytesByTransport.merge(kind, length, Long::sum);
     bytes += length;
     directBytes += direct ? length : 0;
     unknownBytes += unknown ? length : 0;
@@ -28,6 +28,6 @@ final class Account {
   }
 
   synchronized TransferReport report(List<TransferReport.FileReport> files, Duration elapsed) {
-    return new TransferReport(bytesByPath, directBytes, unknownBytes, reads, files, elapsed);
+    return new TransferReport(bytesByTransport, directBytes, unknownBytes, reads, files, elapsed);
   }
 }

@@ -1,7 +1,7 @@
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.Collection;
 import org.jspecify.annotations.Nullable;
@@ -121,6 +121,6 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Closes all of them, also where one fails.
   public static void closeAll(Collection<CopyQueue> queues) {
-    Slab.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
+    Cleanup.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
   }
 }

@@ -4,9 +4,9 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
@@ -88,7 +88,7 @@ public final class CuFilePath implements TransferPath, AutoCloseable {
       if (direct != null) {
         actions.add(direct::close);
       }
-      Slab.runAll(actions);
+      Cleanup.runAll(actions);
     }
   }
 

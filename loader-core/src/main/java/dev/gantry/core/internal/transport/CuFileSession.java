@@ -2,6 +2,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Registrations;
 import dev.gantry.core.internal.memory.Slab;
@@ -145,7 +146,7 @@ public final class CuFileSession implements AutoCloseable {
     Opened closing = opened;
     opened = null;
     if (closing != null) {
-      Slab.runAll(
+      Cleanup.runAll(
           List.of(
               closing.registrations()::clear,
               () -> CuFileMode.close(closing.cuFile(), closing.kind())));

@@ -2,7 +2,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -144,7 +144,7 @@ final class RouteCache implements AutoCloseable {
   }
 
   private static void close(List<Entry> closing) {
-    Slab.runAll(
+    Cleanup.runAll(
         closing.stream()
             .flatMap(entry -> entry.opened().stream())
             .<Runnable>map(route -> route::close)

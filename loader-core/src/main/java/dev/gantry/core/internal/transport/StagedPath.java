@@ -1,8 +1,8 @@
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -99,7 +99,7 @@ public record StagedPath(
 
     @Override
     public void close() {
-      Slab.runAll(List.of(this::awaitBoth, copies::close, this::leaveBuffers));
+      Cleanup.runAll(List.of(this::awaitBoth, copies::close, this::leaveBuffers));
     }
 
     private void awaitBoth() {

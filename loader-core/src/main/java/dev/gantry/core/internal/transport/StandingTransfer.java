@@ -1,7 +1,7 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -67,7 +67,7 @@ public final class StandingTransfer implements AutoCloseable {
         staged == null
             ? List.of(routes::close)
             : List.of(routes::close, staged.buffers().pool()::close);
-    Slab.runAll(actions);
+    Cleanup.runAll(actions);
   }
 
   /// What one thread reads with.

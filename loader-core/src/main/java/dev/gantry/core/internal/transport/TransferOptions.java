@@ -9,21 +9,21 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// How bytes are brought: the limits of the plan, the threads, the path, the page cache.
+/// How bytes are brought: the limits of the plan, the threads, the transport, the page cache.
 ///
-/// @param threads readers that work at once, or 0 for what suits the path and the machine; each
+/// @param threads readers that work at once, or 0 for what suits the transport and the machine; each
 ///     holds two buffers of a request's size where it stages, for a ring with 64 KiB more each. Of
 ///     all readers and writers of a session, rings aside, 32 stage at once on a device: loads and
 ///     saves share these evenly, and a reader that has no buffers leaves its reads to the others
-/// @param path the only path to take, or null to choose by evidence. A path that cannot serve is an
-///     error then
+/// @param transport the only transport to use, or null to choose by evidence. If the only one cannot
+///     serve, that is an error
 /// @param cachePolicy whether reads go through the page cache
 /// @param progress hears how far the transfer is
 /// @param cancellation ends the transfer early
 public record TransferOptions(
     PlanLimits limits,
     int threads,
-    @Nullable Transport path,
+    @Nullable Transport transport,
     CachePolicy cachePolicy,
     ProgressListener progress,
     Cancellation cancellation) {
@@ -42,11 +42,11 @@ public record TransferOptions(
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
-    return new TransferOptions(chosen, threads, path, cachePolicy, progress, cancellation);
+    return new TransferOptions(chosen, threads, transport, cachePolicy, progress, cancellation);
   }
 
   public TransferOptions withThreads(int chosen) {
-    return new TransferOptions(limits, chosen, path, cachePolicy, progress, cancellation);
+    return new TransferOptions(limits, chosen, transport, cachePolicy, progress, cancellation);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
@@ -54,19 +54,19 @@ public record TransferOptions(
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
-    return new TransferOptions(limits, threads, path, chosen, progress, cancellation);
+    return new TransferOptions(limits, threads, transport, chosen, progress, cancellation);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
-    return new TransferOptions(limits, threads, path, cachePolicy, chosen, cancellation);
+    return new TransferOptions(limits, threads, transport, cachePolicy, chosen, cancellation);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
-    return new TransferOptions(limits, threads, path, cachePolicy, progress, chosen);
+    return new TransferOptions(limits, threads, transport, cachePolicy, progress, chosen);
   }
 
-  /// The only path to take, or empty to choose by evidence.
+  /// The only transport to use, or empty to choose by evidence.
   public Optional<Transport> onlyTransport() {
-    return Optional.ofNullable(path);
+    return Optional.ofNullable(transport);
   }
 }

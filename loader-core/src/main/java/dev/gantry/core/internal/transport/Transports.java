@@ -7,6 +7,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
@@ -101,7 +102,7 @@ public final class Transports implements AutoCloseable {
       List<Runnable> actions = new ArrayList<>(List.of(() -> cuFile.deregister(filled)));
       routes.values().forEach(route -> actions.add(route::close));
       files.values().forEach(file -> actions.add(file::close));
-      Slab.runAll(actions);
+      Cleanup.runAll(actions);
     }
   }
 
@@ -144,7 +145,7 @@ public final class Transports implements AutoCloseable {
     checkOpen();
     int threads = threads(device, options, false);
     StagedPath staged = standingPath(device, options, threads);
-    boolean stages = options.onlyTransport().isEmpty() || options.path() == Transport.STAGED;
+    boolean stages = options.onlyTransport().isEmpty() || options.transport() == Transport.STAGED;
     return new StandingTransfer(
         file -> openRoute(file, device, staged, options, opened),
         stages ? staged : null,
@@ -216,7 +217,7 @@ public final class Transports implements AutoCloseable {
 
   private Route route(
       SourceFile file, Device device, @Nullable StagedPath staged, TransferOptions options) {
-    Transport only = options.path();
+    Transport only = options.transport();
     if (staged == null) {
       if (only != null && only != Transport.HOST) {
         throw unavailable(only, "it ends in memory of a CUDA device, not of " + device);

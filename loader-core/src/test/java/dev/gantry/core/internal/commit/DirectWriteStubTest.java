@@ -75,7 +75,7 @@ class DirectWriteStubTest extends WritePathContract {
             folder.resolve("file"),
             options().withChecksums(checksums),
             part(4096, 4 * REQUEST + 4097));
-    assertThat(report.bytesByPath())
+    assertThat(report.bytesByTransport())
         .isEqualTo(Map.of(Transport.GDS, 4L * REQUEST, Transport.STAGED, 4097L));
     assertThat(report.files().getFirst().reason()).isEmpty();
     assertThat(cuFile.calls("cuFileWrite")).isEqualTo(4);
@@ -109,7 +109,7 @@ class DirectWriteStubTest extends WritePathContract {
   @Test
   void unalignedMemoryIsStaged() {
     WriteReport report = write(folder.resolve("file"), options(), part(1, 4 * REQUEST));
-    assertThat(report.bytesByPath()).isEqualTo(Map.of(Transport.STAGED, 4L * REQUEST));
+    assertThat(report.bytesByTransport()).isEqualTo(Map.of(Transport.STAGED, 4L * REQUEST));
     assertThat(cuFile.calls("cuFileWrite")).isZero();
   }
 
@@ -117,7 +117,7 @@ class DirectWriteStubTest extends WritePathContract {
   void shortCountsAreContinued() {
     cuFile.limit(1000);
     WriteReport report = write(folder.resolve("file"), options(), part(0, 2 * REQUEST));
-    assertThat(report.bytesByPath()).isEqualTo(Map.of(Transport.GDS, 2L * REQUEST));
+    assertThat(report.bytesByTransport()).isEqualTo(Map.of(Transport.GDS, 2L * REQUEST));
     assertThat(cuFile.calls("cuFileWrite")).isEqualTo(2 * Math.ceilDiv(REQUEST, 1000));
   }
 
@@ -126,7 +126,7 @@ class DirectWriteStubTest extends WritePathContract {
     cuFile.fail("cuFileWrite", 2, INTERNAL_ERROR, 0);
     WriteReport report =
         write(folder.resolve("file"), options().withThreads(1), part(0, 4 * REQUEST));
-    assertThat(report.bytesByPath())
+    assertThat(report.bytesByTransport())
         .isEqualTo(Map.of(Transport.GDS, (long) REQUEST, Transport.STAGED, 3L * REQUEST));
     assertThat(report.files().getFirst().reason()).contains("CU_FILE_INTERNAL_ERROR");
   }
@@ -142,9 +142,9 @@ class DirectWriteStubTest extends WritePathContract {
               folder.resolve("file" + refused),
               options().withThreads(1).withChecksums(checksums),
               part(0, 4 * REQUEST + 5));
-      assertThat(report.bytesByPath().get(Transport.STAGED))
+      assertThat(report.bytesByTransport().get(Transport.STAGED))
           .isEqualTo((5L - refused) * REQUEST + 5);
-      assertThat(report.bytesByPath().getOrDefault(Transport.GDS, 0L))
+      assertThat(report.bytesByTransport().getOrDefault(Transport.GDS, 0L))
           .isEqualTo((refused - 1L) * REQUEST);
       assertThat(report.files().getFirst().reason()).contains("cuFileWrite", "5030");
       assertThat(cuFile.calls("cuFileWrite")).as("not asked again").isEqualTo(refused);
@@ -160,7 +160,7 @@ class DirectWriteStubTest extends WritePathContract {
                 folder.resolve("first"), List.of(part(0, 20 * REQUEST)),
                 folder.resolve("second"), List.of(part(4096, 20 * REQUEST))),
             options().withThreads(4));
-    assertThat(report.bytesByPath()).isEqualTo(Map.of(Transport.STAGED, 40L * REQUEST));
+    assertThat(report.bytesByTransport()).isEqualTo(Map.of(Transport.STAGED, 40L * REQUEST));
     assertThat(report.files()).allMatch(file -> file.reason().contains("5030"));
   }
 
@@ -168,7 +168,7 @@ class DirectWriteStubTest extends WritePathContract {
   void aWriteOfNothingIsARefusalAndNoEndlessLoop() {
     cuFile.fail("cuFileWrite", 1, 0, 0);
     WriteReport report = write(folder.resolve("file"), options(), part(0, REQUEST));
-    assertThat(report.bytesByPath()).isEqualTo(Map.of(Transport.STAGED, (long) REQUEST));
+    assertThat(report.bytesByTransport()).isEqualTo(Map.of(Transport.STAGED, (long) REQUEST));
     assertThat(report.files().getFirst().reason()).contains("nothing was written");
   }
 

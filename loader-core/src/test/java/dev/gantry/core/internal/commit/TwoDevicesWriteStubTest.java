@@ -74,7 +74,7 @@ class TwoDevicesWriteStubTest {
           gantry.write(
               List.of(new NewFile(target, parts)),
               WriteOptions.defaults().withRequestBytes(8192).withThreads(threads));
-      assertThat(report.bytesByPath().getOrDefault(Transport.GDS, 0L))
+      assertThat(report.bytesByTransport().getOrDefault(Transport.GDS, 0L))
           .isEqualTo(direct ? 6 * 8192 : 0);
     }
     assertThat(Files.readAllBytes(target)).isEqualTo(expected.toByteArray());

@@ -185,16 +185,16 @@ public abstract class WritePathContract {
       fromDevice += part.place() == Place.DEVICE && !host ? part.length : 0;
     }
     long carried = 0;
-    for (Map.Entry<Transport, Long> path : report.bytesByPath().entrySet()) {
+    for (Map.Entry<Transport, Long> path : report.bytesByTransport().entrySet()) {
       if (path.getKey() != Transport.HOST) {
         assertThat(carriers()).contains(path.getKey());
         carried += path.getValue();
       }
     }
     assertThat(carried).as("from the device").isEqualTo(fromDevice);
-    assertThat(report.bytesByPath().getOrDefault(Transport.HOST, 0L) + carried)
+    assertThat(report.bytesByTransport().getOrDefault(Transport.HOST, 0L) + carried)
         .isEqualTo(report.bytes());
-    assertThat(report.bytesByPath().values()).doesNotContain(0L);
+    assertThat(report.bytesByTransport().values()).doesNotContain(0L);
   }
 
   static byte[] read(Path file) {
@@ -292,7 +292,7 @@ public abstract class WritePathContract {
             new Part(Place.FILE, 4, 4000),
             part(5, 384));
     assertThat(report.writes()).isEqualTo(1);
-    assertThat(report.bytesByPath())
+    assertThat(report.bytesByTransport())
         .containsExactlyInAnyOrderEntriesOf(
             device().equals(Device.HOST)
                 ? Map.of(Transport.HOST, 12_384L)
@@ -332,7 +332,7 @@ public abstract class WritePathContract {
     WriteReport none = write(Map.of(), options());
     assertThat(none.files()).isEmpty();
     WriteReport empty = write(folder.resolve("empty"), options(), part(0, 0), part(5, 0));
-    assertThat(empty.bytesByPath()).isEmpty();
+    assertThat(empty.bytesByTransport()).isEmpty();
     assertThat(empty.writes()).isZero();
   }
 

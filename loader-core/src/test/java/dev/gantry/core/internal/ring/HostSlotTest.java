@@ -42,7 +42,7 @@ class HostSlotTest {
       SlotCopy copy = new SlotCopy(3, fromPitch, TARGET + 1, toPitch, rowBytes, rows);
       List<Item> items =
           new ArrayList<>(
-              slot.finish(new BatchPlan<>(List.of(), HostWrites.NOTHING, List.of(copy), "label")));
+              slot.finish(new BatchPlan<>(List.of(), HostWrites.NONE, List.of(copy), "label")));
       assertThat(items).hasSize(pieces);
       // In whatever order.
       Collections.reverse(items);

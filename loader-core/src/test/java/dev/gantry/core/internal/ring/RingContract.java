@@ -101,7 +101,7 @@ abstract class RingContract {
   static BatchPlan<Integer> block(Path file, int number) {
     return new BatchPlan<>(
         List.of(new Read(file, (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
-        HostWrites.NOTHING,
+        HostWrites.NONE,
         List.of(),
         number);
   }
@@ -221,7 +221,7 @@ abstract class RingContract {
         batch.close();
       }
       assertThat(ring.next()).isEmpty();
-      assertThat(ring.statistics().madeBytes()).isEqualTo(20 * 8);
+      assertThat(ring.statistics().hostBytes()).isEqualTo(20 * 8);
     }
   }
 
@@ -418,7 +418,7 @@ abstract class RingContract {
   }
 
   private static BatchPlan<Integer> reads(Read read) {
-    return new BatchPlan<>(List.of(read), HostWrites.NOTHING, List.of(), 0);
+    return new BatchPlan<>(List.of(read), HostWrites.NONE, List.of(), 0);
   }
 
   private static BatchPlan<Integer> makes(HostWrites made) {
@@ -426,7 +426,7 @@ abstract class RingContract {
   }
 
   private static BatchPlan<Integer> copies(SlotCopy copy) {
-    return new BatchPlan<>(List.of(), HostWrites.NOTHING, List.of(copy), 0);
+    return new BatchPlan<>(List.of(), HostWrites.NONE, List.of(copy), 0);
   }
 
   @ParameterizedTest
@@ -642,7 +642,7 @@ abstract class RingContract {
   void batchesOfNothing() {
     Batches<Integer> source =
         new Batches<>(
-            100, number -> new BatchPlan<>(List.of(), HostWrites.NOTHING, List.of(), number));
+            100, number -> new BatchPlan<>(List.of(), HostWrites.NONE, List.of(), number));
     try (PrefetchRing<Integer> ring = gantry.ring(options(2), source)) {
       for (int i = 0; i < 100; i++) {
         try (RingBatch<Integer> batch = take(ring)) {

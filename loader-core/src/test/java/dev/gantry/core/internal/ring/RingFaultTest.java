@@ -118,7 +118,7 @@ class RingFaultTest {
     }
 
     @Override
-    public void make(MemorySegment target) {
+    public void write(MemorySegment target) {
       reader.set(Thread.currentThread());
       begun.countDown();
       RingContract.await(mayFail);

@@ -81,14 +81,14 @@ class DirectPathStubTest extends TransferPathContract {
   @Test
   void aFileIsRegisteredOnceAndOnlyWhenSomethingOfItComesPastThePageCache() {
     TransferReport hot = loadAndCompare(wholeFile(), options());
-    assertThat(hot.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+    assertThat(hot.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
     assertThat(hot.files().getFirst().reason())
         .isEqualTo("nothing had to come past the page cache");
     assertThat(cuFile.calls("cuFileHandleRegister")).isZero();
     TransferReport cold = loadAndCompare(wholeFile(), direct());
-    assertThat(cold.bytesByPath()).containsOnlyKeys(Transport.GDS);
+    assertThat(cold.bytesByTransport()).containsOnlyKeys(Transport.GDS);
     assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
-    assertThat(gantry.diagnose(first, device()).route().path()).isEqualTo(Transport.GDS);
+    assertThat(gantry.diagnose(first, device()).route().transport()).isEqualTo(Transport.GDS);
   }
 
   @Test
@@ -96,7 +96,7 @@ class DirectPathStubTest extends TransferPathContract {
     cuFile.serves(false);
     long posix = cuFile.count("posix");
     TransferReport report = loadAndCompare(wholeFile(), direct());
-    assertThat(report.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+    assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
     assertThat(report.files().getFirst().reason()).contains("CU_FILE_IO_NOT_SUPPORTED");
     assertThat(cuFile.count("posix")).isEqualTo(posix);
     assertThatThrownBy(
@@ -109,13 +109,13 @@ class DirectPathStubTest extends TransferPathContract {
   void whatIsCountedAsGdsPassedTheCpuByAndWhatIsCountedAsCompatDidNot() {
     long before = cuFile.count("posix");
     TransferReport gds = load(direct().withTransport(Transport.GDS));
-    assertThat(gds.bytesByPath()).containsOnlyKeys(Transport.GDS);
+    assertThat(gds.bytesByTransport()).containsOnlyKeys(Transport.GDS);
     assertThat(cuFile.count("posix")).isEqualTo(before);
     TransferReport compat = load(direct().withTransport(Transport.COMPAT));
-    assertThat(compat.bytesByPath()).containsOnlyKeys(Transport.COMPAT);
+    assertThat(compat.bytesByTransport()).containsOnlyKeys(Transport.COMPAT);
     assertThat(cuFile.count("posix") - before).isEqualTo(compat.reads());
     TransferReport again = loadAndCompare(wholeFile(), direct());
-    assertThat(again.bytesByPath()).containsOnlyKeys(Transport.GDS);
+    assertThat(again.bytesByTransport()).containsOnlyKeys(Transport.GDS);
     assertThat(cuFile.count("posix") - before).isEqualTo(compat.reads());
   }
 
@@ -138,8 +138,8 @@ class DirectPathStubTest extends TransferPathContract {
                         () -> gantry.load(wholeFile(), device(), direct().withTransport(other)))
                     .isInstanceOf(DeviceUnavailableException.class)
                     .hasMessageContaining("files open by " + used));
-    assertThat(load(asking).bytesByPath()).containsOnlyKeys(used);
-    assertThat(load(direct().withTransport(other)).bytesByPath()).containsOnlyKeys(other);
+    assertThat(load(asking).bytesByTransport()).containsOnlyKeys(used);
+    assertThat(load(direct().withTransport(other)).bytesByTransport()).containsOnlyKeys(other);
   }
 
   @Test
@@ -148,7 +148,7 @@ class DirectPathStubTest extends TransferPathContract {
     others.openDriver();
     try {
       TransferReport report = loadAndCompare(wholeFile(), direct());
-      assertThat(report.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+      assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
       assertThat(report.files().getFirst().reason())
           .contains("may copy through the CPU", "allow_compat_mode");
     } finally {
@@ -176,9 +176,9 @@ class DirectPathStubTest extends TransferPathContract {
     System.setProperty(CuFile.LIBRARY_PROPERTY, NativeStubs.oldCuFile().toString());
     try {
       TransferReport report = loadAndCompare(wholeFile(), direct());
-      assertThat(report.bytesByPath()).containsOnlyKeys(Transport.STAGED);
+      assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
       assertThat(report.files().getFirst().reason()).contains("allow_compat_mode");
-      assertThat(load(direct().withTransport(Transport.COMPAT)).bytesByPath())
+      assertThat(load(direct().withTransport(Transport.COMPAT)).bytesByTransport())
           .containsOnlyKeys(Transport.COMPAT);
     } finally {
       System.clearProperty(CuFile.LIBRARY_PROPERTY);
@@ -202,7 +202,7 @@ class DirectPathStubTest extends TransferPathContract {
     cuFile.fail("cuFileBufRegister", 1, PINNING_FAILED, 0);
     TransferReport report = loadAndCompare(wholeFile(), direct());
     assertThat(report.bytes(Transport.GDS)).isEqualTo(report.bytes());
-    assertThat(report.files().getFirst().path()).isEqualTo(Transport.GDS);
+    assertThat(report.files().getFirst().transport()).isEqualTo(Transport.GDS);
     assertThat(report.files().getFirst().reason())
         .contains("cuFileBufRegister", "CU_FILE_GPU_MEMORY_PINNING_FAILED");
   }

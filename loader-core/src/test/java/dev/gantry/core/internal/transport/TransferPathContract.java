@@ -82,7 +82,7 @@ public abstract class TransferPathContract {
     try (Loaded loaded = gantry.load(wanted, device(), options)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       TransferReport report = loaded.report();
-      assertThat(report.bytesByPath().keySet()).isSubsetOf(carriers());
+      assertThat(report.bytesByTransport().keySet()).isSubsetOf(carriers());
       assertThat(report.bytes())
           .isEqualTo(Planner.plan(wanted, options.limits()).readBytes())
           .isGreaterThanOrEqualTo(report.directBytes());
@@ -176,7 +176,7 @@ public abstract class TransferPathContract {
   @Test
   void nothingWantedNothingCarried() {
     TransferReport report = loadAndCompare(List.of(wanted(first, 5, 0, 8)), options());
-    assertThat(report.bytesByPath()).isEmpty();
+    assertThat(report.bytesByTransport()).isEmpty();
   }
 
   @Test

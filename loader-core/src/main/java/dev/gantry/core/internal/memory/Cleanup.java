@@ -1,0 +1,54 @@
+package dev.gantry.core.internal.memory;
+
+import java.util.List;
+import java.util.function.Supplier;
+
+/// Cleaning up in several steps, each of which is done whatever becomes of the others. Thread-safe.
+public final class Cleanup {
+  private Cleanup() {}
+
+  /// Runs all actions, also where one fails, in whatever way; then throws the first failure, which
+  /// keeps the others as suppressed ones.
+  public static void runAll(List<? extends Runnable> actions) {
+    Throwable first = null;
+    for (Runnable action : actions) {
+      try {
+        action.run();
+      } catch (Throwable e) {
+        // Also what a caller's code throws undeclared: the rest is still cleaned up.
+        if (first == null) {
+          first = e;
+        } else if (!first.equals(e)) {
+          first.addSuppressed(e);
+        }
+      }
+    }
+    switch (first) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException("a cleanup failed", e);
+    }
+  }
+
+  /// Runs all actions after `failure`, which keeps what they throw as suppressed exceptions.
+  public static void runAll(List<? extends Runnable> actions, Throwable failure) {
+    try {
+      runAll(actions);
+    } catch (RuntimeException | Error besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+
+  /// Does `work`. If it fails, runs `undo` and throws the failure, which keeps what `undo` throws.
+  ///
+  /// @return what `work` gives
+  public static <T> T orUndo(Supplier<T> work, Runnable undo) {
+    try {
+      return work.get();
+    } catch (Throwable failure) {
+      runAll(List.of(undo), failure);
+      throw failure;
+    }
+  }
+}
