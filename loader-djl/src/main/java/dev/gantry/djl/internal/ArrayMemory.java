@@ -117,7 +117,7 @@ public final class ArrayMemory implements AutoCloseable {
   }
 
   private static Optional<ByteBuffer> buffer(PtNDArray array) {
-    PtNDArray holder = array instanceof OwningNDArray owning ? owning.bufferHolder() : array;
+    PtNDArray holder = array instanceof GantryNDArray ours ? ours.bufferHolder() : array;
     return BUFFER.find(holder);
   }
 

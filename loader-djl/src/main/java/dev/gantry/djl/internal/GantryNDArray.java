@@ -4,6 +4,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.index.dim.NDIndexElement;
 import ai.djl.ndarray.index.dim.NDIndexFixed;
@@ -11,75 +12,165 @@ import ai.djl.ndarray.internal.NDArrayEx;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
-import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import java.util.Optional;
+import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// An array of DJL's PyTorch engine that may have any dtype that libtorch knows, and whose memory
-/// may be somebody else's.
+/// An array of DJL's PyTorch engine that may have any dtype of libtorch and may lie in memory that
+/// Gantry owns.
 ///
-/// DJL 0.35's native code ends the process when it is handed a dtype outside its list of eight, and
-/// so do many methods of its own arrays of BF16, I16, U16, U32, U64. Here each of them takes
-/// another way, or throws a [MisuseException]. What these methods return is guarded in the same
-/// way, so that no chain of calls leaves the guard.
+/// DJL 0.35's native code knows eight dtypes ([PyTorch#isSafe]) and ends the JVM on the others. The
+/// methods here that would reach it with another dtype go through libtorch's C functions instead, or
+/// throw a [MisuseException].
 ///
-/// Beyond its reach, because they start elsewhere: `NDManager`'s `create`, `zeros`, `ones` and
-/// `full` with such a dtype; operations of an array that is not guarded and has a guarded operand
-/// (an embedding of unguarded indices in a guarded BF16 table); and a gradient collector's
-/// `backward` from a BF16 array. [#guard] brings such results back.
+/// Arrays of the eight dtypes cost what DJL's own cost: their operations are DJL's, and return
+/// DJL's arrays. Only copies, casts and results of another dtype come back as this class. An array
+/// of any other dtype returns this class from every method. So does one of more than 2³¹-1 elements
+/// for results as large, because DJL reads a wrong element for an index past that. [GuardedClasses] makes the two
+/// subclasses that do so.
 ///
-/// Its operations are guarded for callers by DJL's interfaces, as blocks are: see [ArrayClass]. Who
-/// calls `getNDArrayInternal` of a `PtNDArray` gets DJL's own.
+/// Three cases stay outside, because DJL's own arrays and managers start them: `create`, `zeros`,
+/// `ones` and `full` of `NDManager` with another dtype; methods of an array of DJL's own that name
+/// another dtype, or that take an operand of one; and `backward` from a BF16 array. [#guard] takes
+/// over an array of DJL's own.
+///
+/// Callers who hold a `PtNDArray` and call its `getNDArrayInternal` get DJL's operations; callers by
+/// the interface `NDArray`, as DJL's blocks are, get guarded ones.
 ///
 /// Threads: as DJL's arrays.
-public abstract class GantryNDArray extends GuardedReading {
-  private @Nullable DataType dataType;
-  private @Nullable GuardedOperations operations;
+public abstract class GantryNDArray extends PtNDArray {
+  private static final int LARGEST_BUFFER_BYTES = Integer.MAX_VALUE - 8;
+  private static final int COMPLEX128_BYTES = 16;
 
-  GantryNDArray(PtNDManager manager, long handle) {
+  /// Handles of DJL's that are no address.
+  private static final long NO_TENSOR = 0;
+
+  private static final long STRINGS = -1;
+
+  /// The array that this one took over. It may hold the Java buffer that the native tensor points
+  /// into, so it lives as long as this array.
+  private final AtomicReference<@Nullable PtNDArray> source = new AtomicReference<>();
+
+  private DataType dataType;
+  private @Nullable NDArrayEx operations;
+
+  /// @param dataType UNKNOWN for a dtype that DJL has no name for, such as complex128
+  GantryNDArray(PtNDManager manager, long handle, DataType dataType) {
     super(manager, handle);
+    this.dataType = dataType;
   }
 
   /// An array over a handle, which it owns from here on; it belongs to `manager`. If this throws,
   /// the handle is deleted.
-  static GantryNDArray over(PtNDManager manager, long handle) {
+  ///
+  /// @param dataType the handle's; UNKNOWN for a dtype that DJL has no name for
+  /// @param elements how many the handle's tensor has
+  /// @throws IllegalStateException if the manager is closed or capped
+  static GantryNDArray over(PtNDManager manager, long handle, DataType dataType, long elements) {
+    boolean isSafe = PyTorch.isSafe(dataType) && elements <= Integer.MAX_VALUE;
     try {
-      return ArrayClass.make(manager, handle);
+      return GuardedClasses.array(manager, handle, dataType, isSafe);
     } catch (RuntimeException refused) {
-      // A closed or capped manager.
       PyTorch.library().delete(handle);
       throw refused;
     }
   }
 
-  /// The dtype, or empty for one that only libtorch knows, such as complex128.
-  public Optional<DType> dtype() {
-    return PyTorch.library().dtype(getHandle());
+  /// Takes over an array of DJL's own, which you must not use any more. An array of this class or of
+  /// strings is returned as it is.
+  ///
+  /// @throws MisuseException if the array belongs to another engine
+  public static PtNDArray guard(NDArray array) {
+    PtNDArray plain = TorchArrays.torchArray(array);
+    if (plain instanceof GantryNDArray) {
+      return plain;
+    }
+    long handle = plain.getHandle();
+    if (handle == NO_TENSOR) {
+      // DJL returns this from a convolution of arrays that are not images. Any use ends the JVM.
+      plain.close();
+      throw new MisuseException("DJL cannot do this operation with these arrays");
+    }
+    if (handle == STRINGS) {
+      return plain;
+    }
+    TorchLibrary torch = PyTorch.library();
+    DataType type = torch.dtype(handle).flatMap(PyTorch::dataType).orElse(DataType.UNKNOWN);
+    GantryNDArray guarded = over(plain.getManager(), torch.share(handle), type, plain.size());
+    guarded.setName(plain.getName());
+    NDScope.unregister(plain);
+    plain.detach();
+    guarded.source.set(plain);
+    return guarded;
+  }
+
+  /// What a method of this array returns for an array that DJL has made.
+  final NDArray result(NDArray made) {
+    return isPlain(made) ? made : guard(made);
+  }
+
+  /// As [#result(NDArray)], for each array of the list, in place.
+  final NDList result(NDList made) {
+    made.replaceAll(this::result);
+    return made;
+  }
+
+  private boolean isPlain(NDArray made) {
+    return made instanceof PtNDArray plain
+        && PyTorch.isSafe(dataType)
+        && plain.getHandle() != NO_TENSOR
+        && PyTorch.isSafe(plain.getDataType())
+        && (size() <= Integer.MAX_VALUE || plain.size() <= Integer.MAX_VALUE);
+  }
+
+  /// What callers by the interface `NDArray` get from `getNDArrayInternal`.
+  final NDArrayEx operations() {
+    if (operations == null) {
+      operations = GuardedClasses.operations(this, getNDArrayInternal());
+    }
+    return operations;
+  }
+
+  /// The array that holds the Java buffer which this one may lie in.
+  final PtNDArray bufferHolder() {
+    PtNDArray taken = source.get();
+    return taken == null ? this : taken;
   }
 
   /// The true type: also BFLOAT16, INT16 and the unsigned ones, which DJL's own arrays call
   /// UNKNOWN.
   @Override
   public DataType getDataType() {
-    if (dataType == null) {
-      dataType = dtype().flatMap(PyTorch::dataType).orElse(DataType.UNKNOWN);
-    }
     return dataType;
   }
 
+  /// @throws MisuseException if this array is of one of DJL's eight dtypes and `replaced` is not
   @Override
   public void intern(NDArray replaced) {
-    super.intern(replaced);
-    dataType = null;
+    if (PyTorch.isSafe(dataType) && !PyTorch.isSafe(replaced.getDataType())) {
+      throw new MisuseException(
+          "an array of " + dataType + " cannot become one of " + replaced.getDataType());
+    }
+    GantryNDArray incoming = (GantryNDArray) guard(replaced);
+    PtNDArray kept = incoming.source.getAndSet(null);
+    super.intern(incoming);
+    dataType = incoming.dataType;
+    PtNDArray old = source.getAndSet(kept);
+    if (old != null) {
+      old.close();
+    }
   }
 
-  /// What [ArrayClass] has callers by DJL's interfaces get.
-  final NDArrayEx operations() {
-    if (operations == null) {
-      operations = new GuardedOperations(this, getNDArrayInternal());
+  /// Idempotent. The memory is released when the last view of it is closed too.
+  @Override
+  public void close() {
+    super.close();
+    PtNDArray taken = source.getAndSet(null);
+    if (taken != null) {
+      taken.close();
     }
-    return operations;
   }
 
   /// @param copy whether to copy even if it is there already
@@ -88,19 +179,19 @@ public abstract class GantryNDArray extends GuardedReading {
     if (device.equals(getDevice())) {
       return copy ? duplicate() : this;
     }
-    if (PyTorch.isSafe(getDataType())) {
+    if (PyTorch.isSafe(dataType)) {
       return guard(super.toDevice(device, true));
     }
-    return made(PyTorch.library().move(getHandle(), PyTorch.device(device)), device);
+    return made(PyTorch.library().move(getHandle(), PyTorch.device(device)), dataType, device);
   }
 
   /// Gradients flow back through the cast; through DJL's own they do not.
   ///
   /// @param copy whether to copy even if it is of that type already
-  /// @throws MisuseException if no number has this type
+  /// @throws MisuseException if no tensor can have this type
   @Override
   public PtNDArray toType(DataType type, boolean copy) {
-    if (type == getDataType()) {
+    if (type == dataType) {
       return copy ? duplicate() : this;
     }
     if (isSparse() && PyTorch.isSafe(type)) {
@@ -108,42 +199,45 @@ public abstract class GantryNDArray extends GuardedReading {
     }
     return made(
         PyTorch.library().convert(getHandle(), PyTorch.dtype(type), PyTorch.device(getDevice())),
+        type,
         getDevice());
   }
 
   @Override
   public PtNDArray duplicate() {
-    return (PtNDArray) guard(super.duplicate());
+    return guard(super.duplicate());
   }
 
-  /// @throws MisuseException for integers and complex numbers
+  /// @throws MisuseException for integers and complex numbers of a type that DJL does not know
   @Override
   public PtNDArray softmax(int axis) {
-    if (PyTorch.isSafe(getDataType())) {
-      return guard(super.softmax(axis));
-    }
-    try (PtNDArray floats = widened("softmax");
-        PtNDArray result = floats.softmax(axis)) {
-      return result.toType(getDataType(), true);
-    }
+    return PyTorch.isSafe(dataType)
+        ? super.softmax(axis)
+        : widened("softmax", floats -> floats.softmax(axis));
   }
 
-  /// @throws MisuseException for integers and complex numbers
+  /// @throws MisuseException for integers and complex numbers of a type that DJL does not know
   @Override
   public PtNDArray logSoftmax(int axis) {
-    if (PyTorch.isSafe(getDataType())) {
-      return guard(super.logSoftmax(axis));
+    return PyTorch.isSafe(dataType)
+        ? super.logSoftmax(axis)
+        : widened("logSoftmax", floats -> floats.logSoftmax(axis));
+  }
+
+  private PtNDArray widened(String operation, UnaryOperator<PtNDArray> function) {
+    if (dataType != DataType.BFLOAT16) {
+      throw new MisuseException(operation + " of " + dataType + " is not defined");
     }
-    try (PtNDArray floats = widened("logSoftmax");
-        PtNDArray result = floats.logSoftmax(axis)) {
-      return result.toType(getDataType(), true);
+    try (PtNDArray floats = toType(DataType.FLOAT32, true);
+        PtNDArray result = guard(function.apply(floats))) {
+      return result.toType(dataType, true);
     }
   }
 
   @Override
   public NDArray cumProd(int axis, @Nullable DataType type) {
     if (type == null || PyTorch.isSafe(type)) {
-      return guard(super.cumProd(axis, type));
+      return super.cumProd(axis, type);
     }
     try (PtNDArray converted = toType(type, true)) {
       return converted.cumProd(axis);
@@ -151,14 +245,9 @@ public abstract class GantryNDArray extends GuardedReading {
   }
 
   @Override
-  public NDArray oneHot(int depth) {
-    return oneHot(depth, DataType.FLOAT32);
-  }
-
-  @Override
   public NDArray oneHot(int depth, DataType type) {
     if (PyTorch.isSafe(type)) {
-      return guard(super.oneHot(depth, type));
+      return super.oneHot(depth, type);
     }
     try (NDArray whole = guard(super.oneHot(depth, DataType.INT64))) {
       return whole.toType(type, true);
@@ -167,24 +256,39 @@ public abstract class GantryNDArray extends GuardedReading {
 
   @Override
   public NDArray zerosLike() {
-    return PyTorch.isSafe(getDataType()) ? guard(super.zerosLike()) : filled(0);
+    return PyTorch.isSafe(dataType) ? super.zerosLike() : filled(0);
   }
 
   @Override
   public NDArray onesLike() {
-    return PyTorch.isSafe(getDataType()) ? guard(super.onesLike()) : filled(1);
+    return PyTorch.isSafe(dataType) ? super.onesLike() : filled(1);
   }
 
-  /// A new array of this shape, of FLOAT32 whatever this one's type is, with arbitrary values: as
-  /// DJL has it.
-  @Override
-  public NDArray like() {
-    return guard(super.like());
+  private PtNDArray filled(long value) {
+    try (PtNDArray scalar = (PtNDArray) getManager().create(value)) {
+      long handle =
+          PyTorch.library()
+              .filled(
+                  PyTorch.shape(getShape()),
+                  PyTorch.dtype(dataType),
+                  PyTorch.device(getDevice()),
+                  scalar.getHandle());
+      return made(handle, dataType, getDevice());
+    }
   }
 
-  @Override
-  public PtNDArray getGradient() {
-    return guard(super.getGradient());
+  /// An array of this one's name over a new handle. Like DJL's own, it belongs to this one's
+  /// manager, or to a new one below it if that is for another device.
+  private PtNDArray made(long handle, DataType type, Device device) {
+    PtNDManager manager = getManager();
+    PtNDArray array =
+        over(
+            device.equals(manager.getDevice()) ? manager : manager.newSubManager(device),
+            handle,
+            type,
+            size());
+    array.setName(getName());
+    return array;
   }
 
   /// @throws MisuseException for a single index past 2³¹-1 beside one that is none, such as a
@@ -199,11 +303,11 @@ public abstract class GantryNDArray extends GuardedReading {
     if (index.getIndices().stream().anyMatch(GantryNDArray::isFar)) {
       return get(manager, singles(index));
     }
-    return guard(super.get(manager, index));
+    return super.get(manager, index);
   }
 
-  /// DJL passes a single index on as an int, and reads another element for one that is none
-  /// (measured: 0.35.1).
+  /// DJL casts a single index to int, and so reads another element for one past that (measured:
+  /// 0.35.1).
   private static boolean isFar(NDIndexElement element) {
     return element instanceof NDIndexFixed single && single.getIndex() != (int) single.getIndex();
   }
@@ -220,43 +324,93 @@ public abstract class GantryNDArray extends GuardedReading {
         .toArray();
   }
 
+  /// The bytes in C order and the machine's byte order.
+  ///
+  /// @param tryDirect for memory of the CPU, no copy: valid as long as this array, if it is
+  ///     contiguous
+  /// @throws MisuseException if they are more than a buffer can hold (2 GiB)
   @Override
-  public NDArray stack(NDArray array, int axis) {
-    return operations().stack(new NDList(array), axis);
-  }
-
-  @Override
-  public NDArray concat(NDArray array, int axis) {
-    return operations().concat(new NDList(array), axis);
-  }
-
-  private PtNDArray widened(String operation) {
-    if (getDataType() != DataType.BFLOAT16) {
-      throw new MisuseException(operation + " of " + getDataType() + " is not defined");
+  public ByteBuffer toByteBuffer(boolean tryDirect) {
+    int elementBytes =
+        dataType == DataType.UNKNOWN
+            ? COMPLEX128_BYTES
+            : PyTorch.dtype(dataType).bits() / Byte.SIZE;
+    // DJL's native code writes past its Java array on more.
+    if (size() > LARGEST_BUFFER_BYTES / elementBytes) {
+      throw new MisuseException(
+          "an array of " + getShape() + " " + dataType + " does not fit one buffer of 2 GiB");
     }
-    return toType(DataType.FLOAT32, true);
-  }
-
-  private PtNDArray filled(long value) {
-    try (PtNDArray scalar = (PtNDArray) getManager().create(value)) {
-      return made(
-          PyTorch.library()
-              .filled(
-                  PyTorch.shape(getShape()),
-                  PyTorch.dtype(getDataType()),
-                  PyTorch.device(getDevice()),
-                  scalar.getHandle()),
-          getDevice());
+    if (!getDevice().isGpu()) {
+      return super.toByteBuffer(tryDirect);
+    }
+    try (PtNDArray host = toDevice(Device.cpu(), true)) {
+      return host.toByteBuffer(false);
     }
   }
 
-  /// An array of this one's name over a new handle. Like DJL's own, it belongs to this one's
-  /// manager, or to a new one below it if that is for another device.
-  private PtNDArray made(long handle, Device device) {
-    PtNDManager manager = getManager();
-    PtNDArray array =
-        over(device.equals(manager.getDevice()) ? manager : manager.newSubManager(device), handle);
-    array.setName(getName());
-    return array;
+  /// For BF16, F16 and F32.
+  @Override
+  public float[] toFloatArray() {
+    if (dataType != DataType.BFLOAT16) {
+      return super.toFloatArray();
+    }
+    try (PtNDArray floats = toType(DataType.FLOAT32, true)) {
+      return floats.toFloatArray();
+    }
+  }
+
+  /// For I64, and for U64 as the same bits.
+  @Override
+  public long[] toLongArray() {
+    if (dataType != DataType.UINT64) {
+      return super.toLongArray();
+    }
+    ByteBuffer bytes = toByteBuffer(true);
+    long[] values = new long[bytes.remaining() / Long.BYTES];
+    bytes.asLongBuffer().get(values);
+    return values;
+  }
+
+  @Override
+  public Number[] toArray() {
+    if (dataType != DataType.BFLOAT16) {
+      return super.toArray();
+    }
+    try (PtNDArray floats = toType(DataType.FLOAT32, true)) {
+      return floats.toArray();
+    }
+  }
+
+  @Override
+  public String toDebugString() {
+    return isPrintable() ? super.toDebugString() : describe(true);
+  }
+
+  @Override
+  public String toDebugString(boolean withContent) {
+    return isPrintable() ? super.toDebugString(withContent) : describe(withContent);
+  }
+
+  @Override
+  public String toDebugString(
+      int maxSize, int maxDepth, int maxRows, int maxColumns, boolean withContent) {
+    return isPrintable()
+        ? super.toDebugString(maxSize, maxDepth, maxRows, maxColumns, withContent)
+        : describe(withContent);
+  }
+
+  private boolean isPrintable() {
+    return isReleased() || (dataType != DataType.COMPLEX64 && dataType != DataType.UNKNOWN);
+  }
+
+  /// DJL has no text for complex numbers: this prints pairs of a real and an imaginary part.
+  private String describe(boolean withContent) {
+    String head = "ND: " + getShape() + ' ' + getDevice() + ' ' + dataType;
+    if (!withContent || dataType == DataType.UNKNOWN) {
+      return head + '\n';
+    }
+    try (NDArray pairs = real()) {
+      return head + " as pairs of\n" + pairs.toDebugString();
+    }
   }
 }

@@ -4,6 +4,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDScope;
 import ai.djl.pytorch.engine.PtNDManager;
+import dev.gantry.core.DType;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -84,9 +85,14 @@ public final class StateReplacement implements AutoCloseable {
   /// optimizer may outlive the trainer.
   private NDArray create(ArrayKind kind, Device device) {
     PtNDManager manager = (PtNDManager) parts.trainer().getManager();
-    long handle =
-        PyTorch.library().empty(kind.shape(), kind.dtype().orElseThrow(), PyTorch.device(device));
-    NDArray array = GantryNDArray.over(manager, handle);
+    DType dtype = kind.dtype().orElseThrow();
+    long handle = PyTorch.library().empty(kind.shape(), dtype, PyTorch.device(device));
+    NDArray array =
+        GantryNDArray.over(
+            manager,
+            handle,
+            PyTorch.dataType(dtype).orElseThrow(),
+            TorchCodes.elements(kind.shape()));
     NDScope.unregister(array);
     array.detach();
     created.add(array);

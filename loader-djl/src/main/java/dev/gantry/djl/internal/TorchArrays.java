@@ -60,7 +60,12 @@ public final class TorchArrays {
     }
     Handover handover = new Handover(release);
     long handle = PyTorch.library().wrap(address, device, dtype, shape, strides, handover);
-    GantryNDArray array = GantryNDArray.over(torchManager, handle);
+    GantryNDArray array =
+        GantryNDArray.over(
+            torchManager,
+            handle,
+            PyTorch.dataType(dtype).orElseThrow(),
+            TorchCodes.elements(shape));
     handover.complete();
     array.setName(name);
     return array;

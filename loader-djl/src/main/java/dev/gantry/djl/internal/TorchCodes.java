@@ -10,6 +10,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.invoke.MethodHandle;
 import java.util.Arrays;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -18,12 +19,14 @@ import java.util.stream.LongStream;
 /// libtorch's numbers for dtypes, devices and layouts, as it reports them itself. Immutable.
 final class TorchCodes {
   private final Map<DType, Integer> dtypes;
+  private final Map<Integer, DType> byCode = new HashMap<>();
   private final int cpu;
   private final int cuda;
   private final int strided;
 
   private TorchCodes(Map<DType, Integer> dtypes, int cpu, int cuda, int strided) {
     this.dtypes = dtypes;
+    dtypes.forEach((dtype, code) -> byCode.put(code, dtype));
     this.cpu = cpu;
     this.cuda = cuda;
     this.strided = strided;
@@ -75,10 +78,7 @@ final class TorchCodes {
 
   /// The dtype with this number, or empty for one that only libtorch knows, such as complex128.
   Optional<DType> dtype(int code) {
-    return dtypes.entrySet().stream()
-        .filter(entry -> entry.getValue() == code)
-        .map(Map.Entry::getKey)
-        .findFirst();
+    return Optional.ofNullable(byCode.get(code));
   }
 
   int deviceType(Device device) {

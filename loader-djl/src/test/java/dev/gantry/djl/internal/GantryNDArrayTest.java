@@ -11,8 +11,10 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.ndarray.types.SparseFormat;
 import ai.djl.nn.Activation;
 import ai.djl.nn.core.Linear;
+import ai.djl.pytorch.engine.PtNDArray;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import java.nio.ByteBuffer;
@@ -49,7 +51,7 @@ class GantryNDArrayTest {
   void knowsItsTypeAndGivesItsBytes(DType dtype) {
     NDArray array = memory.count(manager, dtype, 2, 3);
     assertThat(array.getDataType()).isEqualTo(PyTorch.dataType(dtype).orElseThrow());
-    assertThat(((GantryNDArray) array).dtype()).contains(dtype);
+    assertThat(TorchArrays.dtype(array)).contains(dtype);
     assertThat(array.getDevice()).isEqualTo(manager.getDevice());
     assertThat(array.getShape()).isEqualTo(new Shape(2, 3));
     assertThat(array.toByteBuffer().remaining()).isEqualTo(6 * dtype.bits() / 8);
@@ -141,6 +143,31 @@ class GantryNDArrayTest {
     array.addi(1).muli(array);
     assertThat(array.toFloatArray()).containsExactly(4, 9, 16, 25);
     assertThat(array.getFloat(2)).isEqualTo(16);
+  }
+
+  @Test
+  void operationsOfF32AreDjlsOwn() {
+    NDArray array = memory.count(manager, DType.F32, 4);
+    assertThat(array.add(array).getClass()).isEqualTo(PtNDArray.class);
+    assertThat(Activation.relu(array).getClass()).isEqualTo(PtNDArray.class);
+    assertThat(array.reshape(2, 2).getClass()).isEqualTo(PtNDArray.class);
+    assertThat(array.argMax().getClass()).isEqualTo(PtNDArray.class);
+  }
+
+  @Test
+  void anOperandOfBf16MakesAGuardedResult() {
+    NDArray integers = memory.count(manager, DType.I64, 4);
+    NDArray product = integers.mul(memory.count(manager, DType.BF16, 4));
+    assertThat(product.getDataType()).isEqualTo(DataType.BFLOAT16);
+    assertThat(product.zerosLike().toFloatArray()).containsExactly(0, 0, 0, 0);
+    NDArray table = memory.count(manager, DType.BF16, 5, 2);
+    NDArray embedded =
+        integers
+            .getNDArrayInternal()
+            .embedding(integers, table, SparseFormat.DENSE)
+            .singletonOrThrow();
+    assertThat(embedded).isInstanceOf(GantryNDArray.class);
+    assertThat(embedded.softmax(1).toFloatArray()).hasSize(8);
   }
 
   @Test
@@ -274,6 +301,14 @@ class GantryNDArrayTest {
     array.intern(plain);
     assertThat(memory.released).hasValue(2);
     assertThat(array.toFloatArray()).containsExactly(7);
+  }
+
+  @Test
+  void anArrayOfF32DoesNotBecomeOneOfBf16() {
+    NDArray array = memory.count(manager, DType.F32, 2);
+    NDArray other = memory.count(manager, DType.BF16, 2);
+    assertThatThrownBy(() -> array.intern(other)).isInstanceOf(MisuseException.class);
+    assertThat(other.toFloatArray()).containsExactly(1, 2);
   }
 
   @Test
