@@ -56,7 +56,7 @@ record CheckpointContents(SafetensorsCheckpoint checkpoint) implements Report {
           tensor.shape().toString(),
           Long.toString(tensor.extent().offset()),
           Long.toString(tensor.extent().length()),
-          String.valueOf(tensor.extent().file().getFileName()));
+          tensor.extent().file().fileName());
     }
     table.print(out);
   }

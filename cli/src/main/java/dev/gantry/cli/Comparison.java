@@ -1,6 +1,7 @@
 package dev.gantry.cli;
 
 import ai.djl.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -124,7 +125,7 @@ final class Comparison {
   private static String resident(Path file) {
     FileDiagnosis diagnosis =
         dev.gantry.core.internal.session.GantrySession.shared()
-            .diagnose(file, dev.gantry.core.Device.HOST);
+            .diagnose(Location.of(file), dev.gantry.core.Device.HOST);
     return diagnosis.residentBytes() < 0
         ? "an unknown part"
         : LoadCommand.percent(diagnosis.residentBytes(), diagnosis.size());

@@ -2,6 +2,7 @@ package dev.gantry.cli;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.core.internal.session.Diagnosis;
 import dev.gantry.core.internal.transport.FileDiagnosis;
@@ -44,7 +45,7 @@ final class DoctorCommand implements Runnable {
       Device device = dev.gantry.core.internal.session.GantrySession.bestDevice();
       List<FileDiagnosis> files = new ArrayList<>();
       for (Path file : files(path)) {
-        files.add(session.diagnose(file, device));
+        files.add(session.diagnose(Location.of(file), device));
       }
       PrintWriter out = spec.commandLine().getOut();
       if (json) {

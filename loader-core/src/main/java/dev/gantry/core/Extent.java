@@ -6,12 +6,17 @@ import java.nio.file.Path;
 ///
 /// @param offset bytes from the start of the file
 /// @param length in bytes, may be 0
-public record Extent(Path file, long offset, long length) {
+public record Extent(Location file, long offset, long length) {
   public Extent {
     if (offset < 0 || length < 0 || offset > Long.MAX_VALUE - length) {
       throw new MisuseException(
           "extent of " + file + " out of range: offset " + offset + ", length " + length);
     }
+  }
+
+  /// Of a file on this machine.
+  public Extent(Path file, long offset, long length) {
+    this(Location.of(file), offset, length);
   }
 
   /// The offset just past the last byte.

@@ -7,6 +7,7 @@ public final class MalformedFileException extends GantryException {
   private static final long serialVersionUID = 1L;
 
   private final String file;
+  private final boolean local;
   private final long offset;
   private final String kind;
   private final String detail;
@@ -14,16 +15,23 @@ public final class MalformedFileException extends GantryException {
   /// @param offset where in the file the fault shows, in bytes from its start
   /// @param kind the rule that is broken, as a stable name in kebab case such as `header-too-large`
   /// @param detail what was found, for a person; control characters are escaped
-  public MalformedFileException(Path file, long offset, String kind, String detail) {
+  public MalformedFileException(Location file, long offset, String kind, String detail) {
     super(file + ": offset " + offset + ": " + kind + ": " + OneLine.of(detail));
     this.detail = OneLine.of(detail);
     this.file = file.toString();
+    this.local = file instanceof Location.Local;
     this.offset = offset;
     this.kind = kind;
   }
 
-  public Path file() {
-    return Path.of(file);
+  /// Of a file on this machine; otherwise as the other constructor.
+  public MalformedFileException(Path file, long offset, String kind, String detail) {
+    this(Location.of(file), offset, kind, detail);
+  }
+
+  /// The file at fault; a URI without its query.
+  public Location file() {
+    return local ? Location.of(Path.of(file)) : Location.of(file);
   }
 
   /// Bytes from the start of the file.

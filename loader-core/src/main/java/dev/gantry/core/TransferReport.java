@@ -1,6 +1,5 @@
 package dev.gantry.core;
 
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -37,7 +36,7 @@ public record TransferReport(
 
   /// @param transport of the bytes that were not in the page cache; if there were none, of the others
   /// @param reason why no better transport was used; empty where this is the best
-  public record FileReport(Path file, Transport transport, String reason) {}
+  public record FileReport(Location file, Transport transport, String reason) {}
 
   /// This transfer and one that came after it, as one.
   public TransferReport plus(TransferReport next) {

@@ -77,7 +77,7 @@ class OneLineTest {
     MalformedFileException exception =
         new MalformedFileException(FILE, 8, "header-too-large", "a\nb\ud800");
     assertThat(exception).hasMessage("weights: offset 8: header-too-large: a\\u000ab\\ud800");
-    assertThat(exception.file()).isEqualTo(FILE);
+    assertThat(exception.file()).isEqualTo(Location.of(FILE));
     assertThat(exception.offset()).isEqualTo(8);
     assertThat(exception.kind()).isEqualTo("header-too-large");
   }

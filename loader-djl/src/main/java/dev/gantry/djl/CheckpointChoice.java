@@ -94,7 +94,7 @@ record CheckpointChoice(
   private GantryException absence(CheckpointStore.Listing listing, long step) {
     return listing.damaged().stream()
         .filter(damage -> {
-          Path manifest = damage.file();
+          Path manifest = damage.file().path();
           Path folder = manifest.getName(manifest.getNameCount() - 2);
           return folder.toString().matches("gantry-step-" + step + "(-[0-9]+)?");
         })

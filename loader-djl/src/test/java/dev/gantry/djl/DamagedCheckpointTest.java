@@ -304,8 +304,8 @@ class DamagedCheckpointTest {
 
   private Path turnBit(long step, String group, String tensor) throws IOException {
     TensorInfo info = SafetensorsCheckpoint.open(index(step, group)).tensors().get(tensor);
-    turnBit(info.extent().file(), info.extent().end() - 1);
-    return info.extent().file();
+    turnBit(info.extent().file().path(), info.extent().end() - 1);
+    return info.extent().file().path();
   }
 
   private static void turnBit(Path file, long offset) throws IOException {

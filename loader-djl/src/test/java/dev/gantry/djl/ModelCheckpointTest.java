@@ -258,7 +258,7 @@ class ModelCheckpointTest {
 
   private static byte[] bytes(TensorInfo info) throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate((int) info.extent().length());
-    try (FileChannel channel = FileChannel.open(info.extent().file())) {
+    try (FileChannel channel = FileChannel.open(info.extent().file().path())) {
       channel.read(bytes, info.extent().offset());
     }
     return bytes.array();

@@ -43,7 +43,7 @@ public final class TestFiles {
 
   /// What the extent holds in the file.
   public static byte[] expected(Extent extent) {
-    try (FileChannel channel = FileChannel.open(extent.file())) {
+    try (FileChannel channel = FileChannel.open(extent.file().path())) {
       ByteBuffer buffer = ByteBuffer.allocate(Math.toIntExact(extent.length()));
       while (buffer.hasRemaining()) {
         if (channel.read(buffer, extent.offset() + buffer.position()) < 0) {

@@ -88,7 +88,7 @@ public final class StoredCheckpoint {
       requireSame(index, FileChecksum.of(bytes, 0, bytes.length()), entry(index).crc32c());
     }
     checkpoint.tensors().values().stream()
-        .collect(Collectors.groupingBy(tensor -> tensor.extent().file()))
+        .collect(Collectors.groupingBy(tensor -> tensor.extent().file().path()))
         .forEach(this::checkHeader);
     return checkpoint;
   }
@@ -185,7 +185,7 @@ public final class StoredCheckpoint {
   /// @throws MalformedFileException of kind `checksum-mismatch`, or `checksum-missing` where the
   ///     manifest has none
   public void check(TensorInfo tensor, int crc32c) {
-    int saved = savedSum(entry(tensor.extent().file()), tensor);
+    int saved = savedSum(entry(tensor.extent().file().path()), tensor);
     if (saved != crc32c) {
       throw new MalformedFileException(
           tensor.extent().file(),

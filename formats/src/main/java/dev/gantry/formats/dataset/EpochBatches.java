@@ -1,11 +1,11 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.BatchPlan;
 import dev.gantry.core.internal.ring.BatchPlanSource;
 import dev.gantry.core.internal.store.SourceFile;
-import java.nio.file.Path;
 import java.util.Optional;
 import java.util.OptionalLong;
 
@@ -104,7 +104,7 @@ public final class EpochBatches implements Batches {
     }
 
     @Override
-    public void opened(Path file, SourceFile.Identity identity) {
+    public void opened(Location file, SourceFile.Identity identity) {
       store.opened(file, identity);
     }
 

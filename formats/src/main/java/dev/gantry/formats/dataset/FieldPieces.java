@@ -1,10 +1,10 @@
 package dev.gantry.formats.dataset;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.formats.dataset.SampleStore.PieceSink;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -19,7 +19,7 @@ final class FieldPieces implements PieceSink {
   }
 
   @Override
-  public void piece(Path file, long offset, int samples) {
+  public void piece(Location file, long offset, int samples) {
     pieces.add(new Wanted(new Extent(file, offset, Math.multiplyExact(rowBytes, samples)), 1));
   }
 

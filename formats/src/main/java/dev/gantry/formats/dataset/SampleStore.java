@@ -1,8 +1,8 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.List;
 
 /// Samples in files that are reached by number. What it says never changes. Thread-safe.
@@ -48,7 +48,7 @@ public interface SampleStore extends AutoCloseable {
   ///
   /// @throws dev.gantry.core.MalformedFileException if it is not the file whose values
   ///     [#pieces] tells of
-  default void opened(Path file, SourceFile.Identity identity) {}
+  default void opened(Location file, SourceFile.Identity identity) {}
 
   /// Called once, when nothing is asked or made any more.
   @Override
@@ -59,6 +59,6 @@ public interface SampleStore extends AutoCloseable {
   interface PieceSink {
     /// @param offset of the first value in bytes from the start of the file
     /// @param samples whose values lie end to end from there, 1 or more
-    void piece(Path file, long offset, int samples);
+    void piece(Location file, long offset, int samples);
   }
 }

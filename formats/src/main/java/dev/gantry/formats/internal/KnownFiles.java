@@ -1,5 +1,6 @@
 package dev.gantry.formats.internal;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.SourceFile.Identity;
@@ -16,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 /// no others. For as long as the process runs; a copy of the files is another dataset's.
 /// Thread-safe.
 public final class KnownFiles {
-  private final Map<Path, Identity> known = new ConcurrentHashMap<>();
+  private final Map<Location, Identity> known = new ConcurrentHashMap<>();
   private final String advice;
 
   /// @param advice what to do where a file has changed, for errors
@@ -53,14 +54,14 @@ public final class KnownFiles {
   }
 
   /// This is what the file must be from now on.
-  public void expect(Path file, Identity identity) {
+  public void expect(Location file, Identity identity) {
     known.put(file, identity);
   }
 
   /// Compares a file that was opened; one of which nothing is known yet is known then.
   ///
   /// @throws MalformedFileException of kind `changed-meanwhile` where it is another
-  public void check(Path file, Identity opened) {
+  public void check(Location file, Identity opened) {
     Identity before = known.putIfAbsent(file, opened);
     if (before != null && !before.equals(opened)) {
       throw new MalformedFileException(

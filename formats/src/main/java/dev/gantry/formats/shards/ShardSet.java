@@ -1,6 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
@@ -97,7 +98,8 @@ public final class ShardSet {
       }
     }
     ShardSet set = read(file, true);
-    set.shards.forEach(shard -> set.files.expect(shard.file(), KnownFiles.look(shard.file())));
+    set.shards.forEach(
+        shard -> set.files.expect(Location.of(shard.file()), KnownFiles.look(shard.file())));
     return set;
   }
 

@@ -1,5 +1,6 @@
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.dataset.Field;
@@ -9,7 +10,6 @@ import dev.gantry.formats.dataset.SampleStore;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HashSet;
@@ -27,6 +27,7 @@ final class ShardStore implements SampleStore {
 
   private final List<Field> fields;
   private final List<Long> shardSamples;
+  private final List<Location> files;
   private final String identity;
 
   ShardStore(ShardSet set, List<String> names) {
@@ -40,6 +41,7 @@ final class ShardStore implements SampleStore {
     }
     fields = names.stream().map(name -> set.fields().get(number(set, name))).toList();
     shardSamples = set.shards().stream().map(Shard::samples).toList();
+    files = set.shards().stream().map(shard -> Location.of(shard.file())).toList();
     identity = identity(set);
   }
 
@@ -109,11 +111,11 @@ final class ShardStore implements SampleStore {
     Shard shard = set.shards().get(run.shard());
     Objects.checkFromIndexSize(run.first(), run.count(), shard.samples());
     long offset = shard.offset(chosen[field]) + run.first() * fields.get(field).sampleBytes();
-    sink.piece(shard.file(), offset, run.count());
+    sink.piece(files.get(run.shard()), offset, run.count());
   }
 
   @Override
-  public void opened(Path file, SourceFile.Identity identity) {
+  public void opened(Location file, SourceFile.Identity identity) {
     set.files().check(file, identity);
   }
 

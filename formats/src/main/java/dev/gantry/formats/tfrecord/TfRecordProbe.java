@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.FileBytes;
@@ -18,7 +19,7 @@ public final class TfRecordProbe {
   /// @throws dev.gantry.core.MalformedFileException of kind `not-a-regular-file`
   public static boolean beginsLikeOne(GantrySession session, Path file) {
     FileBytes.requireRegular(file);
-    try (SourceFile source = session.openFile(file)) {
+    try (SourceFile source = session.openFile(Location.of(file))) {
       Compression compression = CompressionDetector.detect(source);
       ByteSource bytes =
           compression == Compression.NONE

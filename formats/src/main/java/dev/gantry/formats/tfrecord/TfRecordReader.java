@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -103,7 +104,7 @@ public final class TfRecordReader implements AutoCloseable {
       TfRecordPosition from,
       SkippedFaults skipped) {
     FileBytes.requireRegular(file);
-    SourceFile source = session.openFile(file);
+    SourceFile source = session.openFile(Location.of(file));
     boolean opened = false;
     try {
       TfRecordReader reader = new TfRecordReader(source, options, from, skipped);

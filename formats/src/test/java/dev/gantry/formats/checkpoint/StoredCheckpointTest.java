@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
@@ -81,7 +82,7 @@ class StoredCheckpointTest {
       MalformedFileException refusal = refusal(() -> stored.open(group));
       assertThat(refusal).as(file.toString()).isNotNull();
       assertThat(refusal.kind()).isEqualTo(kind);
-      assertThat(refusal.file()).isEqualTo(file);
+      assertThat(refusal.file()).isEqualTo(Location.of(file));
     }
   }
 
@@ -91,14 +92,14 @@ class StoredCheckpointTest {
       TensorInfo tensor = tensor(name);
       Extent extent = tensor.extent();
       for (long offset : new long[] {extent.offset(), extent.end() - 1}) {
-        flip(extent.file(), offset);
+        flip(extent.file().path(), offset);
         int sum = session.checksum(new Source.FilePart(extent));
         MalformedFileException refusal = refusal(() -> stored.check(tensor, sum));
         assertThat(refusal.kind()).isEqualTo("checksum-mismatch");
         assertThat(refusal.file()).isEqualTo(extent.file());
         assertThat(refusal.offset()).isEqualTo(extent.offset());
         assertThat(refusal).hasMessageContaining("'" + name + "'");
-        flip(extent.file(), offset);
+        flip(extent.file().path(), offset);
       }
     }
     TestCheckpoints.requireWhole(stored, "flipped back");
@@ -126,7 +127,9 @@ class StoredCheckpointTest {
     Path manifest = StoreFolder.manifest(stored.folder());
     Files.write(manifest, new byte[] {'{'});
     CheckpointStore.Listing listing = CheckpointStore.list(root);
-    assertThat(listing.damaged()).singleElement().returns(manifest, MalformedFileException::file);
+    assertThat(listing.damaged())
+        .singleElement()
+        .returns(Location.of(manifest), MalformedFileException::file);
     assertThat(TestCheckpoints.steps(root)).containsExactly(1L);
     // It is kept, for whoever wants to save what can be saved; its name is not given again.
     try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(1))) {

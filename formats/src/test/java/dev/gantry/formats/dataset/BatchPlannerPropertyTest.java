@@ -101,7 +101,9 @@ class BatchPlannerPropertyTest {
     List<Read> bySlot = new ArrayList<>(reads);
     bySlot.sort(Comparator.comparingLong(Read::slabOffset));
     List<Read> byFile = new ArrayList<>(reads);
-    byFile.sort(Comparator.comparing(Read::file).thenComparingLong(Read::fileOffset));
+    byFile.sort(
+        Comparator.comparing((Read read) -> read.file().path())
+            .thenComparingLong(Read::fileOffset));
     for (int i = 1; i < reads.size(); i++) {
       Read before = bySlot.get(i - 1);
       assertThat(bySlot.get(i).slabOffset())

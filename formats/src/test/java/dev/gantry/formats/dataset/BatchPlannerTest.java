@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -12,7 +13,6 @@ import dev.gantry.core.internal.ring.HostWrites;
 import dev.gantry.core.internal.ring.SlotCopy;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 class BatchPlannerTest {
   private static final int BLOCK = PlanLimits.BLOCK_BYTES;
   private static final DatasetState AFTER = new DatasetState("", 0, 1, "");
-  private static final Path FILE = Path.of("file");
+  private static final Location FILE = Location.of("file");
 
   /// Images of any size, after a header, each `distance` bytes behind the last one, in one file.
   private record Images(Field field, long samples, long header, long distance, boolean made)

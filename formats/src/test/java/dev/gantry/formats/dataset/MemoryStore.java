@@ -1,5 +1,6 @@
 package dev.gantry.formats.dataset;
 
+import dev.gantry.core.Location;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -169,7 +170,7 @@ final class MemoryStore implements SampleStore {
   @Override
   public void pieces(int field, SampleRun run, PieceSink sink) {
     check(field, run);
-    Path file = path(run.shard());
+    Location file = Location.of(path(run.shard()));
     long[] ofShard = offsets.get(field).get(run.shard());
     int first = (int) run.first();
     if (kind == Kind.DENSE) {

@@ -24,7 +24,7 @@ final class SlotSimulation {
     // What is written to, byte by byte: nothing is to be written twice.
     boolean[] written = new boolean[slot.length];
     for (Read read : filling.reads()) {
-      byte[] file = store.file(read.file());
+      byte[] file = store.file(read.file().path());
       int present = (int) Math.min(read.length(), file.length - read.fileOffset());
       assertThat(present).isGreaterThanOrEqualTo((int) read.required());
       mark(written, read.slabOffset(), read.length());

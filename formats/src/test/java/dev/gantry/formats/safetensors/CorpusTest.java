@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -120,7 +121,7 @@ class CorpusTest {
     assertThat(refusal).isNotNull();
     assertThat(refusal.kind()).isEqualTo(kind);
     assertThat(refusal.offset()).isEqualTo(offset);
-    assertThat(refusal.file()).isEqualTo(file);
+    assertThat(refusal.file()).isEqualTo(Location.of(file));
     assertThat(refusal.getMessage()).contains(file.toString(), kind).hasLineCount(1);
   }
 
@@ -151,7 +152,7 @@ class CorpusTest {
 
   private static String digest(Extent extent) throws IOException, NoSuchAlgorithmException {
     byte[] bytes = new byte[Math.toIntExact(extent.length())];
-    try (RandomAccessFile file = new RandomAccessFile(extent.file().toFile(), "r")) {
+    try (RandomAccessFile file = new RandomAccessFile(extent.file().path().toFile(), "r")) {
       file.seek(extent.offset());
       file.readFully(bytes);
     }

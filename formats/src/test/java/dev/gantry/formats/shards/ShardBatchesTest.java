@@ -75,7 +75,7 @@ class ShardBatchesTest {
   private static byte[] read(BatchPlan<BatchView> filling, long slotBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
     for (Read read : filling.reads()) {
-      byte[] file = TestShards.read(read.file());
+      byte[] file = TestShards.read(read.file().path());
       int length = (int) Math.min(read.length(), file.length - read.fileOffset());
       System.arraycopy(file, (int) read.fileOffset(), slot, (int) read.slabOffset(), length);
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -185,7 +186,7 @@ class ShardPropertiesTest {
         catchThrowableOfType(MalformedFileException.class, () -> set.verify(session));
     assertThat(fault)
         .returns("checksum-mismatch", MalformedFileException::kind)
-        .returns(shard.file(), MalformedFileException::file)
+        .returns(Location.of(shard.file()), MalformedFileException::file)
         .returns(at / set.blockBytes() * set.blockBytes(), MalformedFileException::offset);
   }
 

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
@@ -245,7 +246,7 @@ class ShardSetTest {
     MalformedFileException fault = fault(GOOD.replaceFirst(Pattern.quote(from), replacement(to)));
     String json = Files.readString(folder.resolve("shards.json"));
     assertThat(fault.kind()).as(fault.getMessage()).isEqualTo(kind);
-    assertThat(fault.file()).isEqualTo(folder.resolve("shards.json"));
+    assertThat(fault.file()).isEqualTo(Location.of(folder.resolve("shards.json")));
     assertThat(json).contains(json(at));
     assertThat(fault.offset()).as(fault.getMessage()).isEqualTo(json.indexOf(json(at)));
   }
@@ -348,7 +349,7 @@ class ShardSetTest {
     Files.write(folder.resolve("two.bin"), bytes(2, length));
     assertThat(fault(GOOD))
         .returns("truncated-shard", MalformedFileException::kind)
-        .returns(folder.resolve("two.bin"), MalformedFileException::file)
+        .returns(Location.of(folder.resolve("two.bin")), MalformedFileException::file)
         .returns((long) length, MalformedFileException::offset);
   }
 
@@ -358,13 +359,13 @@ class ShardSetTest {
     Files.write(two, bytes(2, TWO_BYTES + 1));
     assertThat(fault(GOOD))
         .returns("wrong-size", MalformedFileException::kind)
-        .returns(two, MalformedFileException::file)
+        .returns(Location.of(two), MalformedFileException::file)
         .returns((long) TWO_BYTES, MalformedFileException::offset);
     Files.delete(two);
     Files.createDirectory(two);
     assertThat(fault(GOOD))
         .returns("not-a-regular-file", MalformedFileException::kind)
-        .returns(two, MalformedFileException::file);
+        .returns(Location.of(two), MalformedFileException::file);
   }
 
   @Test
@@ -378,7 +379,7 @@ class ShardSetTest {
         Files.write(folder.resolve("two.bin"), damaged);
         assertThat(catchThrowableOfType(MalformedFileException.class, () -> set.verify(session)))
             .returns("checksum-mismatch", MalformedFileException::kind)
-            .returns(folder.resolve("two.bin"), MalformedFileException::file)
+            .returns(Location.of(folder.resolve("two.bin")), MalformedFileException::file)
             .returns((long) at / BLOCK * BLOCK, MalformedFileException::offset);
       }
     }
@@ -426,7 +427,7 @@ class ShardSetTest {
     store.pieces(
         field,
         run,
-        (file, offset, samples) -> pieces.add(file.getFileName() + " " + offset + " " + samples));
+        (file, offset, samples) -> pieces.add(file.fileName() + " " + offset + " " + samples));
     return pieces;
   }
 

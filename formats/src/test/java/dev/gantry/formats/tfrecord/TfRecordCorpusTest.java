@@ -3,6 +3,7 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.testing.NoLeaks;
@@ -61,7 +62,7 @@ class TfRecordCorpusTest {
       assertThat(error).isNotNull();
       assertThat(error.kind()).isEqualTo(verdict.error().kind());
       assertThat(error.offset()).isEqualTo(verdict.error().offset());
-      assertThat(error.file()).isEqualTo(file);
+      assertThat(error.file()).isEqualTo(Location.of(file));
       assertThat(error)
           .hasMessageContaining(file.toString())
           .hasMessageContaining("record " + verdict.error().record() + ":");

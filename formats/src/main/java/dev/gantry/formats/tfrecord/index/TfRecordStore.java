@@ -1,5 +1,6 @@
 package dev.gantry.formats.tfrecord.index;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
@@ -34,7 +35,7 @@ public final class TfRecordStore implements SampleStore {
     this.shards = List.copyOf(shards);
     this.fields = List.copyOf(fields);
     this.sampleSpan = SampleSpan.most(shards, fields);
-    shards.forEach(shard -> files.expect(shard.file(), shard.identity()));
+    shards.forEach(shard -> files.expect(Location.of(shard.file()), shard.identity()));
   }
 
   /// Opens the indexes of files; nothing else stays open.
@@ -134,13 +135,14 @@ public final class TfRecordStore implements SampleStore {
     TfRecordIndex shard = shards.get(run.shard());
     MemorySegment records = shard.column(IndexFormat.RECORD_OFFSET).bytes();
     MemorySegment offsets = shard.offsets(fields.get(field).field().name()).bytes();
+    Location file = Location.of(shard.file());
     for (long record = run.first(); record < run.first() + run.count(); record++) {
-      sink.piece(shard.file(), offset(records, offsets, record), 1);
+      sink.piece(file, offset(records, offsets, record), 1);
     }
   }
 
   @Override
-  public void opened(Path file, SourceFile.Identity identity) {
+  public void opened(Location file, SourceFile.Identity identity) {
     files.check(file, identity);
   }
 

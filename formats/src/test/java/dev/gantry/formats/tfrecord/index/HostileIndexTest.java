@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -124,7 +125,7 @@ class HostileIndexTest {
     assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(notes)))
         .isNotNull()
         .satisfies(e -> assertThat(e.kind()).isEqualTo(kind))
-        .satisfies(e -> assertThat(e.file()).isEqualTo(TfRecordIndex.indexFile(file)));
+        .satisfies(e -> assertThat(e.file()).isEqualTo(Location.of(TfRecordIndex.indexFile(file))));
     tensors.clear();
   }
 

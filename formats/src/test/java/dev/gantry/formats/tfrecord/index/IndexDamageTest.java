@@ -3,6 +3,7 @@ package dev.gantry.formats.tfrecord.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
@@ -78,7 +79,7 @@ class IndexDamageTest {
         case Unusable(String reason) -> assertThat(reason).as(where).contains("is of version");
       }
     } catch (MalformedFileException damaged) {
-      assertThat(damaged.file()).as(where).isEqualTo(index);
+      assertThat(damaged.file()).as(where).isEqualTo(Location.of(index));
     }
   }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -83,7 +84,8 @@ class IndexPropertiesTest {
       Files.write(index, bytes);
       switch (catchThrowable(() -> requireUnusable(file, session))) {
         case null -> {}
-        case MalformedFileException damaged -> assertThat(damaged.file()).isEqualTo(index);
+        case MalformedFileException damaged ->
+            assertThat(damaged.file()).isEqualTo(Location.of(index));
         case Throwable other -> throw new AssertionError("bits " + places, other);
       }
     }

@@ -1,6 +1,7 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -13,7 +14,6 @@ import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.CuFilePath;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -48,7 +48,7 @@ final class WriteLane implements AutoCloseable {
 
   private final Buffers buffers;
   private final boolean checksums;
-  private final Map<Path, SourceFile> sources;
+  private final Map<Location, SourceFile> sources;
   private final Account account;
   private final Map<Device.Cuda, CopyQueue> queues = new HashMap<>();
   private @Nullable Pending pending;
@@ -66,7 +66,8 @@ final class WriteLane implements AutoCloseable {
 
   /// @param buffers which this gives back
   /// @param sources the open files that parts come from
-  WriteLane(Buffers buffers, boolean checksums, Map<Path, SourceFile> sources, Account account) {
+  WriteLane(
+      Buffers buffers, boolean checksums, Map<Location, SourceFile> sources, Account account) {
     this.buffers = buffers;
     this.checksums = checksums;
     this.sources = sources;
@@ -135,7 +136,7 @@ final class WriteLane implements AutoCloseable {
     return queues.computeIfAbsent(device, cuda -> new CopyQueue(CudaContext.of(cuda)));
   }
 
-  private SourceFile source(Path file) {
+  private SourceFile source(Location file) {
     SourceFile source = sources.get(file);
     if (source == null) {
       throw new IllegalStateException("not open: " + file);

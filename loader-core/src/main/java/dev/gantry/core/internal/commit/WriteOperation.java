@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
@@ -42,7 +43,7 @@ public final class WriteOperation {
   private final List<FileCommit> files;
   private final List<Task> tasks = new ArrayList<>();
   private final Set<Device.Cuda> devices;
-  private final Map<Path, SourceFile> sources = new HashMap<>();
+  private final Map<Location, SourceFile> sources = new HashMap<>();
   private final AtomicInteger next = new AtomicInteger();
   private final WorkerThreads crew;
 

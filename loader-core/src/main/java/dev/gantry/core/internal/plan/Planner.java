@@ -4,10 +4,10 @@ import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
 import static dev.gantry.core.internal.plan.Wanted.MOST_ALIGNMENT_BYTES;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ReadPlan.Relocation;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -47,7 +47,7 @@ public final class Planner {
   }
 
   private ReadPlan plan() {
-    Map<Path, List<Integer>> byFile = new LinkedHashMap<>();
+    Map<Location, List<Integer>> byFile = new LinkedHashMap<>();
     for (int i = 0; i < wanted.size(); i++) {
       Extent extent = wanted.get(i).extent();
       if (extent.length() == 0) {
@@ -62,7 +62,7 @@ public final class Planner {
     return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
   }
 
-  private void planFile(Path file, List<Integer> indexes) {
+  private void planFile(Location file, List<Integer> indexes) {
     indexes.sort(
         Comparator.comparingLong((Integer i) -> extent(i).offset())
             .thenComparingLong(i -> extent(i).length()));
@@ -91,7 +91,7 @@ public final class Planner {
         && ceiling(extent.end()) - start <= limits.slabBytes();
   }
 
-  private void placeRun(Path file, long start, long end, List<Integer> indexes) {
+  private void placeRun(Location file, long start, long end, List<Integer> indexes) {
     long length = ceiling(end) - start;
     long base = takeRoom(length);
     int slab = slabSizes.size() - 1;

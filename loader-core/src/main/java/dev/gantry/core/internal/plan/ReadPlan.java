@@ -1,6 +1,6 @@
 package dev.gantry.core.internal.plan;
 
-import java.nio.file.Path;
+import dev.gantry.core.Location;
 import java.util.List;
 
 /// The aligned reads that bring a set of extents into slabs, and where each extent lies then.
@@ -32,7 +32,7 @@ public record ReadPlan(
   /// @param slab an index into [#slabSizes]
   /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES]
   public record Read(
-      Path file, long fileOffset, long length, long required, int slab, long slabOffset) {}
+      Location file, long fileOffset, long length, long required, int slab, long slabOffset) {}
 
   /// Where an extent lies.
   ///

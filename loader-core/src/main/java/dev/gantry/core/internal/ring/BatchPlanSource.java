@@ -1,7 +1,7 @@
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.store.SourceFile;
-import java.nio.file.Path;
 import java.util.Optional;
 
 /// Says what the batches are, one after the other.
@@ -19,7 +19,7 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   ///
   /// @param file as the filling names it
   /// @param identity of what was opened
-  default void opened(Path file, SourceFile.Identity identity) {}
+  default void opened(Location file, SourceFile.Identity identity) {}
 
   /// Called once, when nothing is asked or made any more; also where the ring could not be opened.
   /// It cannot close the ring or its session, which wait for it:

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
@@ -157,7 +158,7 @@ public final class GantrySession implements Session {
   /// outlives the session.
   ///
   /// @throws TransferException if the file cannot be opened, or is a directory
-  public SourceFile openFile(Path file) {
+  public SourceFile openFile(Location file) {
     return paths.openFile(file, CachePolicy.BUFFERED);
   }
 
@@ -182,7 +183,7 @@ public final class GantrySession implements Session {
   ///
   /// @throws TransferException if the file cannot be opened
   /// @throws DeviceUnavailableException if there is no such device
-  public FileDiagnosis diagnose(Path file, Device device) {
+  public FileDiagnosis diagnose(Location file, Device device) {
     return paths.diagnose(file, device);
   }
 

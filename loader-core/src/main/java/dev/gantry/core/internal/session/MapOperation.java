@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -12,7 +13,6 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.Transports;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -34,7 +34,7 @@ final class MapOperation {
 
   static Loaded run(Transports paths, List<Wanted> wanted) {
     long start = System.nanoTime();
-    Map<Path, Span> spans = new HashMap<>();
+    Map<Location, Span> spans = new HashMap<>();
     for (Wanted one : wanted) {
       Extent extent = one.extent();
       if (extent.length() > 0) {
@@ -44,8 +44,8 @@ final class MapOperation {
     }
     List<Slab> slabs = new ArrayList<>();
     try {
-      Map<Path, Mapping> mappings = new HashMap<>();
-      for (Map.Entry<Path, Span> entry : spans.entrySet()) {
+      Map<Location, Mapping> mappings = new HashMap<>();
+      for (Map.Entry<Location, Span> entry : spans.entrySet()) {
         Mapping mapping = map(paths, entry.getKey(), entry.getValue());
         slabs.add(mapping.slab());
         mappings.put(entry.getKey(), mapping);
@@ -62,7 +62,7 @@ final class MapOperation {
     }
   }
 
-  private static Mapping map(Transports paths, Path path, Span span) {
+  private static Mapping map(Transports paths, Location path, Span span) {
     try (SourceFile file = paths.openFile(path, CachePolicy.BUFFERED)) {
       if (file.size() < span.end()) {
         // Touching what the file does not have would be a bus error later.
@@ -71,11 +71,12 @@ final class MapOperation {
       }
       long offset = span.start() & -paths.calls().pageBytes();
       return new Mapping(
-          MappedSlab.map(path, file.bufferedDescriptor(), offset, span.end() - offset), offset);
+          MappedSlab.map(path.path(), file.bufferedDescriptor(), offset, span.end() - offset),
+          offset);
     }
   }
 
-  private static Region region(Wanted wanted, Map<Path, Mapping> mappings, List<Slab> slabs) {
+  private static Region region(Wanted wanted, Map<Location, Mapping> mappings, List<Slab> slabs) {
     Extent extent = wanted.extent();
     Mapping mapping = mappings.get(extent.file());
     if (extent.length() == 0 || mapping == null) {

@@ -1,9 +1,9 @@
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -21,23 +21,23 @@ final class RouteCache implements AutoCloseable {
   /// Of the process, or of the whole system.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
-  private final Function<Path, Route> opener;
+  private final Function<Location, Route> opener;
   private final int mostFiles;
 
   /// In the order of their last use.
-  private final Map<Path, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
+  private final Map<Location, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   /// A file that is open, or is about to be opened by the first who uses it.
   private static final class Entry {
-    private final Path file;
+    private final Location file;
     private int users;
     private volatile @Nullable Route route;
 
-    Entry(Path file) {
+    Entry(Location file) {
       this.file = file;
     }
 
-    synchronized Route open(Function<Path, Route> opener) {
+    synchronized Route open(Function<Location, Route> opener) {
       Route opened = route;
       if (opened == null) {
         opened = opener.apply(file);
@@ -74,13 +74,13 @@ final class RouteCache implements AutoCloseable {
   }
 
   /// @param opener opens a file; several may be opened at once
-  RouteCache(Function<Path, Route> opener, int mostFiles) {
+  RouteCache(Function<Location, Route> opener, int mostFiles) {
     this.opener = opener;
     this.mostFiles = mostFiles;
   }
 
   /// Opens the file unless it is open already; who asks for one that is being opened waits.
-  Use use(Path file) {
+  Use use(Location file) {
     Entry entry = enter(file);
     boolean complete = false;
     try {
@@ -108,7 +108,7 @@ final class RouteCache implements AutoCloseable {
     }
   }
 
-  private synchronized Entry enter(Path file) {
+  private synchronized Entry enter(Location file) {
     Entry entry = entries.computeIfAbsent(file, Entry::new);
     entry.users++;
     return entry;

@@ -1,9 +1,9 @@
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Function;
@@ -28,7 +28,7 @@ public final class StandingTransfer implements AutoCloseable {
   ///     otherwise
   /// @param mostFiles that are open at once without being read
   StandingTransfer(
-      Function<Path, Route> opener,
+      Function<Location, Route> opener,
       @Nullable StagedPath staged,
       boolean fallsBack,
       int threads,

@@ -1,10 +1,10 @@
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 final class Transfer {
   private final List<Read> reads;
   private final List<Target> targets;
-  private final Map<Path, Route> routes;
+  private final Map<Location, Route> routes;
   private final @Nullable StagedPath staged;
   private final TransferOptions options;
   private final AtomicInteger next = new AtomicInteger();
@@ -36,7 +36,7 @@ final class Transfer {
   Transfer(
       ReadPlan plan,
       List<Slab> slabs,
-      Map<Path, Route> routes,
+      Map<Location, Route> routes,
       @Nullable StagedPath staged,
       TransferOptions options) {
     this.reads = plan.reads();

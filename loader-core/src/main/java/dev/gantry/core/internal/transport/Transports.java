@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
@@ -15,7 +16,6 @@ import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.store.SourceFile;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -60,9 +60,9 @@ public final class Transports implements AutoCloseable {
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory
-  public SourceFile openFile(Path file, CachePolicy policy) {
+  public SourceFile openFile(Location file, CachePolicy policy) {
     checkOpen();
-    return SourceFile.open(calls, file, policy);
+    return SourceFile.open(calls, file.path(), policy);
   }
 
   /// The kernel's file calls, as this session makes them.
@@ -86,8 +86,8 @@ public final class Transports implements AutoCloseable {
 
   private TransferReport transferOpen(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
-    Map<Path, SourceFile> files = new LinkedHashMap<>();
-    Map<Path, Route> routes = new LinkedHashMap<>();
+    Map<Location, SourceFile> files = new LinkedHashMap<>();
+    Map<Location, Route> routes = new LinkedHashMap<>();
     List<Slab> targets = List.of();
     try {
       openAll(plan, options, files);
@@ -123,7 +123,7 @@ public final class Transports implements AutoCloseable {
     }
   }
 
-  private void openAll(ReadPlan plan, TransferOptions options, Map<Path, SourceFile> files) {
+  private void openAll(ReadPlan plan, TransferOptions options, Map<Location, SourceFile> files) {
     for (ReadPlan.Read read : plan.reads()) {
       SourceFile file = files.get(read.file());
       if (file == null) {
@@ -141,7 +141,7 @@ public final class Transports implements AutoCloseable {
   ///
   /// @param opened hears of each file that is opened, or opened again, and may refuse it by throwing
   public StandingTransfer standingTransfer(
-      Device device, TransferOptions options, BiConsumer<Path, SourceFile.Identity> opened) {
+      Device device, TransferOptions options, BiConsumer<Location, SourceFile.Identity> opened) {
     checkOpen();
     int threads = threads(device, options, false);
     StagedPath staged = standingPath(device, options, threads);
@@ -174,11 +174,11 @@ public final class Transports implements AutoCloseable {
   }
 
   private Route openRoute(
-      Path path,
+      Location path,
       Device device,
       @Nullable StagedPath staged,
       TransferOptions options,
-      BiConsumer<Path, SourceFile.Identity> opened) {
+      BiConsumer<Location, SourceFile.Identity> opened) {
     SourceFile file = openFile(path, options.cachePolicy());
     boolean complete = false;
     try {
@@ -272,11 +272,11 @@ public final class Transports implements AutoCloseable {
   }
 
   /// What would become of a file whose bytes are to go to `device`.
-  public FileDiagnosis diagnose(Path path, Device device) {
+  public FileDiagnosis diagnose(Location path, Device device) {
     return using(() -> diagnoseOpen(path, device));
   }
 
-  private FileDiagnosis diagnoseOpen(Path path, Device device) {
+  private FileDiagnosis diagnoseOpen(Location path, Device device) {
     TransferOptions options = TransferOptions.defaults();
     SourceFile file = openFile(path, options.cachePolicy());
     Route route = null;

@@ -10,6 +10,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -214,7 +215,7 @@ public abstract class WritePathContract {
   }
 
   private boolean hasDirectIo() {
-    return gantry.diagnose(bytes, Device.HOST).directAbsence().isEmpty();
+    return gantry.diagnose(Location.of(bytes), Device.HOST).directAbsence().isEmpty();
   }
 
   private List<Part> anyParts(Random random, int count, int most) {

@@ -4,10 +4,10 @@ import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ReadPlan.Relocation;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -17,6 +17,7 @@ import java.util.NavigableMap;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -32,7 +33,7 @@ import net.jqwik.api.Tuple;
 /// The arbitraries have their borders in them; jqwik's own edge cases of them would only be many.
 @PropertyDefaults(edgeCases = EdgeCasesMode.NONE)
 class PlannerPropertyTest {
-  private static final List<Path> FILES = List.of(Path.of("a"), Path.of("b"), Path.of("c"));
+  private static final List<Location> FILES = Stream.of("a", "b", "c").map(Location::of).toList();
 
   /// Near one another or far apart, on borders of blocks and beside them, some empty, some
   /// repeated.
@@ -217,7 +218,7 @@ class PlannerPropertyTest {
   void theFileMustHaveWhatIsWantedAndNoMore(
       @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
-    for (Path file : FILES) {
+    for (Location file : FILES) {
       long end =
           wanted.stream()
               .map(Wanted::extent)
@@ -235,7 +236,7 @@ class PlannerPropertyTest {
     }
   }
 
-  private static int firstMention(List<Wanted> wanted, Path file) {
+  private static int firstMention(List<Wanted> wanted, Location file) {
     for (int i = 0; i < wanted.size(); i++) {
       Extent extent = wanted.get(i).extent();
       if (extent.length() > 0 && extent.file().equals(file)) {
@@ -254,7 +255,7 @@ class PlannerPropertyTest {
   }
 
   /// Extents of one file of which each overlaps the next.
-  private record Cluster(Path file, long start, long end, int extents) {
+  private record Cluster(Location file, long start, long end, int extents) {
     long length() {
       return end - start;
     }
@@ -263,7 +264,9 @@ class PlannerPropertyTest {
       List<Extent> sorted =
           new ArrayList<>(new HashSet<>(wanted.stream().map(Wanted::extent).toList()));
       sorted.removeIf(extent -> extent.length() == 0);
-      sorted.sort(Comparator.comparing(Extent::file).thenComparingLong(Extent::offset));
+      sorted.sort(
+          Comparator.comparing((Extent extent) -> extent.file().path())
+              .thenComparingLong(Extent::offset));
       List<Cluster> clusters = new ArrayList<>();
       for (Extent extent : sorted) {
         Cluster last = clusters.isEmpty() ? null : clusters.getLast();

@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Plans whose shape can be said in advance.
 class PlannerTest {
-  private static final Path FILE = Path.of("weights");
+  private static final Location FILE = Location.of("weights");
 
   private static Wanted wanted(long offset, long length, int alignment) {
     return new Wanted(new Extent(FILE, offset, length), alignment);

@@ -3,9 +3,9 @@ package dev.gantry.core.internal.plan;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ReadPlan.Relocation;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -15,7 +15,7 @@ import java.util.TreeMap;
 /// two bytes of all files apart, which bytes themselves would not.
 final class SyntheticSlab {
   /// Bytes of `file` from `fileOffset` on.
-  private record Origin(Path file, long fileOffset, long length) {}
+  private record Origin(Location file, long fileOffset, long length) {}
 
   private final TreeMap<Long, Origin> origins = new TreeMap<>();
 

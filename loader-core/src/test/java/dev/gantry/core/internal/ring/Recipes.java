@@ -2,6 +2,7 @@ package dev.gantry.core.internal.ring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.testing.TestFiles;
@@ -89,7 +90,8 @@ final class Recipes {
     int count = 1 + random.nextInt(Math.min(6, blocks - first));
     int there = Math.min(count * BLOCK, shard.bytes().length - first * BLOCK);
     int required = random.nextBoolean() ? there : 1 + random.nextInt(there);
-    reads.add(new Read(shard.path(), (long) first * BLOCK, count * BLOCK, required, 0, at));
+    reads.add(
+        new Read(Location.of(shard.path()), (long) first * BLOCK, count * BLOCK, required, 0, at));
     pieces.add(
         new Piece(at, Arrays.copyOfRange(shard.bytes(), first * BLOCK, first * BLOCK + required)));
     return count * BLOCK;

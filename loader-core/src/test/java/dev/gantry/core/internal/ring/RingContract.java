@@ -8,6 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -100,7 +101,7 @@ abstract class RingContract {
   /// A block of the file, which the label names.
   static BatchPlan<Integer> block(Path file, int number) {
     return new BatchPlan<>(
-        List.of(new Read(file, (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
+        List.of(new Read(Location.of(file), (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
         HostWrites.NONE,
         List.of(),
         number);
@@ -251,7 +252,7 @@ abstract class RingContract {
       }
       assertThat(ring.statistics().transfer().files())
           .extracting(report -> report.file())
-          .containsExactly(file);
+          .containsExactly(Location.of(file));
     }
     assertThat(calls.count(Function.OPEN)).isEqualTo(1);
     if (path() != Transport.COMPAT) {
@@ -389,7 +390,7 @@ abstract class RingContract {
 
   @Test
   void aFillingThatDoesNotFitIsAMisuse() {
-    Path file = folder.resolve("shard4");
+    Location file = Location.of(folder.resolve("shard4"));
     int slot = Recipes.SLOT_BYTES;
     List<BatchPlan<Integer>> wrong =
         List.of(

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -81,7 +82,7 @@ class RingStubTest {
   }
 
   private Read read(int block, int slotOffset) {
-    return new Read(file, (long) block * BLOCK, BLOCK, BLOCK, 0, slotOffset);
+    return new Read(Location.of(file), (long) block * BLOCK, BLOCK, BLOCK, 0, slotOffset);
   }
 
   /// The block that goes with a batch's own, through the same staging buffer where both are read by

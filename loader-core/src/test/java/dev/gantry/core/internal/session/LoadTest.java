@@ -7,6 +7,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -95,7 +96,9 @@ class LoadTest {
     try (Loaded loaded = gantry.load(wanted, Device.HOST, TransferOptions.defaults())) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       assertThat(loaded.report().reads()).isEqualTo(2);
-      assertThat(loaded.report().files()).extracting("file").containsExactly(first, second);
+      assertThat(loaded.report().files())
+          .extracting("file")
+          .containsExactly(Location.of(first), Location.of(second));
     }
   }
 

@@ -8,6 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -88,7 +89,8 @@ class DirectPathStubTest extends TransferPathContract {
     TransferReport cold = loadAndCompare(wholeFile(), direct());
     assertThat(cold.bytesByTransport()).containsOnlyKeys(Transport.GDS);
     assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
-    assertThat(gantry.diagnose(first, device()).route().transport()).isEqualTo(Transport.GDS);
+    assertThat(gantry.diagnose(Location.of(first), device()).route().transport())
+        .isEqualTo(Transport.GDS);
   }
 
   @Test

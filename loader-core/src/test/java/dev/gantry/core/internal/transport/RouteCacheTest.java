@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -40,14 +41,14 @@ class RouteCacheTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
   private final RouteCache cache = new RouteCache(this::route, MOST);
 
-  private Route route(Path path) {
-    SourceFile file = SourceFile.open(calls, path, CachePolicy.BUFFERED);
+  private Route route(Location location) {
+    SourceFile file = SourceFile.open(calls, location.path(), CachePolicy.BUFFERED);
     return new Route(file, new HostPath(), "");
   }
 
-  private Path file(int number) {
+  private Location file(int number) {
     Path file = folder.resolve("file" + number);
-    return file.toFile().exists() ? file : TestFiles.write(file, number, 10);
+    return Location.of(file.toFile().exists() ? file : TestFiles.write(file, number, 10));
   }
 
   private static void touch(RouteCache.Use use) {
@@ -94,7 +95,7 @@ class RouteCacheTest {
   @Test
   void theLackOfASecondDescriptorIsNotHidden() {
     calls.at(Function.OPEN, 2, new Fails(Errno.EMFILE));
-    assertThatThrownBy(() -> SourceFile.open(calls, file(0), CachePolicy.DIRECT))
+    assertThatThrownBy(() -> SourceFile.open(calls, file(0).path(), CachePolicy.DIRECT))
         .hasMessageContaining("EMFILE");
     assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
   }
@@ -152,7 +153,7 @@ class RouteCacheTest {
 
   @Test
   void twoWhoWantAFileAtOnceOpenItOnce() throws Exception {
-    Path file = file(0);
+    Location file = file(0);
     CountDownLatch opening = new CountDownLatch(1);
     CountDownLatch goOn = new CountDownLatch(1);
     calls

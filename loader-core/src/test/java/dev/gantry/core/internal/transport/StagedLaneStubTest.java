@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -63,10 +64,11 @@ class StagedLaneStubTest {
   @Test
   void aBufferThatCouldNotBeAwaitedIsNotFilled() {
     Path file = TestFiles.write(folder.resolve("file"), 1, 2 * BLOCK);
+    Location location = Location.of(file);
     DeviceSlab slab = DeviceSlab.allocate(context, 2 * BLOCK);
     Target target = Target.of(slab);
-    Read whole = new Read(file, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
-    Read small = new Read(file, 0, BLOCK, BLOCK, 0, 0);
+    Read whole = new Read(location, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
+    Read small = new Read(location, 0, BLOCK, BLOCK, 0, 0);
     try (SourceFile source = SourceFile.open(Libc.INSTANCE, file, CachePolicy.BUFFERED)) {
       lane.read(source, whole, target, false);
       lane.read(source, whole, target, false);

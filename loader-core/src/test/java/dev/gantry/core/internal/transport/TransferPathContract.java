@@ -8,6 +8,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -98,7 +99,7 @@ public abstract class TransferPathContract {
     TransferReport hot = loadAndCompare(wanted, options);
     assertThat(hot.files())
         .extracting(TransferReport.FileReport::file)
-        .containsExactly(first, second);
+        .containsExactly(Location.of(first), Location.of(second));
     if (policy != CachePolicy.DIRECT) {
       assertThat(hot.directBytes()).as("just written").isZero();
     }
@@ -116,7 +117,7 @@ public abstract class TransferPathContract {
   }
 
   private boolean hasDirectReads() {
-    return gantry.diagnose(first, Device.HOST).directAbsence().isEmpty();
+    return gantry.diagnose(Location.of(first), Device.HOST).directAbsence().isEmpty();
   }
 
   @ParameterizedTest

@@ -1,0 +1,120 @@
+package dev.gantry.core;
+
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.regex.Pattern;
+
+/// Where a file lies: on this machine, or in another store that a URI names.
+public sealed interface Location {
+  /// A file on this machine.
+  static Location of(Path file) {
+    return new Local(file);
+  }
+
+  /// Text with `://` after a scheme names a file of the store that serves this scheme, such as
+  /// `https://host/folder/model.safetensors`; `file://` and all other text is a path.
+  ///
+  /// @throws MisuseException if the text is neither a path nor a URI
+  static Location of(String text) {
+    try {
+      if (!Remote.SCHEME.matcher(text).lookingAt()) {
+        return of(Path.of(text));
+      }
+      URI uri = new URI(text);
+      return uri.getScheme().equalsIgnoreCase("file") ? of(Path.of(uri)) : new Remote(uri);
+    } catch (URISyntaxException | IllegalArgumentException e) {
+      throw new MisuseException("location must be a path or a URI: " + e.getMessage());
+    }
+  }
+
+  /// The last part of the name, such as `model.safetensors`; empty where there is none.
+  String fileName();
+
+  /// A file beside this one.
+  ///
+  /// @param name a single name; the caller has refused separators and `..`
+  Location sibling(String name);
+
+  /// The path of a local file.
+  ///
+  /// @throws MisuseException if another store holds the file
+  Path path();
+
+  /// A file on this machine.
+  record Local(Path path) implements Location {
+    @Override
+    public String fileName() {
+      Path name = path.getFileName();
+      return name == null ? "" : name.toString();
+    }
+
+    @Override
+    public Location sibling(String name) {
+      return new Local(path.resolveSibling(name));
+    }
+
+    @Override
+    public String toString() {
+      return path.toString();
+    }
+  }
+
+  /// A file of another store.
+  ///
+  /// @param uri with a scheme, such as `https`
+  record Remote(URI uri) implements Location {
+    private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://");
+
+    public Remote {
+      if (uri.getScheme() == null) {
+        throw new MisuseException("location " + uri + " has no scheme, such as https");
+      }
+    }
+
+    /// In lower case: it says which store serves this file.
+    public String scheme() {
+      return uri.getScheme().toLowerCase(Locale.ROOT);
+    }
+
+    @Override
+    public String fileName() {
+      String path = uri.getPath();
+      return path == null ? "" : path.substring(path.lastIndexOf('/') + 1);
+    }
+
+    /// The query goes with it: it may hold the key to the whole folder.
+    @Override
+    public Location sibling(String name) {
+      try {
+        String query = uri.getRawQuery();
+        String encoded = new URI(null, null, "/" + name, null).getRawPath().substring(1);
+        return new Remote(uri.resolve("./" + encoded + (query == null ? "" : "?" + query)));
+      } catch (URISyntaxException e) {
+        throw new MisuseException("no file name: " + name + ": " + e.getMessage());
+      }
+    }
+
+    @Override
+    public Path path() {
+      throw new MisuseException(this + " must be a local file for this call");
+    }
+
+    /// Without user name, password and query, which may be secrets.
+    @Override
+    public String toString() {
+      String text = uri.toString();
+      int end = text.length();
+      for (int i = 0; i < text.length(); i++) {
+        if (text.charAt(i) == '?' || text.charAt(i) == '#') {
+          end = i;
+          break;
+        }
+      }
+      String user = uri.getRawUserInfo();
+      String shown = text.substring(0, end);
+      return user == null ? shown : shown.replace(user + "@", "");
+    }
+  }
+}

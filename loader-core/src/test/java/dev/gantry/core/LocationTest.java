@@ -1,0 +1,65 @@
+package dev.gantry.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+
+class LocationTest {
+  @Test
+  void textWithoutSchemeIsAPath() {
+    Location file = Location.of("weights/run:1.safetensors");
+    assertThat(file).isEqualTo(Location.of(Path.of("weights/run:1.safetensors")));
+    assertThat(file).hasToString("weights/run:1.safetensors");
+    assertThat(file.fileName()).isEqualTo("run:1.safetensors");
+    assertThat(file.sibling("two")).isEqualTo(Location.of("weights/two"));
+    assertThat(file.path()).isEqualTo(Path.of("weights/run:1.safetensors"));
+  }
+
+  @Test
+  void aFileUriIsAPath() {
+    assertThat(Location.of("file:///tmp/a%20b")).isEqualTo(Location.of(Path.of("/tmp/a b")));
+  }
+
+  @Test
+  void otherSchemesNameOtherStores() {
+    Location file = Location.of("HTTPS://host:8443/a%20b/model.safetensors");
+    assertThat(file)
+        .isInstanceOfSatisfying(
+            Location.Remote.class, remote -> assertThat(remote.scheme()).isEqualTo("https"));
+    assertThat(file.fileName()).isEqualTo("model.safetensors");
+    assertThat(file.sibling("x y.bin")).hasToString("HTTPS://host:8443/a%20b/x%20y.bin");
+    assertThatThrownBy(file::path)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("must be a local file");
+  }
+
+  @Test
+  void aSiblingWithAColonOrAQuestionMarkStaysASibling() {
+    Location file = Location.of("https://host/folder/index.json");
+    assertThat(file.sibling("a:b")).hasToString("https://host/folder/a:b");
+    assertThat(file.sibling("a?b").fileName()).isEqualTo("a?b");
+    assertThat(file.sibling("//evil/x")).hasToString("https://host/folder/evil/x");
+  }
+
+  @Test
+  void theQueryGoesWithASiblingAndStaysOutOfMessages() {
+    Location file = Location.of("https://user:word@host/folder/index.json?key=secret");
+    assertThat(file).hasToString("https://host/folder/index.json");
+    Location sibling = file.sibling("one.safetensors");
+    assertThat(sibling).hasToString("https://host/folder/one.safetensors");
+    assertThat(((Location.Remote) sibling).uri().getRawQuery()).isEqualTo("key=secret");
+    assertThat(new MalformedFileException(file, 0, "kind", "detail").getMessage())
+        .doesNotContain("secret")
+        .doesNotContain("word");
+  }
+
+  @Test
+  void whatIsNeitherPathNorUriIsMisuse() {
+    assertThatThrownBy(() -> Location.of("https://host/a b"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("location must be a path or a URI");
+    assertThatThrownBy(() -> Location.of("a\0b")).isInstanceOf(MisuseException.class);
+  }
+}
