@@ -110,7 +110,7 @@ datasets() {
   local code=$1/busy.ptx
   mkdir -p "$1"
   PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native -ptx "$here/busy.cu" -o "$code" || return
-  main dev.gantry.benchmarks.DatasetBench cuda:0 "$2" "$1" 8600000000 "$code"
+  main dev.gantry.benchmarks.datasets.DatasetBench cuda:0 "$2" "$1" 8600000000 "$code"
 }
 
 all_datasets() {

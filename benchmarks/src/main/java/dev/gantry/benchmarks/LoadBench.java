@@ -131,7 +131,7 @@ public final class LoadBench {
 
   /// Between runs, so that the driver is done with the memory that the last one freed: it clears it
   /// behind the program's back, and what comes right after is a tenth slower.
-  static void pause() {
+  public static void pause() {
     try {
       Thread.sleep(Long.getLong("gantry.bench.pause", 500));
     } catch (InterruptedException e) {

@@ -8,14 +8,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /// Makes files hot or cold before they are measured.
-final class PageCache {
+public final class PageCache {
   private static final Path DROP_CACHES = Path.of("/proc/sys/vm/drop_caches");
   private static final int CHUNK_BYTES = 16 << 20;
 
   private PageCache() {}
 
   /// Reads all of the file.
-  static void warm(Path file) {
+  public static void warm(Path file) {
     try (FileChannel channel = FileChannel.open(file)) {
       ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK_BYTES);
       while (channel.read(chunk) >= 0) {
@@ -29,7 +29,7 @@ final class PageCache {
   /// Only root may; without it there are no cold runs.
   ///
   /// @return whether the cache is empty now
-  static boolean drop() {
+  public static boolean drop() {
     if (!Files.isWritable(DROP_CACHES)) {
       return false;
     }

@@ -1,5 +1,7 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.benchmarks.LoadBench;
+import dev.gantry.benchmarks.PageCache;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.plan.PlanLimits;

@@ -1,6 +1,7 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import com.sun.management.OperatingSystemMXBean;
+import dev.gantry.benchmarks.PageCache;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 /// One of several ways to do the same work.
 ///

@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;

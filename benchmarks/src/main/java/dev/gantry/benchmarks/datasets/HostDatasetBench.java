@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;

@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;

@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.formats.tfrecord.proto.Example;

@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.ring.BatchPlan;

@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.formats.dataset.BatchView;

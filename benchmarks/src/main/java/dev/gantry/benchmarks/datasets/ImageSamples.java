@@ -1,5 +1,6 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.benchmarks.PageCache;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.plan.PlanLimits;

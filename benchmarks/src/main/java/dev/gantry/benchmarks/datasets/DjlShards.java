@@ -1,4 +1,4 @@
-package dev.gantry.benchmarks;
+package dev.gantry.benchmarks.datasets;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
