@@ -1,5 +1,7 @@
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.util.List;
 
@@ -15,5 +17,62 @@ public record BatchPlan<T>(
   public BatchPlan {
     reads = List.copyOf(reads);
     copies = List.copyOf(copies);
+  }
+
+  /// Bytes that are read and written by the CPU.
+  long bytes() {
+    return hostWrites.bytes() + reads.stream().mapToLong(Read::length).sum();
+  }
+
+  /// Checks that this plan stays within a slot.
+  ///
+  /// @param number of the batch, for messages
+  /// @throws MisuseException if it does not
+  void requireFits(long number, RingOptions options) {
+    try {
+      reads.forEach(read -> requireFits(read, options));
+      if (hostWrites.bytes() > options.hostBytes()) {
+        throw new MisuseException(
+            hostWrites.bytes() + " bytes of host writes; at most " + options.hostBytes());
+      }
+      requireWithin("host writes", hostWrites.slotOffset(), hostWrites.bytes(), options);
+      copies.forEach(copy -> requireFits(copy, options));
+    } catch (MisuseException e) {
+      throw new MisuseException("batch " + number + " does not fit its slot: " + e.getMessage());
+    }
+  }
+
+  private static void requireFits(Read read, RingOptions options) {
+    if (read.slab() != 0) {
+      throw new MisuseException("a read into slab " + read.slab() + "; there is only 0");
+    }
+    if (read.length() <= 0 || read.length() > options.requestBytes()) {
+      throw new MisuseException(
+          "a read of " + read.length() + " bytes; at most " + options.requestBytes() + " at once");
+    }
+    if (read.required() <= 0 || read.required() > read.length() || read.fileOffset() < 0) {
+      throw new MisuseException("a read that requires no bytes, or more than it reads: " + read);
+    }
+    if ((read.slabOffset() | read.length() | read.fileOffset()) % PlanLimits.BLOCK_BYTES != 0) {
+      throw new MisuseException("a read that is not aligned to blocks: " + read);
+    }
+    requireWithin("a read", read.slabOffset(), read.length(), options);
+  }
+
+  private static void requireFits(SlotCopy copy, RingOptions options) {
+    try {
+      requireWithin("a copy", copy.from(), copy.fromEnd() - copy.from(), options);
+      requireWithin("a copy", copy.to(), copy.toEnd() - copy.to(), options);
+    } catch (ArithmeticException _) {
+      throw new MisuseException("a copy ends beyond any slot: " + copy);
+    }
+  }
+
+  private static void requireWithin(String what, long offset, long length, RingOptions options) {
+    long slotBytes = options.slotBytes();
+    if (offset < 0 || length > slotBytes || offset > slotBytes - length) {
+      throw new MisuseException(
+          what + " of " + length + " bytes at " + offset + " passes the slot of " + slotBytes);
+    }
   }
 }

@@ -4,26 +4,25 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.store.SourceFile;
 import java.util.Optional;
 
-/// Says what the batches are, one after the other.
+/// Gives a ring the plans of its batches, in order.
 ///
-/// A ring asks one thread at a time, and before it fills the batch: as many batches ahead of the
-/// consumer as it has slots. What this throws is thrown at the consumer in place of that batch, and
-/// ends the ring.
+/// The ring calls [#next] from one thread at a time, as many batches ahead of the consumer as it
+/// has slots. An exception is thrown to the consumer in place of that batch, and ends the ring.
 public interface BatchPlanSource<T> extends AutoCloseable {
   /// The next batch, or empty at the end.
   Optional<BatchPlan<T>> next();
 
-  /// Called when a file of a filling is opened, or opened again, before anything is read from it;
-  /// several threads may call it at once. What it throws is thrown at the consumer in place of the
-  /// batch that wanted the file, and ends the ring.
+  /// Called when the ring opens a plan's file, or opens it again, before it reads from it; several
+  /// threads may call this at once. An exception is thrown to the consumer in place of the batch
+  /// that needs the file, and ends the ring.
   ///
-  /// @param file as the filling names it
-  /// @param identity of what was opened
+  /// @param file as the plan names it
+  /// @param identity of the file that was opened
   default void opened(Location file, SourceFile.Identity identity) {}
 
-  /// Called once, when nothing is asked or made any more; also where the ring could not be opened.
-  /// It cannot close the ring or its session, which wait for it:
-  /// [dev.gantry.core.MisuseException].
+  /// Called once, when the ring needs no more plans and no host writer runs any more; also if the
+  /// ring could not be opened. Closing the ring or its session from here is a
+  /// [dev.gantry.core.MisuseException]: both wait for this call.
   @Override
   default void close() {}
 }

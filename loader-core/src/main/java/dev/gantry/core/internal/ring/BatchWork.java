@@ -1,36 +1,41 @@
 package dev.gantry.core.internal.ring;
 
-import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.transport.StandingTransfer;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// A batch that was asked for and not handed over yet. All that changes is guarded by the ring's
-/// lock.
+/// A batch that is being filled, or waits to be handed over. The ring's lock guards all that
+/// changes.
 final class BatchWork<T> {
+  /// A read, host write or copy, which any reader can do.
+  @FunctionalInterface
+  interface Piece {
+    void run(StandingTransfer.Reader reader);
+  }
+
   private final long number;
   private final Slot slot;
-  private final BatchPlan<T> filling;
-  private final long askedNanos;
-  private final long bytes;
-  private List<Item> items;
+  private final BatchPlan<T> plan;
+  private final long plannedNanos;
+  private List<Piece> pieces = new ArrayList<>();
   private int taken;
   private int done;
   private boolean copying;
   private long filledNanos;
   private boolean filled;
 
-  /// @param askedNanos when the source was asked for it
-  BatchWork(long number, Slot slot, BatchPlan<T> filling, long askedNanos) {
+  /// @param plannedNanos when the source was asked for the plan
+  BatchWork(long number, Slot slot, BatchPlan<T> plan, long plannedNanos) {
     this.number = number;
     this.slot = slot;
-    this.filling = filling;
-    this.askedNanos = askedNanos;
-    this.items = new ArrayList<>(filling.reads().size() + filling.hostWrites().writers().size());
-    filling.reads().forEach(read -> items.add(new Item.Read(read)));
-    filling.hostWrites().writers().forEach(maker -> items.add(new Item.Make(maker)));
-    this.bytes =
-        filling.hostWrites().bytes() + filling.reads().stream().mapToLong(Read::length).sum();
+    this.plan = plan;
+    this.plannedNanos = plannedNanos;
+    HostWrites hostWrites = plan.hostWrites();
+    plan.reads().forEach(read -> pieces.add(reader -> reader.read(read, slot.target())));
+    hostWrites
+        .writers()
+        .forEach(writer -> pieces.add(_ -> writer.write(slot.hostMemory(hostWrites))));
   }
 
   long number() {
@@ -41,13 +46,13 @@ final class BatchWork<T> {
     return slot;
   }
 
-  BatchPlan<T> filling() {
-    return filling;
+  BatchPlan<T> plan() {
+    return plan;
   }
 
-  /// The next piece that nobody has taken, or null.
-  @Nullable Item take() {
-    return taken < items.size() ? items.get(taken++) : null;
+  /// The next piece that no reader has taken, or null.
+  @Nullable Piece take() {
+    return taken < pieces.size() ? pieces.get(taken++) : null;
   }
 
   /// Counts a piece that is done.
@@ -59,18 +64,18 @@ final class BatchWork<T> {
   }
 
   boolean isAllDone() {
-    return done == items.size();
+    return done == pieces.size();
   }
 
-  /// Whether the copies are what is being done, or were.
+  /// Whether the reads and host writes are done, and only copies were left to do.
   boolean isCopying() {
     return copying;
   }
 
-  /// What is still to be done after all that was read and made.
-  void goOnCopying(List<Item> copies) {
+  /// Replaces the pieces, all of which are done, by the copies that follow them.
+  void startCopying(List<Piece> copies) {
     copying = true;
-    items = copies;
+    pieces = copies;
     taken = 0;
     done = 0;
   }
@@ -84,13 +89,8 @@ final class BatchWork<T> {
     return filled;
   }
 
-  /// From the asking until nothing was left to do but for the device.
+  /// From asking the source until only the device had work left.
   long preparedNanos() {
-    return filledNanos - askedNanos;
-  }
-
-  /// What was read and made, in bytes.
-  long bytes() {
-    return bytes;
+    return filledNanos - plannedNanos;
   }
 }

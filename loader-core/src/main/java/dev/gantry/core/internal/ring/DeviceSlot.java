@@ -14,35 +14,36 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// A slot in memory of a CUDA device. One filling after the other is ordered by the slot's stream:
+/// A slot in memory of a CUDA device. Its own stream orders one batch after the other:
 ///
-/// 1. [#settle]: the consumer's stream → `consumed` → the slot's stream (→ poison) → `free`;
+/// 1. [#orderAfterConsumer]: the consumer's stream → `consumed` → the slot's stream (→ poison) →
+///    `free`;
 /// 2. [#target]: the copies of all readers;
-/// 3. [#finish]: what was made, and the copies → `ready`.
+/// 3. [#startCopies]: the upload of the host writes, and the plan's copies → `ready`.
 ///
-/// A stream for each slot, and none for each reader: copies that are held until a slot is free hold
-/// up nothing else then. A device has 8 queues for all streams, and a copy that waits in one of
-/// them has waiting what comes behind it, of whatever stream.
+/// There is a stream for each slot rather than for each reader, so that copies which wait for a slot
+/// delay no other slot's. A device has 8 queues for all streams, and a waiting copy delays everything
+/// behind it in its queue, whatever the stream.
 ///
-/// The host waits only for `ready`, and before it hands the slot over; so nobody touches the pinned
-/// memory while it is copied from.
+/// The host waits for `ready` before it hands the slot over, so the pinned memory is not written
+/// while the device copies from it.
 final class DeviceSlot extends Slot {
   private final CudaContext context;
   private final CudaDriver driver;
   private final long bytes;
-  private final @Nullable PinnedSlab made;
+  private final @Nullable PinnedSlab hostWritten;
   private final List<CudaDriver.Event> events = new ArrayList<>();
   private final CudaDriver.Stream stream;
   private final CudaDriver.Event consumed;
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
 
-  /// @param madeBytes of pinned memory for what the CPU makes
-  DeviceSlot(CudaContext context, long bytes, long madeBytes) {
+  /// @param hostBytes of pinned memory for host writes
+  DeviceSlot(CudaContext context, long bytes, long hostBytes) {
     this.context = context;
     this.driver = context.driver();
     this.bytes = bytes;
-    this.made = madeBytes == 0 ? null : PinnedSlab.allocate(context, madeBytes);
+    this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
     CudaDriver.Stream created = null;
     boolean complete = false;
     try (var _ = context.enter()) {
@@ -53,7 +54,7 @@ final class DeviceSlot extends Slot {
       complete = true;
     } finally {
       if (!complete) {
-        dismantle(created);
+        close(created);
       }
     }
     this.stream = created;
@@ -71,8 +72,10 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  MemorySegment made(HostWrites wanted) {
-    return made == null ? MemorySegment.NULL : made.segment().asSlice(0, wanted.bytes());
+  MemorySegment hostMemory(HostWrites hostWrites) {
+    return hostWritten == null
+        ? MemorySegment.NULL
+        : hostWritten.segment().asSlice(0, hostWrites.bytes());
   }
 
   @Override
@@ -81,15 +84,15 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  List<Item> finish(BatchPlan<?> filling) {
+  List<BatchWork.Piece> startCopies(BatchPlan<?> plan) {
     try (var _ = context.enter()) {
-      HostWrites what = filling.hostWrites();
-      if (what.bytes() > 0 && !what.writers().isEmpty()) {
-        long target = slab().address() + what.slotOffset();
-        long source = Objects.requireNonNull(made).address();
-        driver.copyToDevice(target, source, what.bytes(), stream);
+      HostWrites hostWrites = plan.hostWrites();
+      if (hostWrites.bytes() > 0 && !hostWrites.writers().isEmpty()) {
+        long target = slab().address() + hostWrites.slotOffset();
+        long source = Objects.requireNonNull(hostWritten).address();
+        driver.copyToDevice(target, source, hostWrites.bytes(), stream);
       }
-      filling.copies().forEach(this::queue);
+      plan.copies().forEach(this::queue);
       driver.record(ready, stream);
     }
     return List.of();
@@ -128,7 +131,7 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  void settle(boolean poison) {
+  void orderAfterConsumer(boolean poison) {
     try (var _ = context.enter()) {
       driver.record(consumed, CudaDriver.Stream.DEFAULT);
       driver.await(stream, consumed);
@@ -140,19 +143,19 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  void dismantle() {
-    dismantle(stream);
+  void close() {
+    close(stream);
   }
 
-  private void dismantle(CudaDriver.@Nullable Stream created) {
+  private void close(CudaDriver.@Nullable Stream created) {
     List<Runnable> actions = new ArrayList<>();
     if (created != null) {
       actions.add(() -> entered(() -> driver.synchronize(created)));
       actions.add(() -> entered(() -> driver.destroy(created)));
     }
     events.forEach(event -> actions.add(() -> entered(() -> driver.destroy(event))));
-    if (made != null) {
-      actions.add(made::release);
+    if (hostWritten != null) {
+      actions.add(hostWritten::release);
     }
     Cleanup.runAll(actions);
   }

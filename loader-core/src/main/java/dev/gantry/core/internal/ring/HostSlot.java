@@ -8,9 +8,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A slot in memory of the CPU: everything is in its place as soon as somebody has done it.
+/// A slot in host memory: each piece is in its place as soon as a reader has done it.
 final class HostSlot extends Slot {
-  /// What one reader copies at a time.
+  /// The most that one piece copies.
   static final long STEP_BYTES = 4 << 20;
 
   private final long bytes;
@@ -30,8 +30,8 @@ final class HostSlot extends Slot {
   }
 
   @Override
-  MemorySegment made(HostWrites made) {
-    return memory().asSlice(made.slotOffset(), made.bytes());
+  MemorySegment hostMemory(HostWrites hostWrites) {
+    return memory().asSlice(hostWrites.slotOffset(), hostWrites.bytes());
   }
 
   @Override
@@ -40,9 +40,9 @@ final class HostSlot extends Slot {
   }
 
   @Override
-  List<Item> finish(BatchPlan<?> filling) {
-    List<Item> pieces = new ArrayList<>();
-    for (SlotCopy copy : filling.copies()) {
+  List<BatchWork.Piece> startCopies(BatchPlan<?> plan) {
+    List<BatchWork.Piece> pieces = new ArrayList<>();
+    for (SlotCopy copy : plan.copies()) {
       if (copy.isContiguous()) {
         split(copy, pieces);
       } else {
@@ -52,23 +52,23 @@ final class HostSlot extends Slot {
     return pieces;
   }
 
-  private void split(SlotCopy copy, List<Item> pieces) {
+  private void split(SlotCopy copy, List<BatchWork.Piece> pieces) {
     MemorySegment memory = memory();
     long all = copy.rowBytes() * copy.rows();
     for (long done = 0; done < all; done += STEP_BYTES) {
       long from = copy.from() + done;
       long to = copy.to() + done;
       long step = Math.min(STEP_BYTES, all - done);
-      pieces.add(new Item.Copy(() -> MemorySegment.copy(memory, from, memory, to, step)));
+      pieces.add(_ -> MemorySegment.copy(memory, from, memory, to, step));
     }
   }
 
-  private void splitRows(SlotCopy copy, List<Item> pieces) {
+  private void splitRows(SlotCopy copy, List<BatchWork.Piece> pieces) {
     long most = Math.max(1, STEP_BYTES / copy.rowBytes());
     for (long row = 0; row < copy.rows(); row += most) {
       long first = row;
       long end = Math.min(copy.rows(), row + most);
-      pieces.add(new Item.Copy(() -> copyRows(copy, first, end)));
+      pieces.add(_ -> copyRows(copy, first, end));
     }
   }
 
@@ -93,12 +93,12 @@ final class HostSlot extends Slot {
   void awaitReady() {}
 
   @Override
-  void settle(boolean poison) {
+  void orderAfterConsumer(boolean poison) {
     if (poison) {
       memory().fill(POISON);
     }
   }
 
   @Override
-  void dismantle() {}
+  void close() {}
 }

@@ -8,65 +8,65 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Batches that are filled ahead, as many as there are slots, and handed over in order.
+/// Fills batches ahead of their consumer, as many as there are slots, and hands them over in order.
 ///
-/// A batch that fails is thrown in its place, when those before it were handed over; that ends the
-/// ring, as a cancellation does at once. Created by [dev.gantry.core.internal.session.GantrySession#ring], which owns it as
-/// well. Thread-safe: of several consumers each gets other batches.
+/// A batch that fails is reported in its place, after the batches before it; that ends the ring. A
+/// cancellation ends it at once. Created by [dev.gantry.core.internal.session.GantrySession#ring],
+/// which also owns it. Thread-safe: several consumers each get other batches.
 public final class PrefetchRing<T> implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(PrefetchRing.class);
 
   private final RingOptions options;
   private final BatchPlanSource<T> source;
-  private final BatchPlanCheck check;
   private final Consumer<PrefetchRing<?>> whenClosed;
   private final StandingTransfer transfer;
   private final List<Slot> slots;
-  private final RingTally tally = new RingTally();
-  private final RingScheduler<T> order;
+  private final RingStatistics.Counter counter = new RingStatistics.Counter();
+  private final RingScheduler<T> scheduler;
   private final Runnable forgetCancellation;
-  private final CountDownLatch freed = new CountDownLatch(1);
+  private final CompletableFuture<Void> freed = new CompletableFuture<>();
 
-  /// Guards `readers`, so that whoever closes the ring waits for all that were started.
+  /// Guards `readers`, so that [#close] waits for all that were started.
   private final Object starting = new Object();
 
   private List<Thread> readers = List.of();
 
-  /// The thread that closes the source, while it does.
+  /// The thread that is closing the source.
   private volatile @Nullable Thread closer;
 
   private boolean startable = true;
 
-  /// Owns what it is given, unless this throws. Nothing is read before [#start].
+  /// Owns its arguments, unless this throws. Reads nothing before [#start].
   ///
-  /// @param whenClosed hears of the end of [#close]
+  /// @param whenClosed called at the end of [#close]
   PrefetchRing(
       RingOptions options,
       BatchPlanSource<T> source,
-      BatchPlanCheck check,
       StandingTransfer transfer,
       List<Slot> slots,
       Consumer<PrefetchRing<?>> whenClosed) {
     this.whenClosed = whenClosed;
     this.options = options;
     this.source = source;
-    this.check = check;
     this.transfer = transfer;
     this.slots = List.copyOf(slots);
-    this.order = new RingScheduler<>(slots, tally);
+    this.scheduler = new RingScheduler<>(slots, counter);
     this.forgetCancellation =
-        options.transfer().cancellation().whenCancelled(() -> order.end(RingScheduler.cancelled()));
+        options
+            .transfer()
+            .cancellation()
+            .whenCancelled(() -> scheduler.end(RingScheduler.cancelled()));
   }
 
   /// Starts the readers, unless the ring was closed before.
   ///
-  /// @throws OutOfMemoryError if there is no thread to be had
+  /// @throws OutOfMemoryError if no thread can be started
   void start() {
     synchronized (starting) {
       if (startable) {
@@ -74,12 +74,12 @@ public final class PrefetchRing<T> implements AutoCloseable {
             WorkerThreads.start(
                 transfer.threads(),
                 "gantry-ring-",
-                new RingReader<>(order, source, check, transfer));
+                new RingReader<>(scheduler, source, options, transfer));
       }
     }
   }
 
-  /// None any more after this.
+  /// No reader is started after this.
   private List<Thread> lastReaders() {
     synchronized (starting) {
       startable = false;
@@ -87,21 +87,21 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// The next batch, for which it waits; empty at the end. The caller closes it. Whoever has as
+  /// Waits for the next batch; empty at the end. The caller closes the batch. A caller that holds as
   /// many batches as there are slots waits here until one of them is closed.
   ///
   /// An interruption of the caller ends the ring, as a cancellation does.
   ///
   /// @throws dev.gantry.core.TransferException if the batch's file or device failed, or on
-  ///     cancellation; the same from then on
-  /// @throws RuntimeException of the source or of a maker, in place of the batch; the same from
-  ///     then on
+  ///     cancellation; every later call throws the same
+  /// @throws RuntimeException of the source or a host writer, in place of the batch; every later call
+  ///     throws the same
   /// @throws MisuseException if the ring is closed, also while this waits
   public Optional<RingBatch<T>> next() {
-    checkOutside("asked");
+    requireOutside("asked");
     long start = System.nanoTime();
-    boolean waits = !order.hasNext();
-    BatchWork<T> work = order.awaitNext();
+    boolean waits = !scheduler.hasNext();
+    BatchWork<T> work = scheduler.awaitNext();
     if (work == null) {
       return Optional.empty();
     }
@@ -116,85 +116,85 @@ public final class PrefetchRing<T> implements AutoCloseable {
           Optional.of(
               new RingBatch<>(
                   work.number(),
-                  work.filling().label(),
+                  work.plan().label(),
                   work.slot().slab(),
                   () -> giveBack(work.slot())));
       account(work, waits, waited);
     } catch (RuntimeException | Error e) {
-      // Whatever it is: the ring cannot be closed while this thread is said to be busy with it.
-      order.giveBack(work.slot(), false);
-      order.end(e);
+      // Whatever failed: the ring could not be closed while this thread counts as busy.
+      scheduler.giveBack(work.slot(), false);
+      scheduler.end(e);
       throw e;
     }
-    order.leave();
+    scheduler.leave();
     return batch;
   }
 
   private void account(BatchWork<T> work, boolean waits, long waited) {
-    tally.batch(work.filling().hostWrites().bytes());
+    counter.addBatch(work.plan().hostWrites().bytes());
     if (waits) {
-      tally.waited(waited);
+      counter.addWait(waited);
     }
     RingBatchEvent event =
-        new RingBatchEvent(work.number(), work.bytes(), waited, work.preparedNanos());
+        new RingBatchEvent(work.number(), work.plan().bytes(), waited, work.preparedNanos());
     if (event.shouldCommit()) {
       event.commit();
     }
   }
 
   private void giveBack(Slot slot) {
-    if (!order.enter()) {
+    if (!scheduler.enter()) {
       slot.release();
       return;
     }
     boolean usable = false;
     try {
-      if (slot.giveBack(options.poison()) && tally.replaced()) {
+      if (slot.giveBack(options.poison()) && counter.addReplacedSlot()) {
         LOG.info(
-            "arrays over a batch's memory live on although the batch is closed: the ring leaves it"
-                + " to them and takes other memory, here and wherever else this happens");
+            "a batch was closed while its arrays are still in use; allocated a replacement slot"
+                + " (logged once a ring)");
       }
       usable = true;
     } catch (RuntimeException | Error e) {
-      // The batch was good: this is for whoever wants another.
-      order.end(e);
+      // The batch was good: the next call reports this.
+      scheduler.end(e);
     } finally {
-      order.giveBack(slot, usable);
+      scheduler.giveBack(slot, usable);
     }
   }
 
   /// What the ring has done so far, also after it was closed.
   public RingStatistics statistics() {
-    return tally.statistics(transfer.report());
+    return counter.statistics(transfer.report());
   }
 
-  /// Ends the ring: waits for what is being asked, read and made, closes the source and frees the
-  /// slots. Batches that were handed over stay valid until they are closed. Closing again waits for
-  /// the first to be done, and does nothing.
+  /// Ends the ring: waits for the source, reads and host writers that are running, closes the source
+  /// and frees the slots. Batches that the consumer has stay valid until they are closed. A second
+  /// call waits for the first to finish.
   ///
-  /// @throws MisuseException if the source or a maker calls it, which could only wait for itself
+  /// @throws MisuseException if the source or a host writer calls this, which would wait for itself
   @Override
   public void close() {
-    checkOutside("closed");
-    if (!order.close()) {
-      Uninterruptibly.await(freed);
+    requireOutside("closed");
+    if (!scheduler.close()) {
+      freed.join();
       return;
     }
     try {
       forgetCancellation.run();
-      lastReaders().forEach(Uninterruptibly::join);
-      Set<Slot> consumers = order.awaitIdle();
+      WorkerThreads.join(lastReaders());
+      Set<Slot> consumers = scheduler.awaitIdle();
       List<Runnable> actions = new ArrayList<>();
       actions.add(this::closeSource);
       actions.add(transfer::close);
-      slots.forEach(slot -> actions.add(slot::dismantle));
+      slots.forEach(slot -> actions.add(slot::close));
       slots.stream()
           .filter(slot -> !consumers.contains(slot))
           .forEach(slot -> actions.add(slot::release));
       actions.add(() -> whenClosed.accept(this));
       Cleanup.runAll(actions);
     } finally {
-      freed.countDown();
+      freed.complete(null);
     }
   }
 
@@ -207,11 +207,12 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  void checkOutside(String what) {
+  void requireOutside(String what) {
     synchronized (starting) {
       Thread caller = Thread.currentThread();
       if (readers.contains(caller) || caller.equals(closer)) {
-        throw new MisuseException("a ring cannot be " + what + " by its own source or makers");
+        throw new MisuseException(
+            "a ring cannot be " + what + " by its own source or host writers");
       }
     }
   }

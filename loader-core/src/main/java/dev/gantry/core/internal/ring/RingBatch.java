@@ -5,9 +5,9 @@ import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// A filled slot, the consumer's until it is closed. It may outlive its ring.
+/// A filled slot, which the consumer has until it closes this. It may outlive its ring.
 ///
-/// All of its bytes are there: kernels on any stream may read them. Thread-safe.
+/// All bytes have arrived, so kernels on any stream may read them. Thread-safe.
 public final class RingBatch<T> implements AutoCloseable {
   private final long number;
   private final T label;
@@ -22,19 +22,18 @@ public final class RingBatch<T> implements AutoCloseable {
     this.giveBack = giveBack;
   }
 
-  /// What the source calls it.
+  /// The source's description of the batch.
   public T label() {
     return label;
   }
 
-  /// Its place in the ring's order, from 0.
+  /// The batch's number in the ring's order, from 0.
   public long number() {
     return number;
   }
 
-  /// A part of the slot. Whoever wraps it takes a share, by [Region#retain] before the batch is
-  /// closed: the ring then leaves this memory to whoever still has a share when it is, and takes
-  /// other memory for the slot.
+  /// A part of the slot. To use its memory after closing the batch, take a share by [Region#retain]
+  /// before: the ring then leaves this memory to you and allocates other memory for the slot.
   ///
   /// @param offset bytes from the slot's start
   /// @throws MisuseException if the slot has no such part, or the batch is closed

@@ -9,7 +9,7 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
-/// In a flight recording: a batch that a ring handed over.
+/// Flight recorder event: a ring handed over a batch.
 @Name("dev.gantry.RingBatch")
 @Label("Batch handed over")
 @Category("Gantry")
@@ -29,7 +29,7 @@ final class RingBatchEvent extends Event {
   private final long waited;
 
   @Label("Prepared within")
-  @Description("From asking the source until nothing was left to do but for the device")
+  @Description("From asking the source until only the device had work left")
   @Timespan(Timespan.NANOSECONDS)
   private final long prepared;
 

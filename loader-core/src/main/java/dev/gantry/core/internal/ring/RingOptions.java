@@ -5,18 +5,18 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 
-/// What a ring is made of. It takes `slots` times `slotBytes` of the device's memory, besides
-/// `slots` times `hostBytes` of pinned memory for a GPU, and what its readers stage in.
+/// How a ring is built. It takes `slots` times `slotBytes` of the device's memory; for a GPU also
+/// `slots` times `hostBytes` of pinned memory, and its readers' pinned buffers.
 ///
 /// @param slots batches that exist at once, the consumer's included; 2 or more
-/// @param slotBytes a slot's size, which no filling may exceed; a multiple of
+/// @param slotBytes a slot's size, which no batch plan may exceed; a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
-/// @param hostBytes the most that the CPU makes for one batch
-/// @param transfer threads, path and cache policy of the reads, and the largest request: readers
-///     that stage hold two buffers of its size, or of a slot's where that is less, each with 64 KiB
-///     more for small reads. Its cancellation ends the ring; its progress is told to nobody
-/// @param poison whether slots are overwritten, with bytes of 0xDB, when they are given back: a way
-///     to find who reads what is no longer theirs
+/// @param hostBytes the most bytes that the CPU writes for one batch
+/// @param transfer threads, transport and cache policy of the reads, and the largest request. A
+///     reader that stages pins two buffers of that size, or of a slot's if that is less, each with
+///     64 KiB more for small reads. Its cancellation ends the ring; its progress listener is unused
+/// @param poison whether slots are overwritten with bytes of 0xDB when they are given back, which
+///     shows who still reads a batch after closing it
 public record RingOptions(
     Device device,
     int slots,
@@ -31,15 +31,19 @@ public record RingOptions(
   public static final int MOST_SLOTS = 64;
 
   public RingOptions {
-    if (slots < LEAST_SLOTS || slots > MOST_SLOTS) {
-      throw new MisuseException("slots must be 2 to " + MOST_SLOTS + ": " + slots);
-    }
+    MisuseException.requireRange("slots", slots, LEAST_SLOTS, MOST_SLOTS);
     if (slotBytes <= 0 || slotBytes % PlanLimits.BLOCK_BYTES != 0) {
       throw new MisuseException(
-          "slot size must be a positive multiple of " + PlanLimits.BLOCK_BYTES + ": " + slotBytes);
+          "slotBytes is "
+              + slotBytes
+              + "; it must be a positive multiple of "
+              + PlanLimits.BLOCK_BYTES);
     }
-    if (hostBytes < 0 || hostBytes > slotBytes) {
-      throw new MisuseException("hostBytes must be 0 to slotBytes: " + hostBytes);
-    }
+    MisuseException.requireRange("hostBytes", hostBytes, 0, slotBytes);
+  }
+
+  /// The most that one read asks for: no read is larger than its slot.
+  long requestBytes() {
+    return Math.min(transfer.limits().requestBytes(), slotBytes);
   }
 }

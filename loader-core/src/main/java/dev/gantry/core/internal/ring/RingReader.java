@@ -1,99 +1,96 @@
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.internal.ring.BatchWork.Piece;
+import dev.gantry.core.internal.ring.RingScheduler.Task;
 import dev.gantry.core.internal.transport.StandingTransfer;
 import java.util.List;
 import java.util.Optional;
 
-/// What each thread does that fills slots: asks for batches, reads, has things made, copies.
+/// The work of one thread that fills slots: it asks the source for plans, reads, runs host writers,
+/// copies.
 ///
-/// Sources and writers may be written in languages without checked exceptions, and throw what they
-/// do not declare. So everything is caught: a consumer would wait for ever for a reader that is no
-/// more.
+/// Every exception is caught, also checked ones that sources and writers in other languages throw
+/// undeclared: otherwise the consumer would wait forever for a reader that has ended.
 final class RingReader<T> implements Runnable {
-  private final RingScheduler<T> order;
+  private final RingScheduler<T> scheduler;
   private final BatchPlanSource<T> source;
-  private final BatchPlanCheck check;
+  private final RingOptions options;
   private final StandingTransfer transfer;
 
   RingReader(
-      RingScheduler<T> order,
+      RingScheduler<T> scheduler,
       BatchPlanSource<T> source,
-      BatchPlanCheck check,
+      RingOptions options,
       StandingTransfer transfer) {
-    this.order = order;
+    this.scheduler = scheduler;
     this.source = source;
-    this.check = check;
+    this.options = options;
     this.transfer = transfer;
   }
 
   @Override
   public void run() {
     try (StandingTransfer.Reader reader = transfer.openReader()) {
-      for (Task<T> task = order.take(); task != null; task = order.take()) {
+      for (Task<T> task = scheduler.take(); task != null; task = scheduler.take()) {
         switch (task) {
-          case Task.Ask<T>(long batch, Slot slot) -> ask(batch, slot);
-          case Task.Do<T>(BatchWork<T> work, Item item) -> carryOut(work, item, reader);
+          case Task.AskSource<T>(long number, Slot slot) -> askSource(number, slot);
+          case Task.RunPiece<T>(BatchWork<T> batch, Piece piece) -> run(batch, piece, reader);
         }
       }
     } catch (Throwable e) {
-      order.end(e);
+      scheduler.end(e);
     }
   }
 
-  private void ask(long batch, Slot slot) {
+  private void askSource(long number, Slot slot) {
     long start = System.nanoTime();
-    BatchWork<T> work;
+    BatchWork<T> batch;
     try {
-      Optional<BatchPlan<T>> filling = source.next();
-      if (filling.isEmpty()) {
-        order.exhaust(slot);
+      Optional<BatchPlan<T>> plan = source.next();
+      if (plan.isEmpty()) {
+        scheduler.exhaust(slot);
         return;
       }
-      check.check(batch, filling.get());
-      // Only now: after the last batch, memory that is not to be had is missed by nobody.
-      slot.prepare();
-      work = new BatchWork<>(batch, slot, filling.get(), start);
+      plan.get().requireFits(number, options);
+      // Not before: after the last batch, the slot needs no memory.
+      slot.allocateIfNeeded();
+      batch = new BatchWork<>(number, slot, plan.get(), start);
     } catch (Throwable e) {
-      order.failAsking(batch, e);
+      scheduler.failAsking(number, e);
       return;
     }
-    boolean nothingToDo = work.isAllDone();
-    order.begin(work);
+    boolean nothingToDo = batch.isAllDone();
+    scheduler.begin(batch);
     if (nothingToDo) {
-      finish(work);
+      finish(batch);
     }
   }
 
-  private void carryOut(BatchWork<T> work, Item item, StandingTransfer.Reader reader) {
+  private void run(BatchWork<T> batch, Piece piece, StandingTransfer.Reader reader) {
     try {
-      switch (item) {
-        case Item.Read(var read) -> reader.read(read, work.slot().target());
-        case Item.Make(HostWrites.HostWriter maker) ->
-            maker.write(work.slot().made(work.filling().hostWrites()));
-        case Item.Copy(Runnable copy) -> copy.run();
-      }
+      piece.run(reader);
     } catch (Throwable e) {
-      order.fail(work.number(), e);
+      scheduler.fail(batch.number(), e);
       return;
     }
-    if (order.isLastDone(work)) {
-      finish(work);
+    if (scheduler.isLastDone(batch)) {
+      finish(batch);
     }
   }
 
-  /// All that there was to do for the batch is done; maybe there is more.
-  private void finish(BatchWork<T> work) {
-    List<Item> copies;
+  /// All pieces of the batch are done; copies may follow.
+  private void finish(BatchWork<T> batch) {
+    List<Piece> copies;
     try {
-      copies = work.isCopying() ? List.of() : work.slot().finish(work.filling());
+      copies = batch.isCopying() ? List.of() : batch.slot().startCopies(batch.plan());
     } catch (RuntimeException | Error e) {
-      order.fail(work.number(), e);
+      scheduler.fail(batch.number(), e);
       return;
     }
     if (copies.isEmpty()) {
-      order.filled(work);
+      scheduler.filled(batch);
     } else {
-      order.goOnCopying(work, copies);
+      scheduler.startCopying(batch, copies);
     }
   }
 }

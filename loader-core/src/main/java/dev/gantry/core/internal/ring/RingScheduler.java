@@ -3,6 +3,7 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.ring.BatchWork.Piece;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
@@ -12,22 +13,31 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/// Who does what next, and which batch comes next: the ring's one lock, and all that it guards.
+/// Decides which piece each reader does next and which batch the consumer gets: the ring's one lock,
+/// and all that it guards.
 ///
-/// Readers sleep until there is work, the consumer until the next batch is there. Nothing that
-/// takes long is done under the lock.
+/// Readers sleep until there is work, the consumer until the next batch is filled. Nothing slow is
+/// done under the lock.
 final class RingScheduler<T> {
-  /// In place of the batch of this number, and of all after it.
+  /// What a reader does next.
+  sealed interface Task<T> {
+    /// Asks the source for the batch of this number.
+    record AskSource<T>(long number, Slot slot) implements Task<T> {}
+
+    record RunPiece<T>(BatchWork<T> batch, Piece piece) implements Task<T> {}
+  }
+
+  /// Thrown in place of the batch of this number, and of all after it.
   private record Failed(long number, Throwable reason) {}
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition work = lock.newCondition();
   private final Condition change = lock.newCondition();
-  private final RingTally tally;
+  private final RingStatistics.Counter counter;
   private final Deque<Slot> free;
   private final Set<Slot> out = new HashSet<>();
 
-  /// Asked for and not handed over, in order; none from the failed one on.
+  /// Planned and not handed over, in order; none from the failed one on.
   private final Deque<BatchWork<T>> ahead = new ArrayDeque<>();
 
   private long asked;
@@ -39,9 +49,9 @@ final class RingScheduler<T> {
   private boolean closed;
   private int busy;
 
-  RingScheduler(List<Slot> slots, RingTally tally) {
+  RingScheduler(List<Slot> slots, RingStatistics.Counter counter) {
     this.free = new ArrayDeque<>(slots);
-    this.tally = tally;
+    this.counter = counter;
   }
 
   private void locked(Runnable change) {
@@ -53,7 +63,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// The calling reader's next task, for which it waits; null when there is nothing more to do.
+  /// Waits for the calling reader's next task; null when the ring has ended.
   @Nullable Task<T> take() {
     lock.lock();
     try {
@@ -74,12 +84,12 @@ final class RingScheduler<T> {
   private @Nullable Task<T> next() {
     if (mayAsk() && !free.isEmpty()) {
       asking = true;
-      return new Task.Ask<>(asked++, free.remove());
+      return new Task.AskSource<>(asked++, free.remove());
     }
     for (BatchWork<T> batch : ahead) {
-      Item item = batch.take();
-      if (item != null) {
-        return new Task.Do<>(batch, item);
+      Piece piece = batch.take();
+      if (piece != null) {
+        return new Task.RunPiece<>(batch, piece);
       }
     }
     return null;
@@ -89,15 +99,15 @@ final class RingScheduler<T> {
     return !asking && !exhausted && failed == null;
   }
 
-  /// All that may be done ahead is done.
+  /// Counts a stall if all slots are filled.
   private void noteStall() {
     if (!stalled && mayAsk() && ahead.stream().allMatch(BatchWork::isFilled)) {
       stalled = true;
-      tally.stall();
+      counter.addStall();
     }
   }
 
-  /// The source gave a batch.
+  /// The source gave this batch's plan.
   void begin(BatchWork<T> batch) {
     locked(() -> {
       asking = false;
@@ -126,7 +136,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// What is left of this batch and of all after it is not done; those before it are.
+  /// Drops this batch and all after it; those before it are still handed over.
   void fail(long number, Throwable reason) {
     locked(() -> {
       if (failed == null || number < failed.number()) {
@@ -149,15 +159,15 @@ final class RingScheduler<T> {
     }
   }
 
-  /// There are copies to make before the batch is filled.
-  void goOnCopying(BatchWork<T> batch, List<Item> copies) {
+  /// Copies are left to do before the batch is filled.
+  void startCopying(BatchWork<T> batch, List<Piece> copies) {
     locked(() -> {
-      batch.goOnCopying(copies);
+      batch.startCopying(copies);
       work.signalAll();
     });
   }
 
-  /// Nothing is left to do for this batch but for the device.
+  /// Only the device has work left for this batch.
   void filled(BatchWork<T> batch) {
     locked(() -> {
       batch.setFilled();
@@ -165,8 +175,8 @@ final class RingScheduler<T> {
     });
   }
 
-  /// The next batch in order, for which it waits; null at the end. The caller then is busy with the
-  /// ring until [#leave].
+  /// Waits for the next batch in order; null at the end. The caller then is busy with the ring until
+  /// [#leave].
   @Nullable BatchWork<T> awaitNext() {
     lock.lock();
     try {
@@ -195,7 +205,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Whether the next batch is there, so that nobody need wait for it on the host.
+  /// Whether the next batch is filled, so that the host need not wait for it.
   boolean hasNext() {
     lock.lock();
     try {
@@ -218,7 +228,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Ends the ring: this is thrown at whoever asks for a batch from now on.
+  /// Ends the ring: the consumer gets this exception from now on.
   void end(Throwable reason) {
     locked(() -> {
       if (end == null) {
@@ -229,7 +239,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// What ended the ring, now or before.
+  /// Ends the ring unless it has ended, and gives the exception that ended it.
   private RuntimeException ended(Throwable reason) {
     end(reason);
     return switch (end) {
@@ -243,9 +253,9 @@ final class RingScheduler<T> {
     return new TransferException("prefetch", "by the caller", new Failure.Cancelled());
   }
 
-  /// The caller is busy with a slot that the consumer has, until [#giveBack].
+  /// The caller is busy with one of the consumer's slots, until [#giveBack].
   ///
-  /// @return whether the ring is open; if not, the slot's memory is the caller's
+  /// @return whether the ring is open; if not, the caller owns the slot's memory
   boolean enter() {
     lock.lock();
     try {
@@ -263,7 +273,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// The consumer has this slot no longer; the caller was busy with it, and is so no longer.
+  /// Takes a slot back from the consumer; the caller is no longer busy with it.
   ///
   /// @param usable whether it may be filled again
   void giveBack(Slot slot, boolean usable) {
@@ -278,7 +288,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// Closes the ring for all but those who are busy with it.
+  /// Refuses all calls from now on; callers that are busy may still finish.
   ///
   /// @return whether this was the first call
   boolean close() {
@@ -294,9 +304,9 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Waits until nobody is busy with the ring any more.
+  /// Waits until no caller is busy with the ring.
   ///
-  /// @return the slots that the consumer still has, whose memory is the consumer's from now on
+  /// @return the slots that the consumer still has, which owns their memory from now on
   Set<Slot> awaitIdle() {
     lock.lock();
     try {

@@ -5,7 +5,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
-import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.StandingTransfer;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
@@ -14,34 +13,30 @@ import java.util.List;
 
 /// A session's open rings. Thread-safe.
 public final class Rings implements AutoCloseable {
-  private final Transports paths;
+  private final Transports transports;
   private final List<PrefetchRing<?>> open = new ArrayList<>();
   private boolean closed;
 
-  /// @param paths which outlive the rings
-  public Rings(Transports paths) {
-    this.paths = paths;
+  /// @param transports which outlive the rings
+  public Rings(Transports transports) {
+    this.transports = transports;
   }
 
   /// See [dev.gantry.core.internal.session.GantrySession#ring].
   public <T> PrefetchRing<T> open(RingOptions options, BatchPlanSource<T> source) {
     List<Runnable> undo = new ArrayList<>(List.of(source::close));
     try {
-      return paths.using(() -> {
+      return transports.using(() -> {
         PrefetchRing<T> ring = build(options, source, undo);
         undo.clear();
         undo.add(ring::close);
-        // Before anything is read: what a reader uses is not taken away while the ring is known.
+        // Before anything is read: the session closes the rings it knows before what they use.
         register(ring);
         ring.start();
         return ring;
       });
     } catch (RuntimeException | Error failure) {
-      try {
-        Cleanup.runAll(undo);
-      } catch (RuntimeException | Error besides) {
-        failure.addSuppressed(besides);
-      }
+      Cleanup.runAll(undo, failure);
       throw failure;
     }
   }
@@ -49,13 +44,10 @@ public final class Rings implements AutoCloseable {
   private <T> PrefetchRing<T> build(
       RingOptions options, BatchPlanSource<T> source, List<Runnable> undo) {
     TransferOptions reads = options.transfer();
-    PlanLimits limits = reads.limits();
-    // No read is larger than its slot, so nothing larger need be staged in.
-    long requestBytes = Math.min(limits.requestBytes(), options.slotBytes());
     StandingTransfer transfer =
-        paths.standingTransfer(
+        transports.standingTransfer(
             options.device(),
-            reads.withLimits(limits.withRequestBytes(requestBytes)),
+            reads.withLimits(reads.limits().withRequestBytes(options.requestBytes())),
             source::opened);
     undo.add(transfer::close);
     HostMemory.require(hostBytes(options, transfer));
@@ -63,13 +55,11 @@ public final class Rings implements AutoCloseable {
     for (int i = 0; i < options.slots(); i++) {
       Slot slot = slot(options);
       slots.add(slot);
-      undo.add(slot::dismantle);
+      undo.add(slot::close);
       undo.add(slot::release);
-      slot.prepare();
+      slot.allocateIfNeeded();
     }
-    BatchPlanCheck check =
-        new BatchPlanCheck(options.slotBytes(), options.hostBytes(), requestBytes);
-    return new PrefetchRing<>(options, source, check, transfer, slots, this::forget);
+    return new PrefetchRing<>(options, source, transfer, slots, this::forget);
   }
 
   private static long hostBytes(RingOptions options, StandingTransfer transfer) {
@@ -78,7 +68,7 @@ public final class Rings implements AutoCloseable {
           case Device.Host _ -> options.slotBytes();
           case Device.Cuda _ -> options.hostBytes();
         };
-    // What cannot be counted is not to be had, and of no more interest than that.
+    // More than a long can count is more than any machine has.
     long most = (Long.MAX_VALUE - transfer.stagingBytes()) / options.slots();
     return each > most ? Long.MAX_VALUE : options.slots() * each + transfer.stagingBytes();
   }
@@ -102,12 +92,12 @@ public final class Rings implements AutoCloseable {
     open.remove(ring);
   }
 
-  /// @throws MisuseException if a source or maker of one of the rings calls it
-  public synchronized void checkMayClose() {
-    open.forEach(ring -> ring.checkOutside("closed"));
+  /// @throws MisuseException if a source or host writer of one of the rings calls it
+  public synchronized void requireMayClose() {
+    open.forEach(ring -> ring.requireOutside("closed"));
   }
 
-  /// Closes the rings that are still open, and opens none any more.
+  /// Closes the open rings, and refuses to open others.
   @Override
   public void close() {
     List<PrefetchRing<?>> closing;
@@ -115,7 +105,7 @@ public final class Rings implements AutoCloseable {
       closed = true;
       closing = List.copyOf(open);
     }
-    // Not under the lock, which each takes when it is closed.
+    // Not under the lock, which each ring takes when it closes.
     Cleanup.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
   }
 }

@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// One of a ring's places for a batch, and what orders its uses: filled by readers, handed over,
-/// given back, filled again.
+/// One of a ring's places for a batch, and the order of its uses: readers fill it, the consumer gets
+/// it and gives it back, readers fill it again.
 ///
-/// Holds one share of its slab. Not thread-safe: the ring's lock hands it from one to the next; but
-/// readers fill it together.
+/// Holds one share of its slab. Not thread-safe: the ring's lock passes it from one thread to the
+/// next; but several readers fill it together.
 abstract sealed class Slot permits HostSlot, DeviceSlot {
-  /// What slots are overwritten with that nobody may read any more.
+  /// Overwrites slots that are no longer to be read.
   static final byte POISON = (byte) 0xDB;
 
   private @Nullable Slab slab;
@@ -21,8 +21,9 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Allocates the slot's memory.
   abstract Slab allocate();
 
-  /// Takes memory where there is none: at first, and after it was left to those who still used it.
-  final void prepare() {
+  /// Allocates memory if the slot has none: at first, and after [#giveBack] left the old memory to
+  /// others.
+  final void allocateIfNeeded() {
     if (slab == null) {
       slab = allocate();
     }
@@ -32,39 +33,40 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return Objects.requireNonNull(slab, "a slot without memory");
   }
 
-  /// Where the CPU makes what it makes; the same for all writers of a filling.
-  abstract MemorySegment made(HostWrites made);
+  /// The memory that host writers write to; the same for all writers of a batch.
+  abstract MemorySegment hostMemory(HostWrites hostWrites);
 
-  /// Where readers bring what they read.
+  /// Where reads put their bytes.
   abstract Target target();
 
-  /// When all is read and made: brings what was made into its place, and makes the copies.
+  /// Called when all reads and host writes of a batch are done: starts the plan's copies, after moving
+  /// the host writes into the slot.
   ///
-  /// @return what readers have yet to do of that, or nothing
-  abstract List<Item> finish(BatchPlan<?> filling);
+  /// @return copies that readers have to do; empty if the device does all of them
+  abstract List<BatchWork.Piece> startCopies(BatchPlan<?> plan);
 
-  /// Whether the last [#finish] has come to pass.
+  /// Whether all that the last [#startCopies] queued is done.
   abstract boolean isReady();
 
-  /// Waits until the last [#finish] has come to pass: then anybody may read.
+  /// Waits until [#isReady].
   abstract void awaitReady();
 
-  /// The consumer needs the slot no longer, once what was queued by now is done.
+  /// Takes the slot back from the consumer, whose queued work on the device may still read it.
   ///
-  /// @return whether others still hold shares of its memory: then it is left to them
+  /// @return whether arrays still use its memory, which the slot then leaves to them
   final boolean giveBack(boolean poison) {
     if (slab().isShared()) {
       release();
       return true;
     }
-    settle(poison);
+    orderAfterConsumer(poison);
     return false;
   }
 
-  /// Has the next filling come after all that the consumer has queued.
-  abstract void settle(boolean poison);
+  /// Orders the next batch's writes after all work that the consumer has queued.
+  abstract void orderAfterConsumer(boolean poison);
 
-  /// Gives the share of the memory back.
+  /// Releases the slot's share of its memory.
   final void release() {
     Slab held = slab;
     if (held != null) {
@@ -73,6 +75,6 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     }
   }
 
-  /// Waits for what is under way, and frees all but the slab.
-  abstract void dismantle();
+  /// Waits for queued work, and frees all but the slab.
+  abstract void close();
 }

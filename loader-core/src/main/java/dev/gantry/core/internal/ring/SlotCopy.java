@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 /// Rows of bytes to copy from one place of a slot to another, on the slot's device. Offsets are
 /// bytes from the slot's start.
 ///
-/// @param fromPitch bytes from one row's start to the next one's; of no meaning for a single row
+/// @param fromPitch bytes from one row's start to the next one's; unused for a single row
 /// @param toPitch likewise
 /// @param rowBytes bytes to copy of each row, at most a pitch
 public record SlotCopy(long from, long fromPitch, long to, long toPitch, long rowBytes, long rows) {
@@ -20,7 +20,7 @@ public record SlotCopy(long from, long fromPitch, long to, long toPitch, long ro
     }
   }
 
-  /// Whether nothing lies between the rows, neither where they come from nor where they go.
+  /// Whether the rows are adjacent at both ends, so that one copy moves all of them.
   boolean isContiguous() {
     return rows == 1 || (fromPitch == rowBytes && toPitch == rowBytes);
   }

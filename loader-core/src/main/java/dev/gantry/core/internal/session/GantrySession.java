@@ -202,7 +202,7 @@ public final class GantrySession implements Session {
   ///     closed, or a load's own listener: they could only wait for themselves
   @Override
   public void close() {
-    rings.checkMayClose();
+    rings.requireMayClose();
     try {
       rings.close();
     } finally {

@@ -109,6 +109,23 @@ public final class WorkerThreads {
     return started;
   }
 
+  /// Waits until all of these threads have ended, also if the caller is interrupted.
+  public static void join(List<Thread> threads) {
+    boolean interrupted = false;
+    for (Thread thread : threads) {
+      while (thread.isAlive()) {
+        try {
+          thread.join();
+        } catch (InterruptedException _) {
+          interrupted = true;
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   /// Goes on unless the job was cancelled by now: for the caller after [#work], before what cannot
   /// be taken back.
   public void checkpoint() {

@@ -34,19 +34,20 @@ class HostSlotTest {
   })
   void copiesAreSharedOut(int rowBytes, int fromPitch, int toPitch, int rows, int pieces) {
     HostSlot slot = new HostSlot(SLOT_BYTES);
-    slot.prepare();
+    slot.allocateIfNeeded();
     try {
-      MemorySegment memory = slot.made(new HostWrites(0, SLOT_BYTES, List.of()));
+      MemorySegment memory = slot.hostMemory(new HostWrites(0, SLOT_BYTES, List.of()));
       byte[] bytes = TestFiles.bytes(rows, TARGET);
       memory.asSlice(0, TARGET).copyFrom(MemorySegment.ofArray(bytes));
       SlotCopy copy = new SlotCopy(3, fromPitch, TARGET + 1, toPitch, rowBytes, rows);
-      List<Item> items =
+      List<BatchWork.Piece> items =
           new ArrayList<>(
-              slot.finish(new BatchPlan<>(List.of(), HostWrites.NONE, List.of(copy), "label")));
+              slot.startCopies(
+                  new BatchPlan<>(List.of(), HostWrites.NONE, List.of(copy), "label")));
       assertThat(items).hasSize(pieces);
       // In whatever order.
       Collections.reverse(items);
-      items.forEach(item -> ((Item.Copy) item).copy().run());
+      items.forEach(item -> item.run(null));
 
       byte[] expected = new byte[SLOT_BYTES];
       System.arraycopy(bytes, 0, expected, 0, TARGET);

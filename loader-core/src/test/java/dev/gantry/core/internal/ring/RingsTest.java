@@ -26,7 +26,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RingsTest {
   private static RingOptions options() {
     TransferOptions transfer = TransferOptions.defaults().withThreads(2);
-    return new RingOptions(Device.HOST, 2, 4 * Recipes.BLOCK, 0, transfer, false);
+    long slotBytes = 4 * Recipes.BLOCK;
+    return new RingOptions(Device.HOST, 2, slotBytes, slotBytes, transfer, false);
   }
 
   private static Batches<Integer> batches() {
@@ -57,12 +58,11 @@ class RingsTest {
     try (Transports paths = new Transports(Libc.INSTANCE)) {
       Batches<Integer> source = batches();
       Slot slot = new HostSlot(4 * Recipes.BLOCK);
-      slot.prepare();
+      slot.allocateIfNeeded();
       PrefetchRing<Integer> ring =
           new PrefetchRing<>(
               options(),
               source,
-              new BatchPlanCheck(4 * Recipes.BLOCK, 0, 4 * Recipes.BLOCK),
               paths.standingTransfer(Device.HOST, options().transfer(), source::opened),
               List.of(slot),
               _ -> {});
@@ -80,12 +80,11 @@ class RingsTest {
   void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {
     try (Transports paths = new Transports(Libc.INSTANCE)) {
       Slot slot = new HostSlot(4 * Recipes.BLOCK);
-      slot.prepare();
+      slot.allocateIfNeeded();
       PrefetchRing<Integer> ring =
           new PrefetchRing<>(
               options(),
               batches(),
-              new BatchPlanCheck(4 * Recipes.BLOCK, 4 * Recipes.BLOCK, 4 * Recipes.BLOCK),
               paths.standingTransfer(Device.HOST, options().transfer(), (_, _) -> {}),
               List.of(slot),
               _ -> {});
@@ -122,7 +121,7 @@ class RingsTest {
     AutoCloseable first = sessionFirst ? gantry : ring;
     assertThatThrownBy(first::close)
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("by its own source or makers");
+        .hasMessageContaining("by its own source or host writers");
     ring.close();
     gantry.close();
   }
@@ -152,7 +151,7 @@ class RingsTest {
           };
       PrefetchRing<Integer> ring = gantry.ring(options(), source);
       RingContract.await(asked);
-      assertThat(told.get()).hasMessageContaining("by its own source or makers");
+      assertThat(told.get()).hasMessageContaining("by its own source or host writers");
       assertThat(ring.next()).isEmpty();
     }
   }
