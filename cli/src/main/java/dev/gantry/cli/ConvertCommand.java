@@ -1,5 +1,12 @@
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.convert.FieldType;
+import dev.gantry.cli.internal.convert.RecordFields;
+import dev.gantry.cli.internal.convert.RecordsToShards;
+import dev.gantry.cli.internal.convert.ShardsToRecords;
+import dev.gantry.cli.internal.convert.WeightsConversion;
+import dev.gantry.cli.internal.input.Input;
+import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
@@ -115,12 +122,12 @@ final class ConvertCommand implements Callable<Integer> {
     return 0;
   }
 
-  private Written convert(dev.gantry.core.internal.session.GantrySession session, Input opened)
+  private WrittenFiles convert(dev.gantry.core.internal.session.GantrySession session, Input opened)
       throws IOException {
     return switch (opened) {
       case Input.Checkpoint(SafetensorsCheckpoint checkpoint) -> {
         allow("a safetensors checkpoint", Set.of(SHARD_BYTES));
-        yield new CheckpointConversion(checkpoint, input, output, shardBytes).run(session);
+        yield new WeightsConversion(checkpoint, input, output, shardBytes).run(session);
       }
       case Input.Records(List<Path> files) -> {
         allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
@@ -134,8 +141,8 @@ final class ConvertCommand implements Callable<Integer> {
     };
   }
 
-  private Written records(dev.gantry.core.internal.session.GantrySession session, List<Path> files)
-      throws IOException {
+  private WrittenFiles records(
+      dev.gantry.core.internal.session.GantrySession session, List<Path> files) throws IOException {
     RecordFields fields = new RecordFields(files, fieldTypes, pad);
     try {
       return new RecordsToShards(files, fields, output)

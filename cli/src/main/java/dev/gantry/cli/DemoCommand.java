@@ -5,6 +5,23 @@ import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.translate.TranslateException;
+import dev.gantry.cli.internal.demo.Agreement;
+import dev.gantry.cli.internal.demo.ArrayDigest;
+import dev.gantry.cli.internal.demo.CheckFailedException;
+import dev.gantry.cli.internal.demo.Comparison;
+import dev.gantry.cli.internal.demo.DigitAnswers;
+import dev.gantry.cli.internal.demo.DigitModel;
+import dev.gantry.cli.internal.demo.ImageFiles;
+import dev.gantry.cli.internal.demo.ImageTraining;
+import dev.gantry.cli.internal.demo.KillTrial;
+import dev.gantry.cli.internal.demo.LoadTrial;
+import dev.gantry.cli.internal.demo.PointTraining;
+import dev.gantry.cli.internal.demo.SampleImages;
+import dev.gantry.cli.internal.demo.SampleTraining;
+import dev.gantry.cli.internal.demo.SampleWeights;
+import dev.gantry.cli.internal.demo.ServeExample;
+import dev.gantry.cli.internal.demo.TemporaryFolder;
+import dev.gantry.cli.internal.demo.TrainingRun;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -51,8 +68,8 @@ final class DemoCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException, TranslateException {
-    if (bytes < SampleCheckpoint.LEAST_BYTES) {
-      throw usage("--bytes must be " + SampleCheckpoint.LEAST_BYTES + " or more: " + bytes);
+    if (bytes < SampleWeights.LEAST_BYTES) {
+      throw usage("--bytes must be " + SampleWeights.LEAST_BYTES + " or more: " + bytes);
     }
     if (parent != null && !Files.isDirectory(parent)) {
       throw usage("--dir is no folder: " + parent);
@@ -80,7 +97,7 @@ final class DemoCommand implements Callable<Integer> {
               Comparison.size(bytes)));
     }
     Device device = Engine.getInstance().defaultDevice();
-    SampleCheckpoint sample = make(folder);
+    SampleWeights sample = make(folder);
     LoadTrial whole = load(sample, device);
     answer(folder);
     kill(new PointTraining(), folder.resolve("points"));
@@ -89,9 +106,9 @@ final class DemoCommand implements Callable<Integer> {
     say(keep ? "%s stays there." : "%s goes now.", folder);
   }
 
-  private SampleCheckpoint make(Path folder) throws IOException {
+  private SampleWeights make(Path folder) throws IOException {
     long start = System.nanoTime();
-    SampleCheckpoint sample = SampleCheckpoint.write(folder, bytes);
+    SampleWeights sample = SampleWeights.write(folder, bytes);
     say(
         "made    %s: %d tensors, %s of random BF16 and F32, in %.1f s",
         sample.index(),
@@ -101,7 +118,7 @@ final class DemoCommand implements Callable<Integer> {
     return sample;
   }
 
-  private LoadTrial load(SampleCheckpoint sample, Device device) throws IOException {
+  private LoadTrial load(SampleWeights sample, Device device) throws IOException {
     LoadTrial trial =
         LoadTrial.gantry(sample.index(), device, arrays -> checkDigests(sample, arrays));
     say(
@@ -112,7 +129,7 @@ final class DemoCommand implements Callable<Integer> {
   }
 
   /// @throws CheckFailedException if the arrays are not all tensors, or not as they were written
-  static void checkDigests(SampleCheckpoint sample, NDList arrays) {
+  static void checkDigests(SampleWeights sample, NDList arrays) {
     if (arrays.size() != sample.digests().size()) {
       throw new CheckFailedException(
           arrays.size() + " tensors were loaded, of " + sample.digests().size());
@@ -203,7 +220,7 @@ final class DemoCommand implements Callable<Integer> {
     return Math.round(100 * share) + "%";
   }
 
-  private void compare(SampleCheckpoint sample, LoadTrial whole, Device device, Path folder)
+  private void compare(SampleWeights sample, LoadTrial whole, Device device, Path folder)
       throws IOException {
     Comparison comparison = Comparison.of(sample, whole, device, folder);
     say("");

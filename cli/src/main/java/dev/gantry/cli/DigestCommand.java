@@ -1,5 +1,10 @@
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.digest.RecordDigests;
+import dev.gantry.cli.internal.digest.ShardDigests;
+import dev.gantry.cli.internal.digest.WeightsDigests;
+import dev.gantry.cli.internal.input.Input;
+import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.Device;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.shards.ShardSet;
@@ -42,7 +47,7 @@ final class DigestCommand implements Runnable {
   private Report digests(dev.gantry.core.internal.session.GantrySession session, Device target) {
     return switch (Input.open(session, file)) {
       case Input.Checkpoint(SafetensorsCheckpoint checkpoint) ->
-          CheckpointDigests.of(session, checkpoint, target);
+          WeightsDigests.of(session, checkpoint, target);
       case Input.Shards(ShardSet set) -> ShardDigests.of(session, set, target);
       case Input.Records(List<Path> files) -> RecordDigests.of(session, files);
     };

@@ -1,6 +1,8 @@
 package dev.gantry.cli;
 
 import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport.FileReport;

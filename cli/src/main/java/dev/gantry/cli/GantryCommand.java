@@ -1,5 +1,6 @@
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.demo.CheckFailedException;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;

@@ -1,5 +1,11 @@
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.contents.BuiltIndexes;
+import dev.gantry.cli.internal.contents.CheckedIndexes;
+import dev.gantry.cli.internal.contents.IndexState;
+import dev.gantry.cli.internal.input.Input;
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.output.Table;
 import dev.gantry.formats.tfrecord.index.IndexOptions;
 import dev.gantry.formats.tfrecord.index.IndexSummary;
 import dev.gantry.formats.tfrecord.index.TfRecordIndex;

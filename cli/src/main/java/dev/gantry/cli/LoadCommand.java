@@ -1,5 +1,9 @@
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.input.Input;
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
@@ -16,8 +20,6 @@ import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -89,10 +91,11 @@ final class LoadCommand implements Runnable {
           table.row(
               Integer.toString(run),
               target.toString(),
-              paths(report.bytesByTransport()),
-              percent(report.directBytes(), report.bytes())
+              Transfers.transports(report.bytesByTransport()),
+              Transfers.percent(report.directBytes(), report.bytes())
                   + (report.unknownBytes() > 0
-                      ? ", not known to be cold " + percent(report.unknownBytes(), report.bytes())
+                      ? ", not known to be cold "
+                          + Transfers.percent(report.unknownBytes(), report.bytes())
                       : ""),
               String.format(Locale.ROOT, "%.3f", seconds),
               String.format(Locale.ROOT, "%.2f", checkpoint.totalBytes() / 1e9 / seconds),
@@ -120,21 +123,5 @@ final class LoadCommand implements Runnable {
     } catch (MisuseException | IllegalArgumentException e) {
       throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
     }
-  }
-
-  /// As in `staged`, or `gds 80%, staged 20%`.
-  static String paths(Map<Transport, Long> bytesByTransport) {
-    if (bytesByTransport.size() == 1) {
-      return bytesByTransport.keySet().iterator().next().toString();
-    }
-    long bytes = bytesByTransport.values().stream().mapToLong(Long::longValue).sum();
-    return bytesByTransport.entrySet().stream()
-        .sorted(Map.Entry.comparingByKey())
-        .map(entry -> entry.getKey() + " " + percent(entry.getValue(), bytes))
-        .collect(Collectors.joining(", "));
-  }
-
-  static String percent(long part, long whole) {
-    return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
   }
 }

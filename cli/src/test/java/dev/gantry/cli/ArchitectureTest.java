@@ -68,7 +68,7 @@ class ArchitectureTest {
           "dev.gantry.formats.tfrecord.index",
           "dev.gantry.djl",
           "dev.gantry.djl.internal",
-          "dev.gantry.cli");
+          "dev.gantry.cli.internal.demo");
 
   private static final JavaClasses HOUSE =
       new ClassFileImporter()

@@ -5,8 +5,8 @@ import java.io.StringWriter;
 import java.util.List;
 
 /// One command line, run in this JVM, and what came of it.
-record CommandLineRun(int exitCode, String out, String err) {
-  static CommandLineRun of(Object... arguments) {
+public record CommandLineRun(int exitCode, String out, String err) {
+  public static CommandLineRun of(Object... arguments) {
     StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();
     int exitCode =
@@ -18,7 +18,7 @@ record CommandLineRun(int exitCode, String out, String err) {
   }
 
   /// Standard output as JSON.
-  Object json() {
+  public Object json() {
     return JsonTree.parse(out);
   }
 }

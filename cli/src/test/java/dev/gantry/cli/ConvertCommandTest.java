@@ -2,6 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.cli.internal.demo.DigitModel;
 import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
 import dev.gantry.formats.safetensors.SafetensorsHeader;
 import java.io.IOException;

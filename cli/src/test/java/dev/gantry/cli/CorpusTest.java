@@ -2,6 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.cli.internal.digest.Digests;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

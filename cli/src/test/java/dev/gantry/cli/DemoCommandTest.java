@@ -6,6 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import dev.gantry.cli.internal.demo.ArrayDigest;
+import dev.gantry.cli.internal.demo.CheckFailedException;
+import dev.gantry.cli.internal.demo.SampleWeights;
+import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.Checkpoint;
 import java.io.IOException;
@@ -81,7 +85,7 @@ class DemoCommandTest {
 
   @Test
   void oneWrongByteIsFound() throws IOException {
-    SampleCheckpoint sample = SampleCheckpoint.write(temporary, 40_000_000);
+    SampleWeights sample = SampleWeights.write(temporary, 40_000_000);
     try (NDManager manager = NDManager.newBaseManager();
         Checkpoint checkpoint = Checkpoint.open(sample.index())) {
       NDList arrays = checkpoint.load(manager);

@@ -2,6 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.dataset.Field;
 import dev.gantry.formats.shards.ShardOptions;
@@ -22,11 +23,11 @@ import java.util.Map;
 import java.util.stream.Stream;
 
 /// Small files of samples, and what commands say of them.
-final class TestSamples {
+public final class TestSamples {
   private TestSamples() {}
 
   /// @param values of each field, those of all samples end to end
-  static void writeShards(
+  public static void writeShards(
       Path folder, List<Field> fields, Map<String, byte[]> values, int samples, int perShard) {
     try (GantrySession session = GantrySession.open();
         ShardWriter writer =
@@ -50,12 +51,12 @@ final class TestSamples {
     }
   }
 
-  static Path writeRecords(Path file, Compression compression, ExampleBuilder... examples) {
+  public static Path writeRecords(Path file, Compression compression, ExampleBuilder... examples) {
     List<byte[]> records = Stream.of(examples).map(ExampleBuilder::toBytes).toList();
     return writeRecords(file, compression, records);
   }
 
-  static Path writeRecords(Path file, Compression compression, List<byte[]> records) {
+  public static Path writeRecords(Path file, Compression compression, List<byte[]> records) {
     try (GantrySession session = GantrySession.open();
         TfRecordWriter writer = TfRecordWriter.create(session, file, compression)) {
       records.forEach(writer::write);
@@ -64,12 +65,12 @@ final class TestSamples {
     return file;
   }
 
-  static String sha256(byte[] bytes) {
+  public static String sha256(byte[] bytes) {
     return HexFormat.of().formatHex(Digests.sha256().digest(bytes));
   }
 
   /// Runs a command that must succeed without a word on standard error.
-  static CommandLineRun run(Object... arguments) {
+  public static CommandLineRun run(Object... arguments) {
     CommandLineRun run = CommandLineRun.of(arguments);
     assertThat(run.exitCode()).as(run.err()).isZero();
     assertThat(run.err()).isEmpty();
@@ -77,7 +78,7 @@ final class TestSamples {
   }
 
   /// Runs a command that must fail with one line.
-  static CommandLineRun fail(int exitCode, Object... arguments) {
+  public static CommandLineRun fail(int exitCode, Object... arguments) {
     CommandLineRun run = CommandLineRun.of(arguments);
     assertThat(run.exitCode()).as(run.err()).isEqualTo(exitCode);
     assertThat(run.out()).isEmpty();
@@ -86,22 +87,22 @@ final class TestSamples {
     return run;
   }
 
-  static Map<?, ?> json(CommandLineRun run) {
+  public static Map<?, ?> json(CommandLineRun run) {
     return (Map<?, ?>) run.json();
   }
 
   /// As `digest --json` has it: dtype, shape and sha256 of each field.
-  static Map<?, ?> fieldsOf(Path shards) {
+  public static Map<?, ?> fieldsOf(Path shards) {
     return (Map<?, ?>) json(run("digest", "--json", "--device", "host", shards)).get("fields");
   }
 
   /// The digests of records.
-  static List<?> recordsOf(Path file) {
+  public static List<?> recordsOf(Path file) {
     return (List<?>) json(run("digest", "--json", file)).get("records");
   }
 
   /// The names in a folder, sorted.
-  static List<String> names(Path folder) throws IOException {
+  public static List<String> names(Path folder) throws IOException {
     try (Stream<Path> files = Files.list(folder)) {
       return new ArrayList<>(files.map(file -> file.getFileName().toString()).sorted().toList());
     }

@@ -1,0 +1,78 @@
+package dev.gantry.cli.internal.contents;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.formats.tfrecord.index.IndexSummary;
+import dev.gantry.formats.tfrecord.index.IndexedFeature;
+import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+
+/// Indexes that were written, and what they say of their files.
+public record BuiltIndexes(List<Built> files) implements Report {
+  /// @param seconds that it took
+  public record Built(Path file, IndexSummary summary, double seconds) {}
+
+  @Override
+  public void print(PrintWriter out) {
+    for (Built each : files) {
+      List<IndexedFeature> features = each.summary().features();
+      out.printf(
+          Locale.ROOT,
+          "%s: %,d records, %,d features, %.3f s%n",
+          Table.line(each.file().toString()),
+          each.summary().records(),
+          features.size(),
+          each.seconds());
+      for (IndexedFeature feature : features) {
+        feature
+            .obstacle()
+            .ifPresent(obstacle ->
+                out.printf(
+                    "  %s must be parsed: %s%n",
+                    Table.line("'" + feature.name() + "'"), Table.line(obstacle.describe())));
+      }
+    }
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeArrayFieldStart("files");
+    for (Built each : files) {
+      json.writeStartObject();
+      json.writeStringField("file", each.file().toString());
+      json.writeStringField("index", TfRecordIndex.indexFile(each.file()).toString());
+      json.writeNumberField("records", each.summary().records());
+      json.writeNumberField("bytes", each.summary().recordBytes());
+      json.writeObjectFieldStart("features");
+      for (IndexedFeature feature : each.summary().features()) {
+        write(feature, json);
+      }
+      json.writeEndObject();
+      json.writeNumberField("seconds", each.seconds());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+  }
+
+  private static void write(IndexedFeature feature, JsonGenerator json) throws IOException {
+    json.writeObjectFieldStart(feature.name());
+    json.writeStringField(
+        "kind", feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""));
+    json.writeNumberField("missing", feature.missing());
+    if (feature.elements().isPresent()) {
+      json.writeNumberField("length", feature.elements().getAsLong());
+    } else {
+      json.writeStringField("length", "varies");
+    }
+    json.writeStringField(
+        "absence", feature.obstacle().map(IndexedFeature.Obstacle::describe).orElse(""));
+    json.writeEndObject();
+  }
+}

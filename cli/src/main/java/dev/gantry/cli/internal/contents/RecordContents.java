@@ -1,0 +1,201 @@
+package dev.gantry.cli.internal.contents;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.input.RecordFiles;
+import dev.gantry.cli.internal.output.RecordProgress;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.Schema;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.formats.tfrecord.index.IndexSummary;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/// What is in TFRecord files: how many records, and what features the first ones have.
+///
+/// @param features empty where the records are no examples
+/// @param absence why there are no features; empty where there are
+public record RecordContents(List<RecordFile> files, List<FeatureSpec> features, String absence)
+    implements Report {
+  /// What [Schema] says of files whose records, though whole, are no examples it can describe.
+  private static final Set<String> NO_SCHEMA = Set.of("no-records", "invalid-proto", "wrong-kind");
+
+  /// @param bytes of the records' data
+  record RecordFile(
+      Path file, Compression compression, long records, long bytes, IndexState index) {
+    /// By the index, where it is usable; else all records are read and checked.
+    public static RecordFile of(GantrySession session, Path file, RecordProgress bar) {
+      try (TfRecordReader reader = RecordFiles.open(session, file)) {
+        IndexState index =
+            reader.compression() == Compression.NONE
+                ? IndexState.of(session, file)
+                : new IndexState.Unusable(
+                    file + " is compressed, so its records cannot be reached by offset");
+        return switch (index) {
+          case IndexState.Usable(IndexSummary summary) ->
+              new RecordFile(
+                  file, reader.compression(), summary.records(), summary.recordBytes(), index);
+          case IndexState.Unusable _ -> {
+            while (reader.next()) {
+              bar.at(reader);
+            }
+            yield new RecordFile(
+                file,
+                reader.compression(),
+                reader.statistics().records(),
+                reader.statistics().bytes(),
+                index);
+          }
+        };
+      }
+    }
+
+    void writeIndex(JsonGenerator json) throws IOException {
+      json.writeObjectFieldStart("index");
+      json.writeBooleanField("usable", index.isUsable());
+      json.writeStringField("reason", index.absence());
+      json.writeEndObject();
+    }
+  }
+
+  public static RecordContents of(GantrySession session, List<Path> paths) {
+    List<RecordFile> files = new ArrayList<>();
+    try (RecordProgress bar = new RecordProgress("inspect", paths)) {
+      for (Path path : paths) {
+        files.add(RecordFile.of(session, path, bar));
+      }
+    }
+    try {
+      List<FeatureSpec> features =
+          Schema.infer(session, paths, RecordFiles.OPTIONS, Schema.USUAL_RECORDS);
+      return new RecordContents(files, features, "");
+    } catch (MalformedFileException e) {
+      if (NO_SCHEMA.contains(e.kind())) {
+        return new RecordContents(files, List.of(), e.getMessage());
+      }
+      throw e;
+    }
+  }
+
+  private long records() {
+    return files.stream().mapToLong(RecordFile::records).sum();
+  }
+
+  private long bytes() {
+    return files.stream().mapToLong(RecordFile::bytes).sum();
+  }
+
+  /// Of all files; several are joined, as in `none, gzip`.
+  private String compression() {
+    return files.stream()
+        .map(file -> name(file.compression()))
+        .distinct()
+        .collect(Collectors.joining(", "));
+  }
+
+  private static String name(Enum<?> constant) {
+    return constant.name().toLowerCase(Locale.ROOT);
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeStringField("format", "tfrecord");
+    json.writeStringField("compression", compression());
+    json.writeNumberField("records", records());
+    json.writeNumberField("bytes", bytes());
+    json.writeObjectFieldStart("features");
+    for (FeatureSpec feature : features) {
+      write(feature, json);
+    }
+    json.writeEndObject();
+    json.writeStringField("featuresAbsence", absence);
+    // Of all files, or of the first that has none.
+    files.stream()
+        .filter(file -> !file.index().isUsable())
+        .findFirst()
+        .orElseGet(files::getFirst)
+        .writeIndex(json);
+    json.writeArrayFieldStart("files");
+    for (RecordFile file : files) {
+      json.writeStartObject();
+      json.writeStringField("file", file.file().toString());
+      json.writeStringField("compression", name(file.compression()));
+      json.writeNumberField("records", file.records());
+      json.writeNumberField("bytes", file.bytes());
+      file.writeIndex(json);
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+  }
+
+  private static void write(FeatureSpec feature, JsonGenerator json) throws IOException {
+    json.writeObjectFieldStart(feature.name());
+    json.writeStringField("kind", name(feature.kind()));
+    json.writeStringField("dtype", feature.dtype().name());
+    if (varies(feature)) {
+      json.writeStringField("length", "varies");
+    } else {
+      json.writeNumberField("length", elements(feature));
+    }
+    json.writeEndObject();
+  }
+
+  private static boolean varies(FeatureSpec feature) {
+    return switch (feature) {
+      case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> false;
+      case FeatureSpec.VariableLength _, FeatureSpec.VariableSteps _ -> true;
+    };
+  }
+
+  /// In a record, at most.
+  private static long elements(FeatureSpec feature) {
+    return feature.field().shape().elements().orElseThrow();
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    out.printf(
+        "TFRecord, %,d file(s), compression %s, %,d records, %,d bytes%n",
+        files.size(), compression(), records(), bytes());
+    for (RecordFile file : files) {
+      if (files.size() > 1) {
+        out.printf(
+            "  %s: compression %s, %,d records, %,d bytes%n",
+            Table.line(String.valueOf(file.file().getFileName())),
+            name(file.compression()),
+            file.records(),
+            file.bytes());
+      }
+      out.println(
+          "  index: "
+              + (file.index().isUsable()
+                  ? "usable"
+                  : "not usable: " + Table.line(file.index().absence())));
+    }
+    if (!absence.isEmpty()) {
+      out.println("  features: none: " + Table.line(absence));
+      return;
+    }
+    Table table = new Table("feature", "kind", "dtype", "length");
+    for (FeatureSpec feature : features) {
+      table.row(
+          feature.name(),
+          name(feature.kind()),
+          feature.dtype().name(),
+          varies(feature) ? "varies, up to " + elements(feature) : elements(feature) + "");
+    }
+    table.print(out);
+  }
+}

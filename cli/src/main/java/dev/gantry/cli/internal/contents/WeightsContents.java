@@ -1,0 +1,66 @@
+package dev.gantry.cli.internal.contents;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.IOException;
+import java.io.PrintWriter;
+
+/// What is in a checkpoint, without its data.
+public record WeightsContents(SafetensorsCheckpoint checkpoint) implements Report {
+  private static final int PAGE_BYTES = 4096;
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeStringField("format", "safetensors");
+    json.writeObjectFieldStart("tensors");
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      json.writeObjectFieldStart(tensor.name());
+      json.writeStringField("dtype", tensor.dtype().name());
+      Json.writeShape(tensor.shape(), json);
+      json.writeStringField("file", tensor.extent().file().toString());
+      json.writeNumberField("offset", tensor.extent().offset());
+      json.writeNumberField("length", tensor.extent().length());
+      json.writeEndObject();
+    }
+    json.writeEndObject();
+    Json.writeMetadata(checkpoint.metadata(), json);
+    json.writeEndObject();
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    long onPages =
+        checkpoint.tensors().values().stream()
+            .filter(tensor -> tensor.extent().offset() % PAGE_BYTES == 0)
+            .count();
+    long misaligned =
+        checkpoint.tensors().values().stream()
+            .filter(tensor -> tensor.extent().offset() % tensor.dtype().alignmentBytes() != 0)
+            .count();
+    out.printf(
+        "safetensors, %,d file(s), %,d tensors, %,d bytes; %,d start on a page, %,d are not aligned"
+            + " to their dtype%n",
+        checkpoint.files().size(),
+        checkpoint.tensors().size(),
+        checkpoint.totalBytes(),
+        onPages,
+        misaligned);
+    Table.printNotes(checkpoint.metadata(), out);
+    Table table = new Table("tensor", "dtype", "shape", "offset", "bytes", "file");
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      table.row(
+          tensor.name(),
+          tensor.dtype().name(),
+          tensor.shape().toString(),
+          Long.toString(tensor.extent().offset()),
+          Long.toString(tensor.extent().length()),
+          tensor.extent().file().fileName());
+    }
+    table.print(out);
+  }
+}

@@ -1,0 +1,42 @@
+package dev.gantry.cli.internal.convert;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Shape;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.TypeConversionException;
+
+/// What a user wants a feature to become.
+public record FieldType(String name, DType dtype, Shape shape) {
+  /// Digits that a long has room for. A name may have spaces, and whatever else.
+  private static final Pattern SPELLING =
+      Pattern.compile(
+          "(.+)=([A-Z0-9_]+) *\\[((?: *[0-9]{1,18} *(?:, *[0-9]{1,18} *)*)?)]", Pattern.DOTALL);
+
+  /// Reads `NAME=DTYPE[SHAPE]`.
+  public static final class Converter implements ITypeConverter<FieldType> {
+    @Override
+    public FieldType convert(String text) {
+      Matcher spelled = SPELLING.matcher(text);
+      if (!spelled.matches()) {
+        throw new TypeConversionException("'" + text + "' is not as in image=U8[28,28]");
+      }
+      Optional<DType> dtype = DType.named(spelled.group(2));
+      Shape shape = Shape.of(dimensions(spelled.group(3)));
+      if (dtype.isEmpty() || shape.elements().isEmpty()) {
+        throw new TypeConversionException("'" + text + "' has no dtype, or is too large");
+      }
+      return new FieldType(spelled.group(1), dtype.get(), shape);
+    }
+
+    private static long[] dimensions(String text) {
+      return text.isEmpty()
+          ? LongStream.empty().toArray()
+          : Stream.of(text.split(",")).map(String::strip).mapToLong(Long::parseLong).toArray();
+    }
+  }
+}

@@ -1,0 +1,104 @@
+package dev.gantry.cli.internal.convert;
+
+import dev.gantry.cli.internal.input.RecordFiles;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.PadTo;
+import dev.gantry.formats.tfrecord.Schema;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// Which fields the features of TFRecord files become, each of one size in all records.
+///
+/// @param chosen what some of them are to become
+/// @param pad whether shorter features are filled up, and missing ones too; each is followed by a
+///     field of the lengths that they had
+public record RecordFields(List<Path> files, List<FieldType> chosen, boolean pad) {
+  /// Looks at the first record, by which all others are judged; or to fill up, at all of them.
+  ///
+  /// @throws MalformedFileException if there is no record, or it has no feature that can be a field
+  /// @throws MisuseException if what was chosen does not fit the features
+  List<FeatureSpec> specs(GantrySession session) {
+    List<FeatureSpec> found =
+        Schema.infer(session, files, RecordFiles.OPTIONS, pad ? Long.MAX_VALUE : 1);
+    if (found.isEmpty()) {
+      throw new MalformedFileException(
+          files.getFirst(), 0, "no-features", "the records have no feature that can be a field");
+    }
+    requireFound(found);
+    List<FeatureSpec> specs = new ArrayList<>();
+    for (FeatureSpec feature : found) {
+      FeatureSpec all = filledUp(feature);
+      specs.add(
+          chosen.stream()
+              .filter(type -> type.name().equals(feature.name()))
+              .findFirst()
+              .map(type -> typed(all, type))
+              .orElse(all));
+    }
+    return specs;
+  }
+
+  private void requireFound(List<FeatureSpec> found) {
+    Set<String> names = new HashSet<>();
+    for (FieldType type : chosen) {
+      if (found.stream().noneMatch(feature -> feature.name().equals(type.name()))) {
+        throw new MisuseException(
+            "--field: no feature '"
+                + type.name()
+                + "', but "
+                + found.stream().map(FeatureSpec::name).toList());
+      }
+      if (!names.add(type.name())) {
+        throw new MisuseException("--field: '" + type.name() + "' comes twice");
+      }
+    }
+  }
+
+  /// Every sample of a field has the same shape.
+  private static FeatureSpec filledUp(FeatureSpec feature) {
+    return switch (feature) {
+      case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> feature;
+      case FeatureSpec.VariableLength(var name, var kind, var dtype, var most, var padding, _) ->
+          new FeatureSpec.VariableLength(name, kind, dtype, most, padding, PadTo.MOST);
+      case FeatureSpec.VariableSteps(
+              var name,
+              var kind,
+              var dtype,
+              var most,
+              var step,
+              var padding,
+              _) ->
+          new FeatureSpec.VariableSteps(name, kind, dtype, most, step, padding, PadTo.MOST);
+    };
+  }
+
+  private static FeatureSpec typed(FeatureSpec feature, FieldType type) {
+    if (!(feature instanceof FeatureSpec.FixedLength fixed)) {
+      throw new MisuseException(
+          "--field: '" + type.name() + "' is not as long in all records, or a list of steps");
+    }
+    FeatureSpec typed =
+        new FeatureSpec.FixedLength(
+            type.name(), fixed.kind(), type.dtype(), type.shape(), fixed.absent());
+    if (typed.field().sampleBytes() != fixed.field().sampleBytes()) {
+      throw new MisuseException(
+          "--field: '"
+              + type.name()
+              + "' has "
+              + fixed.field().sampleBytes()
+              + " bytes, and as "
+              + type.dtype()
+              + " "
+              + type.shape()
+              + " would have "
+              + typed.field().sampleBytes());
+    }
+    return typed;
+  }
+}

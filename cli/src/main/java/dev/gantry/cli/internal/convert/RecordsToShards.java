@@ -1,0 +1,103 @@
+package dev.gantry.cli.internal.convert;
+
+import dev.gantry.cli.internal.input.RecordFiles;
+import dev.gantry.cli.internal.output.RecordProgress;
+import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.dataset.FieldView;
+import dev.gantry.formats.shards.Shard;
+import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.formats.tfrecord.ExampleParser;
+import dev.gantry.formats.tfrecord.RawRecord;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Writes TFRecord as raw tensor shards: each record a sample, each feature a field. Records that
+/// do not have just these features, each of the same kind and length, are an error, and nothing is
+/// written.
+public record RecordsToShards(List<Path> files, RecordFields features, Path output) {
+  /// @param shardBytes null for what is usual
+  /// @param samples in a shard; null for as many as `shardBytes` has room for
+  public static ShardOptions options(@Nullable Long shardBytes, @Nullable Long samples) {
+    if (shardBytes != null && samples != null) {
+      throw new MisuseException("--shard-bytes and --samples-per-shard: one of them says it all");
+    }
+    // One at a time is written as fast as records are read, and shards lie in memory meanwhile.
+    ShardOptions options = ShardOptions.defaults().withWriters(1);
+    if (samples != null) {
+      if (samples < 1) {
+        throw new MisuseException("--samples-per-shard must be 1 or more: " + samples);
+      }
+      return options.withSamplesPerShard(samples);
+    }
+    return shardBytes == null ? options : options.withShardBytes(shardBytes);
+  }
+
+  public WrittenFiles run(GantrySession session, ShardOptions options) throws IOException {
+    checkOutput();
+    ExampleParser parser = new ExampleParser(features.specs(session));
+    List<Field> fields = parser.fields();
+    long start = System.nanoTime();
+    try (ShardWriter writer = ShardWriter.create(session, output, fields, options);
+        RecordProgress bar = new RecordProgress("convert", files);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment sample = arena.allocate(parser.batchBytes(1), Long.BYTES);
+      for (Path file : files) {
+        try (TfRecordReader reader = RecordFiles.open(session, file)) {
+          while (reader.next()) {
+            RawRecord record =
+                new RawRecord(file, reader.number(), reader.offset(), reader.record());
+            parser.requireNoOthers(record);
+            writer.append(values(parser.parse(List.of(record), sample), fields, sample));
+            bar.at(reader);
+          }
+        }
+      }
+      ShardSet set = writer.finish();
+      return WrittenFiles.of(output, files(set), start);
+    }
+  }
+
+  /// The fields of the only sample in `batch`.
+  private static Map<String, MemorySegment> values(
+      List<FieldView> views, List<Field> fields, MemorySegment batch) {
+    Map<String, MemorySegment> values = new HashMap<>();
+    for (int i = 0; i < views.size(); i++) {
+      long bytes = fields.get(i).sampleBytes();
+      values.put(views.get(i).name(), batch.asSlice(views.get(i).offset(), bytes));
+    }
+    return values;
+  }
+
+  private static List<Path> files(ShardSet set) {
+    List<Path> files = new ArrayList<>(set.shards().stream().map(Shard::file).toList());
+    files.add(set.file());
+    return files;
+  }
+
+  private void checkOutput() throws IOException {
+    if (output.toString().endsWith(WeightsConversion.ONE_FILE)) {
+      throw new MisuseException("TFRecord becomes a folder of shards, not one file: " + output);
+    }
+    for (Path file : files) {
+      Path folder = file.toAbsolutePath().getParent();
+      if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
+        // A folder of both would be read as shards.
+        throw new MisuseException("OUT is the folder of IN: " + output);
+      }
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package dev.gantry.cli.internal.convert;
+
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.safetensors.NewCheckpoint;
+import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.Sharding;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Writes a checkpoint again: to one file, or to a folder of shards with an index.
+///
+/// @param input where the checkpoint was found
+/// @param shardBytes null for what is usual
+public record WeightsConversion(
+    SafetensorsCheckpoint old, Path input, Path output, @Nullable Long shardBytes) {
+  static final String ONE_FILE = ".safetensors";
+
+  public WrittenFiles run(GantrySession session) throws IOException {
+    checkOutput();
+    NewCheckpoint made = layOut();
+    try (Progress bar = new Progress("convert", made.totalBytes())) {
+      WriteOptions options = WriteOptions.defaults().withChecksums(false).withProgress(bar);
+      WriteReport report = made.write(session, options);
+      return new WrittenFiles(
+          output,
+          report.files().stream()
+              .map(file -> new WrittenFiles.WrittenFile(file.file(), file.size()))
+              .toList(),
+          report.elapsed().toNanos() / 1e9);
+    }
+  }
+
+  private NewCheckpoint layOut() {
+    List<NewTensor> tensors =
+        old.tensors().values().stream()
+            .map(tensor ->
+                new NewTensor(
+                    tensor.name(),
+                    tensor.dtype(),
+                    tensor.shape(),
+                    new Source.FilePart(tensor.extent())))
+            .toList();
+    if (isOneFile()) {
+      return NewCheckpoint.file(output, tensors, old.metadata());
+    }
+    Sharding sharding = Sharding.defaults();
+    return NewCheckpoint.folder(
+        output,
+        tensors,
+        old.metadata(),
+        shardBytes == null ? sharding : sharding.withShardBytes(shardBytes));
+  }
+
+  private boolean isOneFile() {
+    return output.toString().endsWith(ONE_FILE);
+  }
+
+  private void checkOutput() throws IOException {
+    if (isOneFile() && shardBytes != null) {
+      throw new MisuseException("--shard-bytes is for a folder, but OUT is one file: " + output);
+    }
+    Path parent = output.toAbsolutePath().getParent();
+    if (isOneFile() && parent != null && Files.exists(parent) && Files.isSameFile(parent, input)) {
+      throw new MisuseException("OUT would be read as a part of IN: " + output);
+    }
+    for (Path file : old.files()) {
+      if (Files.exists(output) && Files.isSameFile(file, output)) {
+        throw new MisuseException("OUT is a file of IN: " + output);
+      }
+    }
+  }
+}

@@ -1,0 +1,10 @@
+package dev.gantry.cli.internal.demo;
+
+/// The demo found that something is not as it must be. Its message is one line.
+public final class CheckFailedException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  public CheckFailedException(String message) {
+    super(message);
+  }
+}

@@ -1,0 +1,85 @@
+package dev.gantry.cli.internal.demo;
+
+import java.io.IOException;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// A new folder that goes with all its files when it is closed, or when the JVM ends before that.
+public final class TemporaryFolder implements AutoCloseable {
+  private static final int MOST_ATTEMPTS = 100;
+
+  private final Path path;
+  private final boolean keep;
+  private final Thread hook;
+
+  private TemporaryFolder(Path path, boolean keep) {
+    this.path = path;
+    this.keep = keep;
+    this.hook = new Thread(this::deleteAtExit, "gantry-clean-up");
+  }
+
+  /// @param parent where to make it; the system's temporary folder if null
+  /// @param keep whether to leave it there
+  public static TemporaryFolder create(@Nullable Path parent, boolean keep) throws IOException {
+    String prefix = "gantry-demo-";
+    TemporaryFolder folder =
+        new TemporaryFolder(
+            parent == null
+                ? Files.createTempDirectory(prefix)
+                : Files.createTempDirectory(parent, prefix),
+            keep);
+    Runtime.getRuntime().addShutdownHook(folder.hook);
+    return folder;
+  }
+
+  public Path path() {
+    return path;
+  }
+
+  @Override
+  public void close() throws IOException {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException _) {
+      // The JVM is ending; the hook does it.
+      return;
+    }
+    delete();
+  }
+
+  private void deleteAtExit() {
+    try {
+      delete();
+    } catch (IOException e) {
+      System.err.println("gantry: " + path + " is left behind: " + e);
+    }
+  }
+
+  private void delete() throws IOException {
+    if (!keep) {
+      delete(path);
+    }
+  }
+
+  /// Deletes a folder with all that is in it.
+  ///
+  /// A writer that an interrupt has not ended yet may add a file meanwhile; once the folder is gone
+  /// it cannot.
+  static void delete(Path folder) throws IOException {
+    for (int attempt = 1; ; attempt++) {
+      try (Stream<Path> files = Files.walk(folder)) {
+        for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
+          Files.deleteIfExists(file);
+        }
+        return;
+      } catch (DirectoryNotEmptyException e) {
+        if (attempt == MOST_ATTEMPTS) {
+          throw e;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,147 @@
+package dev.gantry.cli.internal.digest;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// SHA-256 of bytes in files, loaded through the engine to a device and read back from there.
+/// Memory is a part's of some 256 MiB, or the largest extent's.
+public final class Digests {
+  private static final long PART_BYTES = 256L << 20;
+  private static final int CHUNK_BYTES = 4 << 20;
+
+  /// Bytes that a digest is taken of.
+  ///
+  /// @param last whether no more come under this name
+  private record Piece(String name, Wanted wanted, boolean last) {
+    long length() {
+      return wanted.extent().length();
+    }
+  }
+
+  private final GantrySession session;
+  private final Device device;
+  private final ProgressListener progress;
+  private final SequencedMap<String, String> digests = new LinkedHashMap<>();
+  private final List<Piece> part = new ArrayList<>();
+  private final MessageDigest sha256 = sha256();
+  private long partBytes;
+  private long done;
+  private long total;
+  private TransferReport report = TransferReport.NOTHING;
+
+  /// @param progress hears how many bytes are done
+  Digests(GantrySession session, Device device, ProgressListener progress) {
+    this.session = session;
+    this.device = device;
+    this.progress = progress;
+  }
+
+  /// Of each name the digest of its extents end to end, in lower-case hexadecimal; names and
+  /// extents in the order in which they are given.
+  SequencedMap<String, String> of(SequencedMap<String, List<Wanted>> all) {
+    total =
+        all.values().stream()
+            .flatMap(List::stream)
+            .mapToLong(wanted -> wanted.extent().length())
+            .sum();
+    all.forEach((name, extents) -> {
+      if (extents.isEmpty()) {
+        // Those before it come first.
+        digestPart();
+        digests.put(name, HexFormat.of().formatHex(sha256.digest()));
+      }
+      for (int i = 0; i < extents.size(); i++) {
+        add(new Piece(name, extents.get(i), i == extents.size() - 1));
+      }
+    });
+    digestPart();
+    return digests;
+  }
+
+  private void add(Piece piece) {
+    if (partBytes > 0 && partBytes + piece.length() > PART_BYTES) {
+      digestPart();
+    }
+    part.add(piece);
+    partBytes += piece.length();
+  }
+
+  /// By which paths the bytes came.
+  TransferReport report() {
+    return report;
+  }
+
+  private void digestPart() {
+    List<Wanted> wanted = part.stream().map(Piece::wanted).toList();
+    try (Loaded loaded = session.load(wanted, device, TransferOptions.defaults());
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment chunk = arena.allocate(CHUNK_BYTES);
+      for (int i = 0; i < part.size(); i++) {
+        update(loaded.regions().get(i), chunk);
+        if (part.get(i).last()) {
+          digests.put(part.get(i).name(), HexFormat.of().formatHex(sha256.digest()));
+        }
+      }
+      report = report.plus(loaded.report());
+    }
+    part.clear();
+    partBytes = 0;
+  }
+
+  private void update(Region region, MemorySegment chunk) {
+    for (long at = 0; at < region.length(); at += chunk.byteSize()) {
+      long length = Math.min(chunk.byteSize(), region.length() - at);
+      region.slice(at, length).copyTo(chunk);
+      sha256.update(chunk.asSlice(0, length).asByteBuffer());
+    }
+    done += region.length();
+    progress.onProgress(done, total);
+  }
+
+  public static MessageDigest sha256() {
+    try {
+      return MessageDigest.getInstance("SHA-256");
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+
+  /// @param byName what [#of] gave
+  static void print(Map<String, String> byName, PrintWriter out) {
+    byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
+  }
+
+  /// What is known of one name, and its digest.
+  static void write(
+      String name, DType dtype, Shape shape, Map<String, String> byName, JsonGenerator json)
+      throws IOException {
+    json.writeObjectFieldStart(name);
+    json.writeStringField("dtype", dtype.name());
+    Json.writeShape(shape, json);
+    json.writeStringField("sha256", byName.get(name));
+    json.writeEndObject();
+  }
+}

@@ -1,0 +1,101 @@
+package dev.gantry.cli.internal.digest;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.input.RecordFiles;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.RecordProgress;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.List;
+
+/// The SHA-256 of each record's data, of one TFRecord file or of several one after the other.
+public final class RecordDigests implements Report {
+  private final List<Path> files;
+  private final List<Long> records = new ArrayList<>();
+  private final DigestSpool digests = new DigestSpool();
+  private long bytes;
+
+  private RecordDigests(List<Path> files) {
+    this.files = files;
+  }
+
+  /// Reads and checks all records.
+  public static RecordDigests of(GantrySession session, List<Path> files) {
+    RecordDigests result = new RecordDigests(files);
+    boolean complete = false;
+    try (RecordProgress bar = new RecordProgress("digest", files)) {
+      MessageDigest sha256 = Digests.sha256();
+      for (Path file : files) {
+        try (TfRecordReader reader = RecordFiles.open(session, file)) {
+          while (reader.next()) {
+            sha256.update(reader.record().asByteBuffer());
+            result.digests.add(sha256.digest());
+            bar.at(reader);
+          }
+          result.records.add(reader.statistics().records());
+          result.bytes += reader.statistics().bytes();
+        }
+      }
+      complete = true;
+      return result;
+    } finally {
+      if (!complete) {
+        result.close();
+      }
+    }
+  }
+
+  /// With the record's number in its file, and the file's name where there are several.
+  @Override
+  public void print(PrintWriter out) {
+    Names names = new Names();
+    try {
+      digests.forEach(digest -> out.println(digest + "  " + names.next()));
+    } catch (IOException e) {
+      throw new UncheckedIOException("digests cannot be read again", e);
+    }
+  }
+
+  /// What records are called, one after the other.
+  private final class Names {
+    private int file;
+    private long number;
+
+    String next() {
+      while (number == records.get(file)) {
+        file++;
+        number = 0;
+      }
+      String prefix = files.size() == 1 ? "" : Table.line(files.get(file).getFileName() + ":");
+      return prefix + number++;
+    }
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeArrayFieldStart("records");
+    digests.forEach(json::writeString);
+    json.writeEndArray();
+    json.writeNumberField("bytes", bytes);
+    json.writeEndObject();
+  }
+
+  @Override
+  public void printJson(PrintWriter out) {
+    Json.stream(out, this::write);
+  }
+
+  @Override
+  public void close() {
+    digests.close();
+  }
+}

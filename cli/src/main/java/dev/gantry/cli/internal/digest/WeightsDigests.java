@@ -1,0 +1,56 @@
+package dev.gantry.cli.internal.digest;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Transfers;
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.safetensors.TensorInfo;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// The SHA-256 of each tensor of a checkpoint.
+///
+/// @param byName lower-case hexadecimal
+/// @param transfer by which paths the bytes came
+public record WeightsDigests(
+    SafetensorsCheckpoint checkpoint, Map<String, String> byName, TransferReport transfer)
+    implements Report {
+  public static WeightsDigests of(
+      GantrySession session, SafetensorsCheckpoint checkpoint, Device device) {
+    SequencedMap<String, List<Wanted>> tensors = new LinkedHashMap<>();
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      tensors.put(tensor.name(), List.of(tensor.wanted()));
+    }
+    try (Progress bar = new Progress("digest", checkpoint.totalBytes())) {
+      Digests digests = new Digests(session, device, bar);
+      return new WeightsDigests(checkpoint, digests.of(tensors), digests.report());
+    }
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    Digests.print(byName, out);
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeObjectFieldStart("tensors");
+    for (TensorInfo tensor : checkpoint.tensors().values()) {
+      Digests.write(tensor.name(), tensor.dtype(), tensor.shape(), byName, json);
+    }
+    json.writeEndObject();
+    json.writeNumberField("bytes", checkpoint.totalBytes());
+    Transfers.writeTransports(transfer, json);
+    json.writeEndObject();
+  }
+}

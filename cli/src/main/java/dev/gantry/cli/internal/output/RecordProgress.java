@@ -1,0 +1,58 @@
+package dev.gantry.cli.internal.output;
+
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/// A [Progress] of files that are read record by record, one after the other. Of compressed ones
+/// nobody knows how much there is to read.
+public final class RecordProgress implements AutoCloseable {
+  private static final long UNKNOWN = -1;
+
+  private final Progress bar;
+  private final List<Path> files;
+
+  /// Where each file begins, were they one, and where the last one ends.
+  private final List<Long> starts = new ArrayList<>();
+
+  private int file;
+  private boolean known = true;
+
+  public RecordProgress(String task, List<Path> files) {
+    this.files = files;
+    long total = 0;
+    for (Path each : files) {
+      starts.add(total);
+      total += size(each);
+    }
+    starts.add(total);
+    bar = new Progress(task, total);
+  }
+
+  private static long size(Path file) {
+    try {
+      return Files.size(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(file + " has no size", e);
+    }
+  }
+
+  /// Tells of a reader's place. Files come in their order.
+  public void at(TfRecordReader reader) {
+    while (!files.get(file).equals(reader.file())) {
+      file++;
+    }
+    known &= reader.compression() == Compression.NONE;
+    bar.onProgress(starts.get(file) + reader.offset(), known ? starts.getLast() : UNKNOWN);
+  }
+
+  @Override
+  public void close() {
+    bar.close();
+  }
+}

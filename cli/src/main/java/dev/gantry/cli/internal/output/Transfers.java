@@ -1,0 +1,39 @@
+package dev.gantry.cli.internal.output;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import java.io.IOException;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/// What a transfer reports, for people and as JSON.
+public final class Transfers {
+  private Transfers() {}
+
+  /// As in `staged`, or `gds 80%, staged 20%`.
+  public static String transports(Map<Transport, Long> bytesByTransport) {
+    if (bytesByTransport.size() == 1) {
+      return bytesByTransport.keySet().iterator().next().toString();
+    }
+    long bytes = bytesByTransport.values().stream().mapToLong(Long::longValue).sum();
+    return bytesByTransport.entrySet().stream()
+        .sorted(Map.Entry.comparingByKey())
+        .map(entry -> entry.getKey() + " " + percent(entry.getValue(), bytes))
+        .collect(Collectors.joining(", "));
+  }
+
+  public static String percent(long part, long whole) {
+    return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
+  }
+
+  /// The field `transport`: how many bytes took each.
+  public static void writeTransports(TransferReport transfer, JsonGenerator json)
+      throws IOException {
+    json.writeObjectFieldStart("path");
+    for (Transport transport : Transport.values()) {
+      json.writeNumberField(transport.toString(), transfer.bytes(transport));
+    }
+    json.writeEndObject();
+  }
+}

@@ -1,0 +1,57 @@
+package dev.gantry.cli.internal.output;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/// Files that a command has written, all of them on the disk.
+public record WrittenFiles(Path output, List<WrittenFile> files, double seconds) implements Report {
+  public record WrittenFile(Path file, long bytes) {}
+
+  /// @param start of the writing, by [System#nanoTime]
+  public static WrittenFiles of(Path output, List<Path> files, long start) throws IOException {
+    double seconds = (System.nanoTime() - start) / 1e9;
+    List<WrittenFile> written = new ArrayList<>();
+    for (Path file : files) {
+      written.add(new WrittenFile(file, Files.size(file)));
+    }
+    return new WrittenFiles(output, written, seconds);
+  }
+
+  private long bytes() {
+    return files.stream().mapToLong(WrittenFile::bytes).sum();
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    out.printf(
+        Locale.ROOT,
+        "%s: %,d file(s), %,d bytes, durable in %.3f s, %.2f GB/s%n",
+        Table.line(output.toString()),
+        files.size(),
+        bytes(),
+        seconds,
+        bytes() / 1e9 / seconds);
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeArrayFieldStart("files");
+    for (WrittenFile each : files) {
+      json.writeStartObject();
+      json.writeStringField("file", each.file().toString());
+      json.writeNumberField("bytes", each.bytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeNumberField("bytes", bytes());
+    json.writeNumberField("seconds", seconds);
+    json.writeEndObject();
+  }
+}

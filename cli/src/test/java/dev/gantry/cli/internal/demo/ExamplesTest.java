@@ -1,0 +1,144 @@
+package dev.gantry.cli.internal.demo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.ArrayDataset;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.djl.Checkpoint;
+import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// The examples that the documentation shows run.
+class ExamplesTest {
+  @TempDir private Path temporary;
+
+  private Path model;
+
+  @BeforeEach
+  void extract() throws IOException {
+    model = DigitModel.extract(temporary);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  @Test
+  void serverAnswersTheExpectedLogits() throws IOException, TranslateException {
+    DigitAnswers expected = DigitAnswers.of(model);
+    float[] answers = ServeExample.answer(model, expected.inputs());
+    assertThat(expected.difference(answers)).isLessThanOrEqualTo(expected.tolerance());
+
+    answers[7] += 0.01f;
+    assertThat(expected.difference(answers)).isCloseTo(0.01, within(1e-4));
+    answers[7] = Float.NaN;
+    assertThat(expected.difference(answers)).isNaN();
+  }
+
+  /// One small step away from the loaded weights, not from random ones.
+  @Test
+  void trainingBeginsAtTheLoadedWeights() throws IOException, TranslateException {
+    try (Model trained = Model.newInstance("digits");
+        NDManager manager = NDManager.newBaseManager()) {
+      trained.setBlock(DigitModel.block());
+      DigitAnswers expected = DigitAnswers.of(model);
+      ArrayDataset train =
+          new ArrayDataset.Builder()
+              .setData(manager.create(expected.inputs()))
+              .optLabels(manager.create(new float[] {0, 1, 2, 3}))
+              .setSampling(4, false)
+              .build();
+
+      TrainExample.train(trained, model, train);
+
+      try (Checkpoint checkpoint = Checkpoint.open(model);
+          NDArray after = trained.getBlock().getParameters().get("05Linear_bias").getArray();
+          NDArray before =
+              checkpoint.load(manager).stream()
+                  .filter(array -> array.getName().equals("head.bias"))
+                  .findFirst()
+                  .orElseThrow()) {
+        float step = after.sub(before).abs().max().getFloat();
+        assertThat(step).isGreaterThan(0).isLessThan(0.1f);
+      }
+    }
+  }
+
+  /// The second call is as in another process: it has another seed, and a model of its own.
+  @Test
+  void savedTrainingGoesOnAsIfItHadNotEnded() throws IOException, TranslateException {
+    SampleTraining training = new PointTraining();
+    Path checkpoints = temporary.resolve("checkpoints");
+    TrainingRun begun = training.run(checkpoints, 4, 1);
+    assertThat(steps(checkpoints)).containsExactly(16L, 24L, 32L);
+    TrainingRun resumed = training.run(checkpoints, 6, 2);
+    assertThat(steps(checkpoints)).containsExactly(32L, 40L, 48L);
+
+    TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 6, 1);
+    assertThat(uninterrupted.losses()).hasSize(48);
+    assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 32));
+    assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(32, 48));
+    assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
+    assertThat(begun.parameters()).isNotEqualTo(uninterrupted.parameters());
+  }
+
+  /// Checkpoints are saved where no epoch ends, and the dataset goes on from there.
+  @ParameterizedTest
+  @EnumSource
+  void trainingFromFilesGoesOnInTheMiddleOfAnEpoch(ImageFiles files)
+      throws IOException, TranslateException {
+    ImageTraining training = ImageTraining.prepare(files, temporary.resolve("images"));
+    Path checkpoints = temporary.resolve("checkpoints");
+    TrainingRun begun = training.run(checkpoints, 1, 1);
+    assertThat(begun.losses()).hasSize(63);
+    assertThat(steps(checkpoints)).containsExactly(20L, 40L, 60L);
+    TrainingRun resumed = training.run(checkpoints, 3, 2);
+    assertThat(steps(checkpoints)).containsExactly(140L, 160L, 180L);
+
+    TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
+    assertThat(uninterrupted.losses()).hasSize(189);
+    assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 63));
+    assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(60, 189));
+    assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
+    assertThat(resumed.metrics()).isEqualTo(uninterrupted.metrics());
+    assertThat(uninterrupted.metrics().get(ImageTraining.ACCURACY))
+        .isGreaterThan(begun.metrics().get(ImageTraining.ACCURACY))
+        .isGreaterThan(0.7f);
+  }
+
+  /// The order depends on the sizes of the files and the seed, and values come unchanged.
+  @Test
+  void trainingIsTheSameFromShardsAndFromTfRecord() throws IOException, TranslateException {
+    TrainingRun fromShards = epoch(ImageFiles.SHARDS);
+    assertThat(fromShards.losses()).hasSize(63);
+    assertThat(epoch(ImageFiles.TFRECORD)).isEqualTo(fromShards);
+  }
+
+  private TrainingRun epoch(ImageFiles files) throws IOException, TranslateException {
+    Path folder = Files.createDirectory(temporary.resolve(files.name()));
+    return ImageTraining.prepare(files, folder.resolve("images"))
+        .run(folder.resolve("checkpoints"), 1, 1);
+  }
+
+  private static List<Long> steps(Path checkpoints) {
+    return CheckpointStore.list(checkpoints).checkpoints().stream()
+        .map(StoredCheckpoint::step)
+        .toList();
+  }
+}

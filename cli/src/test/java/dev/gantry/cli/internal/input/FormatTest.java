@@ -1,0 +1,155 @@
+package dev.gantry.cli.internal.input;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.cli.CommandLineRun;
+import dev.gantry.cli.TestSamples;
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@ExtendWith(NoLeaks.class)
+class FormatTest {
+  @TempDir private Path temporary;
+  private final GantrySession session = GantrySession.open();
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private Format formatOf(String name, byte[] bytes) throws IOException {
+    return Format.of(session, Files.write(temporary.resolve(name), bytes));
+  }
+
+  private Path records(String name) {
+    return TestSamples.writeRecords(
+        temporary.resolve(name), Compression.NONE, new ExampleBuilder().int64s("a", 1));
+  }
+
+  private Path shards(String name) {
+    Path folder = temporary.resolve(name);
+    List<Field> fields = List.of(new Field("a", DType.U8, Shape.of(2)));
+    TestSamples.writeShards(folder, fields, Map.of("a", new byte[2]), 1, 1);
+    return folder;
+  }
+
+  private void assertMalformed(Path path, String kind) {
+    assertThatThrownBy(() -> Format.of(session, path))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageStartingWith(path + ": offset 0: " + kind + ": ");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "x.safetensors, SAFETENSORS",
+    "tfrecord.safetensors, SAFETENSORS",
+    "x.tfrecord, TFRECORD",
+    "x.TFRecords.gz, TFRECORD",
+    "train-00003-of-00010, TFRECORD",
+    "train-00003-of-00010.zz, TFRECORD",
+    "shards.json, SHARDS",
+    "model.safetensors.index.json, SAFETENSORS",
+    "tfrecord.json, SAFETENSORS"
+  })
+  void whereBytesSayNothingTheNameDoes(String name, Format format) throws IOException {
+    assertThat(formatOf(name, new byte[0])).isEqualTo(format);
+    assertThat(formatOf(name, new byte[] {1, 2, 3})).isEqualTo(format);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"x", "x.bin", "train-3-of-10"})
+  void whereNothingSaysAnythingItIsUnknown(String name) throws IOException {
+    Path file = Files.write(temporary.resolve(name), new byte[] {1, 2, 3});
+    assertMalformed(file, "unknown-format");
+    CommandLineRun run = TestSamples.fail(65, "inspect", file);
+    assertThat(run.err()).contains(file + ": offset 0: unknown-format: ");
+  }
+
+  @Test
+  void bytesSayMoreThanNames() throws IOException {
+    byte[] safetensors =
+        ByteBuffer.allocate(100).order(ByteOrder.LITTLE_ENDIAN).putLong(92).put((byte) '{').array();
+    assertThat(formatOf("x.tfrecord", safetensors)).isEqualTo(Format.SAFETENSORS);
+    assertThat(formatOf("x", safetensors)).isEqualTo(Format.SAFETENSORS);
+    assertThat(Format.of(session, records("y.safetensors"))).isEqualTo(Format.TFRECORD);
+    assertThat(Format.of(session, records("shards.json"))).isEqualTo(Format.TFRECORD);
+  }
+
+  @Test
+  void shardsAreKnownByTheirFolderAndTheirJson() throws IOException {
+    Path folder = shards("s");
+    Path json = folder.resolve("shards.json");
+    Path renamed = Files.copy(json, folder.resolve("other.json"));
+    for (Path path : List.of(folder, json, renamed)) {
+      assertThat(Input.open(session, path)).isInstanceOf(Input.Shards.class);
+    }
+  }
+
+  @Test
+  void aFolderIsOfTheFormatOfItsFiles() throws IOException {
+    Path folder = Files.createDirectory(temporary.resolve("f"));
+    assertMalformed(folder, "unknown-format");
+    Files.writeString(folder.resolve("README.md"), "no data");
+    assertMalformed(folder, "unknown-format");
+    Path second = records("f/b");
+    Path first = records("f/a");
+    Path damaged = Files.write(folder.resolve("c-00000-of-00001"), new byte[] {1});
+    assertThat(Input.open(session, folder))
+        .isEqualTo(new Input.Records(List.of(first, second, damaged)));
+    Path shards = shards("g");
+    Files.write(shards.resolve("model.safetensors"), new byte[] {1});
+    assertMalformed(shards, "several-formats");
+    assertThat(Format.of(session, shards.resolve("shards.json"))).isEqualTo(Format.SHARDS);
+  }
+
+  @Test
+  void anIndexIsNoTfRecordFile() {
+    Path folder = temporary.resolve("f");
+    assertThat(folder.toFile().mkdir()).isTrue();
+    Path file = records("f/x.tfrecord");
+    TestSamples.run("index", file);
+    assertThat(Input.open(session, folder)).isEqualTo(new Input.Records(List.of(file)));
+  }
+
+  @Test
+  void aFileThatIsBeingWrittenIsNoTfRecordFile() {
+    Path folder = temporary.resolve("f");
+    assertThat(folder.toFile().mkdir()).isTrue();
+    try (TfRecordWriter writer =
+        TfRecordWriter.create(session, folder.resolve("x.tfrecord"), Compression.NONE)) {
+      writer.write(new ExampleBuilder().int64s("a", 1).toBytes());
+      // As a crash leaves it.
+      records("f/.gantry-0123456789abcdef.tmp");
+      assertMalformed(folder, "unknown-format");
+      Path whole = records("f/a");
+      assertThat(Input.open(session, folder)).isEqualTo(new Input.Records(List.of(whole)));
+    }
+  }
+
+  @Test
+  void whatIsNoFileIsNotOpened() {
+    assertMalformed(Path.of("/dev/null"), "not-a-regular-file");
+  }
+}
