@@ -1,8 +1,9 @@
 package demo;
 
+import dev.gantry.djl.Weights;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import dev.gantry.djl.Checkpoint;
 import java.nio.file.Path;
 
 /// Loads weights and prints their names and shapes.
@@ -11,7 +12,7 @@ public final class Main {
 
   public static void main(String[] arguments) {
     try (NDManager manager = NDManager.newBaseManager();
-        Checkpoint weights = Checkpoint.open(Path.of(arguments[0]))) {
+        Weights weights = Weights.open(Path.of(arguments[0]))) {
       for (NDArray array : weights.load(manager)) {
         System.out.println(array.getName() + " " + array.getShape());
       }

@@ -2,7 +2,7 @@ package dev.gantry.benchmarks;
 
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import dev.gantry.djl.Checkpoint;
+import dev.gantry.djl.Weights;
 import java.io.BufferedInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -69,8 +69,8 @@ public class DecodeBenchmark {
   @Benchmark
   public long gantry() {
     try (NDManager manager = NDManager.newBaseManager();
-        Checkpoint checkpoint = Checkpoint.open(file);
-        NDList arrays = checkpoint.load(manager)) {
+        Weights weights = Weights.open(file);
+        NDList arrays = weights.load(manager)) {
       return arrays.size();
     }
   }

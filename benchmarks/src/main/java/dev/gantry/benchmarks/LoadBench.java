@@ -9,8 +9,8 @@ import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -141,8 +141,8 @@ public final class LoadBench {
   }
 
   private static List<Wanted> wanted(Path file) {
-    return SafetensorsCheckpoint.open(file).tensors().values().stream()
-        .map(TensorInfo::wanted)
+    return SafetensorsOpener.open(file).tensors().values().stream()
+        .map(StoredTensor::wanted)
         .toList();
   }
 

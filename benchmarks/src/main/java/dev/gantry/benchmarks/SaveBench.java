@@ -13,16 +13,16 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.checkpoint.BusyPolicy;
-import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
-import dev.gantry.formats.checkpoint.SaveQueue;
-import dev.gantry.formats.checkpoint.SavedCheckpoint;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
-import dev.gantry.formats.checkpoint.UnsavedCheckpoint;
-import dev.gantry.formats.safetensors.NewTensor;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.SaveQueue;
+import dev.gantry.formats.internal.checkpoint.SavedCheckpoint;
+import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -71,16 +71,16 @@ public final class SaveBench {
     Device device = Device.parse(arguments[0]);
     for (String argument : List.of(arguments).subList(3, arguments.length)) {
       Path file = Path.of(argument);
-      List<TensorInfo> infos = List.copyOf(SafetensorsCheckpoint.open(file).tensors().values());
+      List<StoredTensor> infos = List.copyOf(SafetensorsOpener.open(file).tensors().values());
       try (GantrySession session = GantrySession.open();
           Loaded loaded =
               session.load(
-                  infos.stream().map(TensorInfo::wanted).toList(),
+                  infos.stream().map(StoredTensor::wanted).toList(),
                   device,
                   TransferOptions.defaults())) {
         List<NewTensor> tensors = new ArrayList<>(infos.size());
         for (int i = 0; i < infos.size(); i++) {
-          TensorInfo info = infos.get(i);
+          StoredTensor info = infos.get(i);
           tensors.add(
               new NewTensor(
                   info.name(),
@@ -163,7 +163,7 @@ public final class SaveBench {
                 + ", past the page cache "
                 + report.directBytes());
         if (i == runs - 1) {
-          check(saved.checkpoint());
+          check(CheckpointStore.list(folder).latest().orElseThrow());
         }
       }
     } catch (DeviceUnavailableException e) {
@@ -187,9 +187,9 @@ public final class SaveBench {
             label,
             stalled,
             String.format(Locale.ROOT, "%.1f ms; durable after %s", stalled * 1e3, rate(seconds)));
-        if (i == RUNS - 1 && outcome.join() instanceof SaveOutcome.Saved(SavedCheckpoint saved)) {
-          System.out.printf("gantry\twent by\t%s%n", saved.report().bytesByTransport());
-          check(saved.checkpoint());
+        if (i == RUNS - 1 && outcome.join() instanceof SaveOutcome.Saved saved) {
+          System.out.printf("gantry\twent by\t%s%n", saved.bytesByTransport());
+          check(CheckpointStore.list(folder).latest().orElseThrow());
         }
       }
     } catch (DeviceUnavailableException e) {
@@ -220,11 +220,11 @@ public final class SaveBench {
     return new UnsavedCheckpoint(++step, groups, Map.of(), Map.of(), Map.of());
   }
 
-  private void check(StoredCheckpoint checkpoint) {
+  private void check(CheckpointFolder checkpoint) {
     long checked = 0;
     Map<String, NewTensor> originals = new HashMap<>();
     tensors.forEach(tensor -> originals.put(tensor.name(), tensor));
-    for (TensorInfo info : checkpoint.open("model").tensors().values()) {
+    for (StoredTensor info : checkpoint.open("model").tensors().values()) {
       int sum = session.checksum(new Source.FilePart(info.extent()));
       checkpoint.check(info, sum);
       NewTensor original = Objects.requireNonNull(originals.get(info.name()));

@@ -9,7 +9,7 @@ import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.Compression;
 import java.io.IOException;
@@ -125,7 +125,7 @@ final class ConvertCommand implements Callable<Integer> {
   private WrittenFiles convert(dev.gantry.core.internal.session.GantrySession session, Input opened)
       throws IOException {
     return switch (opened) {
-      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) -> {
+      case Input.Checkpoint(WeightsCatalogue checkpoint) -> {
         allow("a safetensors checkpoint", Set.of(SHARD_BYTES));
         yield new WeightsConversion(checkpoint, input, output, shardBytes).run(session);
       }

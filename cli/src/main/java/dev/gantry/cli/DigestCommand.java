@@ -6,7 +6,7 @@ import dev.gantry.cli.internal.digest.WeightsDigests;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.Device;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
 import java.util.List;
@@ -46,7 +46,7 @@ final class DigestCommand implements Runnable {
 
   private Report digests(dev.gantry.core.internal.session.GantrySession session, Device target) {
     return switch (Input.open(session, file)) {
-      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) ->
+      case Input.Checkpoint(WeightsCatalogue checkpoint) ->
           WeightsDigests.of(session, checkpoint, target);
       case Input.Shards(ShardSet set) -> ShardDigests.of(session, set, target);
       case Input.Records(List<Path> files) -> RecordDigests.of(session, files);

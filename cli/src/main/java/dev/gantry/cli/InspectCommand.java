@@ -5,7 +5,7 @@ import dev.gantry.cli.internal.contents.ShardContents;
 import dev.gantry.cli.internal.contents.WeightsContents;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
 import java.util.List;
@@ -42,7 +42,7 @@ final class InspectCommand implements Runnable {
 
   private Report contents(dev.gantry.core.internal.session.GantrySession session) {
     return switch (Input.open(session, file)) {
-      case Input.Checkpoint(SafetensorsCheckpoint checkpoint) -> new WeightsContents(checkpoint);
+      case Input.Checkpoint(WeightsCatalogue checkpoint) -> new WeightsContents(checkpoint);
       case Input.Shards(ShardSet set) -> new ShardContents(set);
       case Input.Records(List<Path> files) -> RecordContents.of(session, files);
     };

@@ -14,8 +14,8 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
@@ -79,11 +79,11 @@ final class LoadCommand implements Runnable {
     Table table = new Table("run", "device", "path", "past the cache", "seconds", "GB/s", "slabs");
     try (dev.gantry.core.internal.session.GantrySession session =
         dev.gantry.core.internal.session.GantrySession.open()) {
-      SafetensorsCheckpoint checkpoint = Input.checkpoint(session, file);
-      List<Wanted> wanted = checkpoint.tensors().values().stream().map(TensorInfo::wanted).toList();
+      WeightsCatalogue weights = Input.checkpoint(session, file);
+      List<Wanted> wanted = weights.tensors().values().stream().map(StoredTensor::wanted).toList();
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();
-        try (Progress bar = new Progress("load", checkpoint.totalBytes());
+        try (Progress bar = new Progress("load", weights.totalBytes());
             Loaded loaded = session.load(wanted, target, options.withProgress(bar))) {
           double seconds = (System.nanoTime() - start) / 1e9;
           LiveResources.Snapshot held = LiveResources.snapshot();
@@ -98,7 +98,7 @@ final class LoadCommand implements Runnable {
                           + Transfers.percent(report.unknownBytes(), report.bytes())
                       : ""),
               String.format(Locale.ROOT, "%.3f", seconds),
-              String.format(Locale.ROOT, "%.2f", checkpoint.totalBytes() / 1e9 / seconds),
+              String.format(Locale.ROOT, "%.2f", weights.totalBytes() / 1e9 / seconds),
               ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");
         }
       }

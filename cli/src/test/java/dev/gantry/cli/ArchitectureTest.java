@@ -208,17 +208,21 @@ class ArchitectureTest {
   /// The packages of formats, and which of the others each may know.
   static Stream<Arguments> formats() {
     String internal = "dev.gantry.formats.internal";
-    String safetensors = "dev.gantry.formats.safetensors";
+    String spi = "dev.gantry.formats.spi";
+    String safetensors = internal + ".safetensors";
+    String checkpoint = "dev.gantry.formats.checkpoint";
     String dataset = "dev.gantry.formats.dataset";
     return Stream.of(
         Arguments.of(internal, List.of()),
-        Arguments.of(safetensors, List.of(internal)),
-        Arguments.of("dev.gantry.formats.checkpoint", List.of(safetensors, internal)),
+        Arguments.of(spi, List.of()),
+        Arguments.of(safetensors, List.of(spi, internal)),
+        Arguments.of(checkpoint, List.of()),
+        Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, internal)),
         Arguments.of(dataset, List.of()),
         Arguments.of("dev.gantry.formats.shards", List.of(dataset, internal)),
         Arguments.of(PROTO, List.of()),
         Arguments.of(TFRECORD, List.of(PROTO, dataset, internal)),
-        Arguments.of(TFRECORD + ".index", List.of(TFRECORD, dataset, safetensors, internal)));
+        Arguments.of(TFRECORD + ".index", List.of(TFRECORD, dataset, safetensors, spi, internal)));
   }
 
   @ParameterizedTest

@@ -3,8 +3,9 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.cli.internal.demo.DigitModel;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -77,8 +78,8 @@ class ConvertCommandTest {
         .contains("model.safetensors.index.json")
         .contains(String.format("model-%05d-of-%05d.safetensors", shards, shards));
     assertThat(tensors(folder)).isEqualTo(tensors(model));
-    assertThat(SafetensorsCheckpoint.open(folder).metadata())
-        .isEqualTo(SafetensorsCheckpoint.open(model).metadata())
+    assertThat(SafetensorsOpener.open(folder).metadata())
+        .isEqualTo(SafetensorsOpener.open(model).metadata())
         .isNotEmpty();
   }
 

@@ -11,7 +11,7 @@ import dev.gantry.cli.internal.demo.CheckFailedException;
 import dev.gantry.cli.internal.demo.SampleWeights;
 import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.djl.Checkpoint;
+import dev.gantry.djl.Weights;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -87,15 +87,15 @@ class DemoCommandTest {
   void oneWrongByteIsFound() throws IOException {
     SampleWeights sample = SampleWeights.write(temporary, 40_000_000);
     try (NDManager manager = NDManager.newBaseManager();
-        Checkpoint checkpoint = Checkpoint.open(sample.index())) {
-      NDList arrays = checkpoint.load(manager);
+        Weights weights = Weights.open(sample.index())) {
+      NDList arrays = weights.load(manager);
       DemoCommand.checkDigests(sample, arrays);
 
       // In the last bytes of the last tensor.
       try (FileChannel shard = FileChannel.open(sample.floatShard(), StandardOpenOption.WRITE)) {
         shard.write(ByteBuffer.wrap(new byte[] {1, 2, 3}), shard.size() - 3);
       }
-      NDList changed = checkpoint.load(manager);
+      NDList changed = weights.load(manager);
       assertThatThrownBy(() -> DemoCommand.checkDigests(sample, changed))
           .isInstanceOf(CheckFailedException.class)
           .hasMessageContaining("embeddings.7");

@@ -8,7 +8,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
 import dev.gantry.djl.internal.ArrayMemory;
 import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 
 /// NDArrays as what the writers of files take, of any dtype and from any device: [#tensors] for
-/// [NewCheckpoint][dev.gantry.formats.safetensors.NewCheckpoint], [#fields] and [#values] for
+/// [NewCheckpoint][dev.gantry.formats.internal.safetensors.NewSafetensors], [#fields] and [#values] for
 /// [ShardWriter][dev.gantry.formats.shards.ShardWriter] and
 /// [NewShards][dev.gantry.formats.shards.NewShards].
 ///

@@ -4,7 +4,7 @@ import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.PyTorch;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.StoredTensor;
 
 /// Which casts exist.
 final class Casts {
@@ -34,7 +34,7 @@ final class Casts {
   /// Whether a cast to a floating-point type concerns this tensor.
   ///
   /// @throws MisuseException if it would, and cannot be done
-  static boolean concerns(TensorInfo tensor) {
+  static boolean concerns(StoredTensor tensor) {
     return switch (tensor.dtype()) {
       case F16, BF16, F32, F64 -> true;
       case BOOL, U8, I8, I16, U16, I32, U32, I64, U64, C64 -> false;

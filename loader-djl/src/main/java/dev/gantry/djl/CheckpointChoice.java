@@ -8,8 +8,8 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.checkpoint.CheckpointStore;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.nio.file.Path;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -42,7 +42,7 @@ record CheckpointChoice(
             "DAMAGED CHECKPOINT, older than the one that is restored: {}", damaged.getMessage());
       }
     }
-    for (StoredCheckpoint checkpoint : listing.checkpoints().reversed()) {
+    for (CheckpointFolder checkpoint : listing.checkpoints().reversed()) {
       try {
         return Optional.of(restore(checkpoint, model, trainer));
       } catch (MalformedFileException damaged) {
@@ -104,7 +104,7 @@ record CheckpointChoice(
   }
 
   private RestoredTraining restore(
-      StoredCheckpoint checkpoint, Model model, @Nullable Trainer trainer) {
+      CheckpointFolder checkpoint, Model model, @Nullable Trainer trainer) {
     return new TrainingRestore(session, checkpoint, verify, userStates, LoadOptions.defaults())
         .into(model, trainer);
   }

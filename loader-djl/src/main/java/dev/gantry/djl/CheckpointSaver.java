@@ -9,11 +9,11 @@ import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.BusyPolicy;
-import dev.gantry.formats.checkpoint.CheckpointStore;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
-import dev.gantry.formats.checkpoint.SaveQueue;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.SaveQueue;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -36,7 +36,7 @@ import org.slf4j.LoggerFactory;
 /// would have made, where its kernels give the same results each time. Gradients that wait for a
 /// step are no part of it. A save that was reported is on the disk, whole; one that was not leaves
 /// the checkpoints before it as they were, also where the process or the machine dies. The
-/// parameters are ordinary safetensors files: [Checkpoint] and others open a checkpoint's folder as
+/// parameters are ordinary safetensors files: [Weights] and others open a checkpoint's folder as
 /// the model.
 ///
 /// Parameters go by their paths, as `Block#getParameters` has them; one with several paths is saved
@@ -118,8 +118,7 @@ public final class CheckpointSaver implements AutoCloseable {
       if (queue != null) {
         return queue.submit(capture.checkpoint());
       }
-      return CompletableFuture.completedFuture(
-          new SaveOutcome.Saved(store.save(capture.checkpoint(), options)));
+      return CompletableFuture.completedFuture(store.save(capture.checkpoint(), options).outcome());
     }
   }
 
@@ -144,7 +143,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
     requireOpen();
-    return CheckpointStore.list(directory).checkpoints();
+    return List.copyOf(CheckpointStore.list(directory).checkpoints());
   }
 
   /// The last of [#list].
@@ -152,7 +151,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
-    return CheckpointStore.list(directory).latest();
+    return CheckpointStore.list(directory).latest().map(checkpoint -> checkpoint);
   }
 
   /// That of [#list] which `optKeepBest` finds best, or empty where none has its metric.

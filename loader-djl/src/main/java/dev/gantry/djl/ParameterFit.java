@@ -8,8 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.djl.internal.Names;
 import dev.gantry.djl.internal.PyTorch;
-import dev.gantry.formats.safetensors.TensorInfo;
-import dev.gantry.formats.safetensors.TensorSelection;
+import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -27,7 +26,7 @@ import java.util.Set;
 record ParameterFit(
     List<Assignment> assignments, SequencedMap<String, Parameter> missing, LoadReport report) {
   /// @param path the parameter's in its block
-  record Assignment(String path, Parameter parameter, TensorInfo tensor) {}
+  record Assignment(String path, Parameter parameter, StoredTensor tensor) {}
 
   /// @param withArray whether those whose parameters have an array are wanted, or the others
   List<Assignment> assignments(boolean withArray) {
@@ -40,7 +39,7 @@ record ParameterFit(
   /// @throws MisuseException if a parameter lacks one, a tensor does not fit its parameter, or the
   ///     names are for others
   static ParameterFit of(
-      SequencedMap<String, TensorInfo> tensors,
+      SequencedMap<String, StoredTensor> tensors,
       ParameterList parameters,
       ParameterNames names,
       boolean partial) {
@@ -53,7 +52,7 @@ record ParameterFit(
     List<String> absent = new ArrayList<>();
     for (Pair<String, Parameter> pair : parameters) {
       Optional<String> name = names.tensorFor(pair.getKey());
-      TensorInfo tensor = name.map(tensors::get).orElse(null);
+      StoredTensor tensor = name.map(tensors::get).orElse(null);
       if (tensor == null) {
         missing.put(pair.getKey(), pair.getValue());
         name.ifPresent(absent::add);
@@ -83,7 +82,7 @@ record ParameterFit(
   }
 
   private static MisuseException incomplete(
-      SequencedMap<String, TensorInfo> tensors,
+      SequencedMap<String, StoredTensor> tensors,
       SequencedMap<String, Parameter> missing,
       List<String> absent) {
     if (missing.size() == 1 && !absent.isEmpty()) {
@@ -99,7 +98,7 @@ record ParameterFit(
   }
 
   private static void check(Assignment assignment) {
-    TensorInfo tensor = assignment.tensor();
+    StoredTensor tensor = assignment.tensor();
     Parameter parameter = assignment.parameter();
     if (!Casts.isHeld(tensor.dtype())) {
       throw mismatch(assignment, "DJL holds no " + tensor.dtype());
@@ -147,7 +146,7 @@ record ParameterFit(
   }
 
   private static MisuseException mismatch(Assignment assignment, String reason) {
-    TensorInfo tensor = assignment.tensor();
+    StoredTensor tensor = assignment.tensor();
     return new MisuseException(
         "tensor '"
             + tensor.name()

@@ -9,7 +9,7 @@ import ai.djl.nn.ParameterList;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.TorchArrays;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -25,14 +25,14 @@ final class ParameterLoad {
   private final GantrySession session;
   private final NDManager manager;
   private final LoadOptions options;
-  private final SequencedMap<String, TensorInfo> tensors;
+  private final SequencedMap<String, StoredTensor> tensors;
 
   /// @throws MisuseException if the options select tensors
   ParameterLoad(
       GantrySession session,
       NDManager manager,
       LoadOptions options,
-      SequencedMap<String, TensorInfo> tensors) {
+      SequencedMap<String, StoredTensor> tensors) {
     if (options.selection().isPresent()) {
       throw new MisuseException(
           "optSelection is set; a load into parameters takes the tensors that the names choose");
@@ -94,7 +94,7 @@ final class ParameterLoad {
   }
 
   /// In the checkpoint's order, each once.
-  private List<TensorInfo> tensorsOf(List<ParameterFit.Assignment> assignments) {
+  private List<StoredTensor> tensorsOf(List<ParameterFit.Assignment> assignments) {
     Set<String> names = new HashSet<>();
     assignments.forEach(assignment -> names.add(assignment.tensor().name()));
     return tensors.values().stream().filter(tensor -> names.contains(tensor.name())).toList();

@@ -1,8 +1,8 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.checkpoint.Manifest;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.Manifest;
 import java.util.LinkedHashMap;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -11,10 +11,10 @@ import java.util.SequencedMap;
 /// The state of a training as a checkpoint's manifest spells it. What the manifest lacks, and what
 /// is no number where there must be one, is a malformed file.
 final class SavedState {
-  private final StoredCheckpoint checkpoint;
+  private final CheckpointFolder checkpoint;
   private final SequencedMap<String, String> state;
 
-  SavedState(StoredCheckpoint checkpoint) {
+  SavedState(CheckpointFolder checkpoint) {
     this.checkpoint = checkpoint;
     this.state = checkpoint.manifest().state();
   }

@@ -18,7 +18,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.djl.internal.TorchArrays;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
@@ -45,7 +45,7 @@ final class TensorLoad {
   }
 
   /// Loads all of these at once, and says so.
-  NDList load(SequencedMap<String, TensorInfo> tensors) {
+  NDList load(SequencedMap<String, StoredTensor> tensors) {
     NDList arrays = arrays(List.copyOf(tensors.values()), options.cast());
     boolean complete = false;
     try {
@@ -67,7 +67,7 @@ final class TensorLoad {
   /// An array for each tensor, with its name.
   ///
   /// @param cast what floating-point tensors become, if that is wanted
-  NDList arrays(List<TensorInfo> infos, Optional<DataType> cast) {
+  NDList arrays(List<StoredTensor> infos, Optional<DataType> cast) {
     NDList arrays = new NDList(infos.size());
     boolean complete = false;
     try {
@@ -85,9 +85,9 @@ final class TensorLoad {
     }
   }
 
-  private static boolean isNeeded(List<TensorInfo> infos, DataType target) {
+  private static boolean isNeeded(List<StoredTensor> infos, DataType target) {
     boolean needed = false;
-    for (TensorInfo info : infos) {
+    for (StoredTensor info : infos) {
       needed |= Casts.concerns(info) && !PyTorch.dataType(info.dtype()).equals(Optional.of(target));
     }
     return needed;
@@ -95,13 +95,13 @@ final class TensorLoad {
 
   /// Loads and casts part by part, so that the memory for what is cast from is a part's, not the
   /// checkpoint's.
-  private void loadCast(List<TensorInfo> infos, NDList arrays, DataType target) {
+  private void loadCast(List<StoredTensor> infos, NDList arrays, DataType target) {
     long total = bytes(infos);
     long before = 0;
     int first = 0;
     while (first < infos.size()) {
       int next = endOfPart(infos, first);
-      List<TensorInfo> part = infos.subList(first, next);
+      List<StoredTensor> part = infos.subList(first, next);
       long bytes = bytes(part);
       loadPart(part, arrays, partOf(before, bytes, total));
       for (int i = first; i < next; i++) {
@@ -120,26 +120,26 @@ final class TensorLoad {
   }
 
   /// Some rows of a tensor, or all of it.
-  private record Piece(TensorInfo rows, long first) {}
+  private record Piece(StoredTensor rows, long first) {}
 
   /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
   /// than that of a slab: one that is larger comes in several pieces.
   ///
   /// @throws TransferException as a load does; if some have been taken already, that says so
-  void eachPart(List<TensorInfo> infos, Taker taker) {
+  void eachPart(List<StoredTensor> infos, Taker taker) {
     eachPart(infos, taker, () -> {});
   }
 
   /// @param beforeLast runs when all was read and the last part was not taken yet
-  void eachPart(List<TensorInfo> infos, Taker taker, Runnable beforeLast) {
+  void eachPart(List<StoredTensor> infos, Taker taker, Runnable beforeLast) {
     List<Piece> pieces = infos.stream().flatMap(this::pieces).toList();
-    List<TensorInfo> parts = pieces.stream().map(Piece::rows).toList();
+    List<StoredTensor> parts = pieces.stream().map(Piece::rows).toList();
     long total = bytes(infos);
     long before = 0;
     int next = 0;
     for (int first = 0; first < parts.size(); first = next) {
       next = endOfPart(parts, first);
-      List<TensorInfo> part = parts.subList(first, next);
+      List<StoredTensor> part = parts.subList(first, next);
       try (NDList arrays = new NDList()) {
         loadAfterOthers(part, arrays, partOf(before, bytes(part), total));
         if (next == parts.size()) {
@@ -157,7 +157,7 @@ final class TensorLoad {
     }
   }
 
-  private void loadAfterOthers(List<TensorInfo> part, NDList arrays, TransferOptions transfer) {
+  private void loadAfterOthers(List<StoredTensor> part, NDList arrays, TransferOptions transfer) {
     try {
       loadPart(part, arrays, transfer);
     } catch (TransferException failed) {
@@ -175,7 +175,7 @@ final class TensorLoad {
     }
   }
 
-  private Stream<Piece> pieces(TensorInfo info) {
+  private Stream<Piece> pieces(StoredTensor info) {
     long most = options.transfer().limits().slabBytes();
     long bytes = info.extent().length();
     if (bytes <= most || info.shape().rank() == 0) {
@@ -187,7 +187,7 @@ final class TensorLoad {
         .mapToObj(first -> new Piece(info.rows(first, Math.min(rows, first + step)), first));
   }
 
-  private int endOfPart(List<TensorInfo> infos, int first) {
+  private int endOfPart(List<StoredTensor> infos, int first) {
     long room = options.transfer().limits().slabBytes();
     int next = first;
     do {
@@ -197,7 +197,7 @@ final class TensorLoad {
     return next;
   }
 
-  private static long bytes(List<TensorInfo> infos) {
+  private static long bytes(List<StoredTensor> infos) {
     return infos.stream().mapToLong(info -> info.extent().length()).sum();
   }
 
@@ -221,8 +221,8 @@ final class TensorLoad {
   }
 
   /// Appends an array for each of `infos`.
-  private void loadPart(List<TensorInfo> infos, NDList arrays, TransferOptions transfer) {
-    List<Wanted> wanted = infos.stream().map(TensorInfo::wanted).toList();
+  private void loadPart(List<StoredTensor> infos, NDList arrays, TransferOptions transfer) {
+    List<Wanted> wanted = infos.stream().map(StoredTensor::wanted).toList();
     try (Loaded loaded =
         options.lazy() ? session.map(wanted) : session.load(wanted, device, transfer)) {
       for (int i = 0; i < infos.size(); i++) {
@@ -232,7 +232,7 @@ final class TensorLoad {
     }
   }
 
-  private NDArray wrap(TensorInfo info, Region region) {
+  private NDArray wrap(StoredTensor info, Region region) {
     boolean held = Casts.isHeld(info.dtype());
     DType dtype = held ? info.dtype() : DType.U8;
     Shape shape = held ? info.shape() : Shape.of(region.length());

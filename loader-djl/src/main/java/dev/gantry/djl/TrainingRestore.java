@@ -13,9 +13,9 @@ import dev.gantry.djl.internal.OptimizerState;
 import dev.gantry.djl.internal.SavedOptimizer;
 import dev.gantry.djl.internal.StateReplacement;
 import dev.gantry.djl.internal.TrainingParameters;
-import dev.gantry.formats.checkpoint.Manifest;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.Manifest;
+import dev.gantry.formats.spi.StoredTensor;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// its bytes if that is wanted, before the first parameter changes.
 final class TrainingRestore {
   private final GantrySession session;
-  private final StoredCheckpoint checkpoint;
+  private final CheckpointFolder checkpoint;
   private final boolean verify;
   private final UserStates userStates;
   private final LoadOptions options;
@@ -39,7 +39,7 @@ final class TrainingRestore {
   /// @param userStates which are restored with a trainer
   TrainingRestore(
       GantrySession session,
-      StoredCheckpoint checkpoint,
+      CheckpointFolder checkpoint,
       boolean verify,
       UserStates userStates,
       LoadOptions options) {
@@ -73,7 +73,7 @@ final class TrainingRestore {
   }
 
   private void intoModel(Model model) {
-    SequencedMap<String, TensorInfo> tensors = checkpoint.open(TrainingCapture.MODEL).tensors();
+    SequencedMap<String, StoredTensor> tensors = checkpoint.open(TrainingCapture.MODEL).tensors();
     ParameterList parameters = new ParameterList();
     TrainingParameters.byPath(model.getBlock()).forEach(parameters::add);
     Set<String> strange = new TreeSet<>(tensors.keySet());
@@ -94,8 +94,9 @@ final class TrainingRestore {
           checkpoint.folder() + " was saved without a trainer: restore the model alone");
     }
     RandomRestore random = RandomRestore.of(state, trainer);
-    SequencedMap<String, TensorInfo> values = checkpoint.open(TrainingCapture.MODEL).tensors();
-    SequencedMap<String, TensorInfo> states = checkpoint.open(TrainingCapture.OPTIMIZER).tensors();
+    SequencedMap<String, StoredTensor> values = checkpoint.open(TrainingCapture.MODEL).tensors();
+    SequencedMap<String, StoredTensor> states =
+        checkpoint.open(TrainingCapture.OPTIMIZER).tensors();
     SavedOptimizer saved =
         new SavedOptimizer(
             state.optimizerKind(), kinds(states), state.updateCounts(), state.optimizerUpdates());
@@ -117,14 +118,14 @@ final class TrainingRestore {
     random.apply();
   }
 
-  private static SequencedMap<String, ArrayKind> kinds(Map<String, TensorInfo> tensors) {
+  private static SequencedMap<String, ArrayKind> kinds(Map<String, StoredTensor> tensors) {
     SequencedMap<String, ArrayKind> kinds = new LinkedHashMap<>();
     tensors.forEach((name, tensor) ->
         kinds.put(name, new ArrayKind(Optional.of(tensor.dtype()), tensor.shape())));
     return kinds;
   }
 
-  private void verify(Map<String, TensorInfo> tensors) {
+  private void verify(Map<String, StoredTensor> tensors) {
     if (verify) {
       tensors
           .values()

@@ -13,7 +13,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.NewCheckpoint;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.shards.NewShards;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
@@ -47,10 +47,10 @@ class ArraySourcesTest {
   @Test
   void arraysAreWrittenAsTensorsOfACheckpoint() throws IOException {
     Path first =
-        new CheckpointFile()
+        new WeightsFile()
             .vector("half", DType.BF16, 1, -2.5)
             .write(folder.resolve("first.safetensors"));
-    NDList arrays = Checkpoint.open(first).load(manager);
+    NDList arrays = Weights.open(first).load(manager);
     NDArray transposed = manager.arange(6f).reshape(2, 3).transpose();
     transposed.setName("transposed");
     arrays.add(transposed);
@@ -59,10 +59,10 @@ class ArraySourcesTest {
       // Their memory stays.
       arrays.forEach(NDArray::close);
       var _ =
-          NewCheckpoint.file(second, sources.tensors(), Map.of("by", "a test"))
+          NewSafetensors.file(second, sources.tensors(), Map.of("by", "a test"))
               .write(GantrySession.shared(), WriteOptions.defaults());
     }
-    try (Checkpoint written = Checkpoint.open(second)) {
+    try (Weights written = Weights.open(second)) {
       assertThat(written.metadata()).isEqualTo(Map.of("by", "a test"));
       assertThat(written.tensors().get("half").dtype()).isEqualTo(DType.BF16);
       NDList read = written.load(manager);

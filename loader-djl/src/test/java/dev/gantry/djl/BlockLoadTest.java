@@ -105,10 +105,10 @@ class BlockLoadTest {
           .forEach(parameter -> parameter.getArray().muli(parameter.getArray()));
 
       try (Model model = Model.newInstance("loaded");
-          Checkpoint checkpoint = Checkpoint.open(save(saved, DType.F32))) {
+          Weights weights = Weights.open(save(saved, DType.F32))) {
         model.setBlock(architecture.block().get());
         LoadReport report =
-            checkpoint.load(
+            weights.load(
                 model.getNDManager(),
                 model.getBlock(),
                 ParameterNames.same(),
@@ -146,7 +146,7 @@ class BlockLoadTest {
   @Test
   void aTransposedWeightIsRefusedWithBothShapes() throws IOException {
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .raw("01Linear_weight", DType.F32, shape(4, 3), new byte[48])
             .raw("01Linear_bias", DType.F32, shape(3), new byte[12])
             .raw("02LayerNorm_gamma", DType.F32, shape(3), new byte[12])
@@ -162,7 +162,7 @@ class BlockLoadTest {
   @Test
   void integersForWeightsAreRefused() throws IOException {
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .raw("01Linear_weight", DType.F32, shape(3, 4), new byte[48])
             .raw("01Linear_bias", DType.I32, shape(3), new byte[12])
             .raw("02LayerNorm_gamma", DType.F32, shape(3), new byte[12])
@@ -178,7 +178,7 @@ class BlockLoadTest {
   @Test
   void parametersWithoutATensorAreAllNamed() throws IOException {
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .raw("01Linear_weight", DType.F32, shape(3, 4), new byte[48])
             .raw("01Linear_bias", DType.F32, shape(3), new byte[12])
             .write(folder.resolve("part.safetensors"));
@@ -193,7 +193,7 @@ class BlockLoadTest {
   @Test
   void aPartialLoadInitialisesTheRestAndReportsIt() throws IOException {
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .vector("in.bias", DType.F32, 1, 2, 3)
             .vector("other", DType.F32, 1)
             .vector("tracked", DType.I64, 1)
@@ -225,7 +225,7 @@ class BlockLoadTest {
     LoadOptions options = LoadOptions.builder().optCast(DataType.BFLOAT16).optPartial(true).build();
     Block block = normed();
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .raw("01Linear_weight", DType.BF16, shape(3, 4), new byte[24])
             .vector("01Linear_bias", DType.F32, 1, 2, 3)
             .write(folder.resolve("mixed.safetensors"));
@@ -264,8 +264,8 @@ class BlockLoadTest {
   void parametersThatWereLoadedOneByOneAreInitialisedByTheLoad() throws IOException {
     Path file = savedNormed(DType.F32);
     Block block = normed();
-    try (Checkpoint checkpoint = Checkpoint.open(file)) {
-      checkpoint.load(manager, block.getParameters(), ParameterNames.same(), DEFAULTS);
+    try (Weights weights = Weights.open(file)) {
+      weights.load(manager, block.getParameters(), ParameterNames.same(), DEFAULTS);
     }
     assertThat(block.isInitialized()).isFalse();
     load(file, block, ParameterNames.same(), DEFAULTS, INPUT);
@@ -293,8 +293,7 @@ class BlockLoadTest {
   void aSelectionIsRefused() throws IOException {
     LoadOptions options =
         LoadOptions.builder()
-            .optSelection(
-                dev.gantry.formats.safetensors.TensorSelection.names(List.of("01Linear_bias")))
+            .optSelection(dev.gantry.djl.TensorSelection.names(List.of("01Linear_bias")))
             .build();
     Block block = normed();
     assertThatThrownBy(
@@ -306,14 +305,13 @@ class BlockLoadTest {
 
   @Test
   void aClosedCheckpointLoadsNothing() throws IOException {
-    Checkpoint checkpoint = Checkpoint.open(savedNormed(DType.F32));
-    checkpoint.close();
+    Weights weights = Weights.open(savedNormed(DType.F32));
+    weights.close();
     Block block = normed();
-    assertThatThrownBy(() -> checkpoint.load(manager))
+    assertThatThrownBy(() -> weights.load(manager))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("checkpoint is closed");
-    assertThatThrownBy(
-            () -> checkpoint.load(manager, block, ParameterNames.same(), DEFAULTS, INPUT))
+    assertThatThrownBy(() -> weights.load(manager, block, ParameterNames.same(), DEFAULTS, INPUT))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("checkpoint is closed");
     assertUntouched(block);
@@ -324,7 +322,7 @@ class BlockLoadTest {
     Linear shared = Linear.builder().setUnits(4).optBias(false).build();
     Block block = new SequentialBlock().add(shared).add(shared);
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .raw("one", DType.F32, shape(4, 4), new byte[64])
             .raw("two", DType.F32, shape(4, 4), new byte[64])
             .write(folder.resolve("shared.safetensors"));
@@ -421,7 +419,7 @@ class BlockLoadTest {
   }
 
   private Path save(Block block, DType dtype) throws IOException {
-    CheckpointFile file = new CheckpointFile();
+    WeightsFile file = new WeightsFile();
     for (var pair : block.getParameters()) {
       NDArray array = pair.getValue().getArray();
       float[] floats = array.toFloatArray();
@@ -438,8 +436,8 @@ class BlockLoadTest {
 
   private LoadReport load(
       Path file, Block block, ParameterNames names, LoadOptions options, Shape... inputs) {
-    try (Checkpoint checkpoint = Checkpoint.open(file)) {
-      return checkpoint.load(manager, block, names, options, inputs);
+    try (Weights weights = Weights.open(file)) {
+      return weights.load(manager, block, names, options, inputs);
     }
   }
 

@@ -137,11 +137,11 @@ class CheckpointListenerTest {
             new EvaluatorTrainingListener());
     try (CheckpointSaver saver = saver(false)) {
       List<StoredCheckpoint> saved = saver.list();
-      assertThat(saved.get(0).manifest().metrics()).containsKeys("train_loss", "validate_loss");
-      assertThat(saved.get(0).manifest().metrics().get("validate_loss")).isBetween(0.5, 2.0);
+      assertThat(saved.get(0).metrics()).containsKeys("train_loss", "validate_loss");
+      assertThat(saved.get(0).metrics().get("validate_loss")).isBetween(0.5, 2.0);
       // In the midst of an epoch there are none: those of the epoch before are of other weights.
       assertThat(saved.get(1).step()).isEqualTo(6);
-      assertThat(saved.get(1).manifest().metrics()).isEmpty();
+      assertThat(saved.get(1).metrics()).isEmpty();
     }
     assertAllGoOn();
   }
@@ -183,7 +183,7 @@ class CheckpointListenerTest {
                 CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build(),
                 new EvaluatorTrainingListener())) {
       Fit.fit(training);
-      assertThat(saver.list()).hasSize(3).allMatch(one -> one.manifest().metrics().isEmpty());
+      assertThat(saver.list()).hasSize(3).allMatch(one -> one.metrics().isEmpty());
     }
   }
 
@@ -211,7 +211,7 @@ class CheckpointListenerTest {
       }
       assertThat(saver.list())
           .hasSize(3)
-          .allMatch(one -> one.manifest().metrics().containsKey("validate_loss"));
+          .allMatch(one -> one.metrics().containsKey("validate_loss"));
     }
   }
 
@@ -299,7 +299,7 @@ class CheckpointListenerTest {
                 new EvaluatorTrainingListener())) {
       Fit.fit(training);
       assertThat(saver.list()).hasSize(6);
-      assertThat(saver.list().get(1).manifest().metrics()).isEmpty();
+      assertThat(saver.list().get(1).metrics()).isEmpty();
     }
     assertAllGoOn();
   }

@@ -21,14 +21,14 @@ public final class ChildLoaderProgram implements Function<Path, float[]> {
   public float[] apply(Path file) {
     LoadOptions options = LoadOptions.builder().optCast(DataType.BFLOAT16).build();
     try (Model model = Model.newInstance("child");
-        Checkpoint checkpoint = Checkpoint.open(file)) {
+        Weights weights = Weights.open(file)) {
       model.setBlock(
           new SequentialBlock()
               .add(Linear.builder().setUnits(2).build())
               .add(Activation.reluBlock()));
-      checkpoint.load(
+      weights.load(
           model.getNDManager(), model.getBlock(), ParameterNames.same(), options, new Shape(1, 2));
-      try (NDArray question = checkpoint.load(model.getNDManager()).get("question");
+      try (NDArray question = weights.load(model.getNDManager()).get("question");
           Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator());
           NDList answer = predictor.predict(new NDList(question));
           NDArray floats = answer.singletonOrThrow().toType(DataType.FLOAT32, true)) {

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.StoredTensor;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Path;
@@ -22,13 +22,13 @@ class ChildLoaderTest {
   @Test
   void aLibraryBelowDjlsClassLoaderLoadsAndPredicts() throws Exception {
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .tensor("01Linear_weight", DType.BF16, Shape.of(2, 2), 1, 2, -3, 4)
             .vector("01Linear_bias", DType.BF16, 0.5, -100)
             .tensor("question", DType.BF16, Shape.of(1, 2), 1, 2)
             .write(folder.resolve("model.safetensors"));
     URL[] ours =
-        Stream.of(ChildLoaderProgram.class, Checkpoint.class, TensorInfo.class, GantrySession.class)
+        Stream.of(ChildLoaderProgram.class, Weights.class, StoredTensor.class, GantrySession.class)
             .map(type -> type.getProtectionDomain().getCodeSource().getLocation())
             .toArray(URL[]::new);
     try (URLClassLoader child = new URLClassLoader(ours, new Without(ours))) {

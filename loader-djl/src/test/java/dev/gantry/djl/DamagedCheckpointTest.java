@@ -9,8 +9,8 @@ import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.djl.internal.Optimizers;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -280,7 +280,7 @@ class DamagedCheckpointTest {
   }
 
   private Path shard(long step, String group) {
-    return SafetensorsCheckpoint.open(index(step, group)).files().getFirst();
+    return SafetensorsOpener.open(index(step, group)).files().getFirst();
   }
 
   private void damageManifest(long step) throws IOException {
@@ -303,7 +303,7 @@ class DamagedCheckpointTest {
   }
 
   private Path turnBit(long step, String group, String tensor) throws IOException {
-    TensorInfo info = SafetensorsCheckpoint.open(index(step, group)).tensors().get(tensor);
+    StoredTensor info = SafetensorsOpener.open(index(step, group)).tensors().get(tensor);
     turnBit(info.extent().file().path(), info.extent().end() - 1);
     return info.extent().file().path();
   }

@@ -32,7 +32,7 @@ class LargeTensorTest {
       Machine.assumeAvailable(2 * BYTES);
     }
     Path file = folder.resolve("large.safetensors");
-    long dataStart = CheckpointFile.writeSparse(file, "large", BYTES);
+    long dataStart = WeightsFile.writeSparse(file, "large", BYTES);
     try (RandomAccessFile out = new RandomAccessFile(file.toFile(), "rw")) {
       for (int i = 0; i < MARKS.length; i++) {
         out.seek(dataStart + MARKS[i]);
@@ -40,12 +40,11 @@ class LargeTensorTest {
       }
     }
     try (NDManager manager = NDManager.newBaseManager();
-        Checkpoint checkpoint = Checkpoint.open(file)) {
+        Weights weights = Weights.open(file)) {
       // libtorch is not what is measured.
       manager.create(1).add(1).close();
       long residentBytes = Machine.residentBytes();
-      NDArray large =
-          checkpoint.load(manager, Machine.loadOptions(lazy).build()).singletonOrThrow();
+      NDArray large = weights.load(manager, Machine.loadOptions(lazy).build()).singletonOrThrow();
       assertThat(large.size()).isEqualTo(BYTES);
       for (int i = 0; i < MARKS.length; i++) {
         assertThat(large.getUint8(MARKS[i])).as("at %s", MARKS[i]).isEqualTo(i + 1);
@@ -72,7 +71,7 @@ class LargeTensorTest {
     long bytes = 1_500_000_000;
     Machine.assumeAvailable(bytes + (1L << 30));
     Path file = folder.resolve("model.safetensors");
-    long dataStart = CheckpointFile.writeSparse(file, "model", bytes);
+    long dataStart = WeightsFile.writeSparse(file, "model", bytes);
     try (RandomAccessFile out = new RandomAccessFile(file.toFile(), "rw")) {
       out.seek(dataStart + bytes - 3);
       out.write(new byte[] {1, 2, 3});

@@ -10,7 +10,6 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.formats.safetensors.TensorSelection;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -34,7 +33,7 @@ class LazyLoadTest {
   void open() throws IOException {
     manager = NDManager.newBaseManager(Device.cpu());
     file =
-        new CheckpointFile()
+        new WeightsFile()
             .vector("f", DType.F32, 1, 2, 3, 4)
             .vector("b", DType.U8, 5, 6, 7)
             .vector("unaligned", DType.F64, 8, 9)
@@ -49,8 +48,8 @@ class LazyLoadTest {
   @Test
   void whatIsWrittenToATensorNeverReachesTheFile() throws IOException {
     byte[] before = Files.readAllBytes(file);
-    try (Checkpoint checkpoint = Checkpoint.open(file)) {
-      NDList list = checkpoint.load(manager, LAZY);
+    try (Weights weights = Weights.open(file)) {
+      NDList list = weights.load(manager, LAZY);
       list.get("f").muli(10);
       list.get("b").set(new NDIndex("1"), 99);
       list.get("unaligned").addi(1);
@@ -58,15 +57,14 @@ class LazyLoadTest {
       assertThat(list.get("b").toUint8Array()).containsExactly(5, 99, 7);
       assertThat(list.get("unaligned").toDoubleArray()).containsExactly(9, 10);
       // Nor another load's tensors.
-      assertThat(checkpoint.load(manager, LAZY).get("f").toFloatArray())
-          .containsExactly(1, 2, 3, 4);
+      assertThat(weights.load(manager, LAZY).get("f").toFloatArray()).containsExactly(1, 2, 3, 4);
     }
     assertThat(Files.readAllBytes(file)).isEqualTo(before);
   }
 
   @Test
   void theTensorsOutliveTheFilesName() throws IOException {
-    NDList list = Checkpoint.open(file).load(manager, LAZY);
+    NDList list = Weights.open(file).load(manager, LAZY);
     Files.delete(file);
     assertThat(list.get("f").sum().getFloat()).isEqualTo(10);
   }
@@ -74,13 +72,13 @@ class LazyLoadTest {
   @Test
   void mapsOnlyWhatIsSelected() throws IOException {
     Path large = folder.resolve("large.safetensors");
-    CheckpointFile.writeSparse(large, "zeros", 1L << 30);
+    WeightsFile.writeSparse(large, "zeros", 1L << 30);
     LoadOptions options =
         LoadOptions.builder()
             .optLazy(true)
             .optSelection(TensorSelection.names(List.of("zeros")).rows("zeros", 5000, 6000))
             .build();
-    NDArray rows = Checkpoint.open(large).load(manager, options).singletonOrThrow();
+    NDArray rows = Weights.open(large).load(manager, options).singletonOrThrow();
     assertThat(rows.size()).isEqualTo(1000);
     assertThat(LiveResources.snapshot().mappedBytes()).isLessThanOrEqualTo(2 * 4096);
     assertThat(LiveResources.snapshot().hostBytes()).isZero();
@@ -89,7 +87,7 @@ class LazyLoadTest {
   @Test
   void castsTakeTheBytesOutOfTheMapping() {
     LoadOptions options = LoadOptions.builder().optLazy(true).optCast(DataType.FLOAT16).build();
-    NDArray cast = Checkpoint.open(file).load(manager, options).get("f");
+    NDArray cast = Weights.open(file).load(manager, options).get("f");
     assertThat(cast.getDataType()).isEqualTo(DataType.FLOAT16);
     assertThat(cast.toType(DataType.FLOAT32, true).toFloatArray()).containsExactly(1, 2, 3, 4);
   }

@@ -16,7 +16,7 @@ import dev.gantry.djl.internal.GantryNDArray;
 import dev.gantry.djl.internal.Optimizers;
 import dev.gantry.djl.internal.PyTorch;
 import dev.gantry.djl.internal.Training;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -116,18 +116,17 @@ class ModelCheckpointTest {
                   .optMetadata("author", "me")
                   .build());
       Path step = saver.latest().orElseThrow().folder();
-      try (Checkpoint checkpoint = Checkpoint.open(step);
+      try (Weights weights = Weights.open(step);
           NDManager manager = NDManager.newBaseManager()) {
-        assertThat(checkpoint.tensors().keySet())
+        assertThat(weights.tensors().keySet())
             .containsExactlyInAnyOrderElementsOf(arrays(training.model).keySet());
-        assertThat(checkpoint.metadata()).containsEntry("author", "me");
-        for (NDArray array : checkpoint.load(manager)) {
+        assertThat(weights.metadata()).containsEntry("author", "me");
+        for (NDArray array : weights.load(manager)) {
           assertThat(array.toFloatArray())
               .isEqualTo(arrays(training.model).get(array.getName()).toFloatArray());
         }
       }
-      try (Checkpoint optimizer =
-          Checkpoint.open(step.resolve("optimizer.safetensors.index.json"))) {
+      try (Weights optimizer = Weights.open(step.resolve("optimizer.safetensors.index.json"))) {
         assertThat(optimizer.tensors()).hasSize(12).containsKey("means/01Linear_weight");
       }
     }
@@ -141,7 +140,7 @@ class ModelCheckpointTest {
   void aTypeStaysWhatItIs(DType dtype) throws IOException {
     dev.gantry.core.Shape shape = dev.gantry.core.Shape.of(2, 2);
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .tensor("some", dtype, shape, 1, 0, 1, 1)
             .tensor("none", dtype, dev.gantry.core.Shape.of(0, 3))
             .tensor("scalar", dtype, dev.gantry.core.Shape.of(), 1)
@@ -150,13 +149,13 @@ class ModelCheckpointTest {
     try (Model model = model(new ParametersBlock());
         CheckpointSaver saver = CheckpointSaver.builder().setDirectory(again).build()) {
       ParametersBlock block = (ParametersBlock) model.getBlock();
-      try (Checkpoint checkpoint = Checkpoint.open(file)) {
-        checkpoint.load(model.getNDManager()).forEach(array -> block.with(array.getName(), array));
+      try (Weights weights = Weights.open(file)) {
+        weights.load(model.getNDManager()).forEach(array -> block.with(array.getName(), array));
         var _ = saver.save(SaveRequest.builder().setStep(1).setModel(model).build());
-        try (Checkpoint saved = Checkpoint.open(again.resolve("gantry-step-1"))) {
+        try (Weights saved = Weights.open(again.resolve("gantry-step-1"))) {
           assertThat(saved.tensors()).hasSize(3);
-          for (TensorInfo info : saved.tensors().values()) {
-            TensorInfo given = checkpoint.tensors().get(info.name());
+          for (StoredTensor info : saved.tensors().values()) {
+            StoredTensor given = weights.tensors().get(info.name());
             assertThat(info.dtype()).isEqualTo(dtype);
             assertThat(info.shape()).isEqualTo(given.shape());
             assertThat(bytes(info)).isEqualTo(bytes(given));
@@ -256,7 +255,7 @@ class ModelCheckpointTest {
     return arrays;
   }
 
-  private static byte[] bytes(TensorInfo info) throws IOException {
+  private static byte[] bytes(StoredTensor info) throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate((int) info.extent().length());
     try (FileChannel channel = FileChannel.open(info.extent().file().path())) {
       channel.read(bytes, info.extent().offset());

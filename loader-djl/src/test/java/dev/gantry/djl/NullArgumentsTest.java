@@ -76,12 +76,12 @@ class NullArgumentsTest {
 
   @Test
   void aCallWithNothingIsNamed() {
-    assertMisuse("path", () -> Checkpoint.open(null));
-    assertMisuse("directory", () -> Checkpoint.openLatest(null));
+    assertMisuse("path", () -> Weights.open(null));
+    assertMisuse("directory", () -> Weights.openLatest(null));
     assertMisuse("tensorByParameter", () -> ParameterNames.of(null));
     assertMisuse("arrays", () -> ArraySources.of((Map<String, NDArray>) null));
     Path file = Path.of(System.getProperty("java.io.tmpdir"));
-    assertMisuse("session", () -> Checkpoint.open(file, null));
+    assertMisuse("session", () -> Weights.open(file, null));
   }
 
   private static void assertMisuse(String argument, ThrowingCallable call) {

@@ -74,8 +74,8 @@ class ParameterLoadTest {
 
   @Test
   void beforeInitialisationWithoutACopy() throws IOException {
-    Checkpoint checkpoint = Checkpoint.open(layers(DType.F32));
-    checkpoint.load(manager, block, NAMES, LoadOptions.defaults(), INPUT);
+    Weights weights = Weights.open(layers(DType.F32));
+    weights.load(manager, block, NAMES, LoadOptions.defaults(), INPUT);
     LiveResources.Snapshot held = NoLeaks.held();
     assertThat(held.hostBytes() + held.deviceBytes()).isPositive();
     for (var pair : block.getParameters()) {
@@ -83,7 +83,7 @@ class ParameterLoadTest {
       assertThat(pair.getValue().isInitialized()).isTrue();
       assertThat(array).isInstanceOf(GantryNDArray.class);
       String tensor = NAMES.tensorFor(pair.getKey()).orElseThrow();
-      long offset = checkpoint.tensors().get(tensor).extent().offset();
+      long offset = weights.tensors().get(tensor).extent().offset();
       // The place in memory has the phase of the place in the file: what was read, not a copy.
       assertThat(address(array) % 4096).as(tensor).isEqualTo(offset % 4096);
     }
@@ -127,7 +127,7 @@ class ParameterLoadTest {
   @Test
   void castBeforeInitialisation() throws IOException {
     LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();
-    Checkpoint.open(layers(DType.BF16)).load(manager, block, NAMES, options, INPUT);
+    Weights.open(layers(DType.BF16)).load(manager, block, NAMES, options, INPUT);
     assertThat(arrays()).allMatch(array -> array.getDataType() == DataType.FLOAT32);
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
     assertThat(forward(1, 2)).containsExactly(EXPECTED);
@@ -146,7 +146,7 @@ class ParameterLoadTest {
             .optShape(new Shape(3, 2))
             .optInitializer(ones)
             .build();
-    Checkpoint.open(layers(dtype))
+    Weights.open(layers(dtype))
         .load(manager, listOf(parameter), ParameterNames.same(), LoadOptions.defaults());
     NDArray array = parameter.getArray();
     assertThat(array.getDataType()).isEqualTo(PyTorch.dataType(dtype).orElseThrow());
@@ -178,10 +178,10 @@ class ParameterLoadTest {
             .add(Linear.builder().setUnits(2).optBias(false).build())
             .add(Linear.builder().setUnits(2).optBias(false).build());
     Path file =
-        new CheckpointFile()
+        new WeightsFile()
             .tensor("tied", DType.F32, dev.gantry.core.Shape.of(2, 2), 0, 1, 1, 1)
             .write(folder.resolve("tied.safetensors"));
-    Checkpoint.open(file)
+    Weights.open(file)
         .load(manager, twins, _ -> Optional.of("tied"), LoadOptions.defaults(), INPUT);
     Parameter first = twins.getParameters().valueAt(0);
     Parameter second = twins.getParameters().valueAt(1);
@@ -206,7 +206,7 @@ class ParameterLoadTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContainingAll("'03Linear_bias'", "optPartial(true)");
     LoadOptions partial = LoadOptions.builder().optPartial(true).build();
-    LoadReport report = Checkpoint.open(file).load(manager, block, names, partial);
+    LoadReport report = Weights.open(file).load(manager, block, names, partial);
     assertThat(report.missing()).containsExactly("03Linear_bias");
     assertThat(report.unused()).containsExactly("out.bias", "count", "tiny");
     assertThat(bias.getFloat(0)).isEqualTo(before).isNotEqualTo(0.5f);
@@ -248,14 +248,14 @@ class ParameterLoadTest {
   void aFailedReadChangesNoParameter() throws IOException {
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
     List<float[]> before = arrays().stream().map(NDArray::toFloatArray).toList();
-    Checkpoint checkpoint = Checkpoint.open(layers(DType.F32));
+    Weights weights = Weights.open(layers(DType.F32));
     LoadOptions options =
         LoadOptions.builder()
             .optReport(_ -> {
               throw new IllegalStateException("after the last read");
             })
             .build();
-    assertThatThrownBy(() -> checkpoint.load(manager, block, NAMES, options))
+    assertThatThrownBy(() -> weights.load(manager, block, NAMES, options))
         .isInstanceOf(IllegalStateException.class);
     assertThat(arrays().stream().map(NDArray::toFloatArray).toList())
         .usingRecursiveComparison()
@@ -284,7 +284,7 @@ class ParameterLoadTest {
   }
 
   private Path layers(DType dtype) throws IOException {
-    return new CheckpointFile()
+    return new WeightsFile()
         .tensor("in.weight", dtype, dev.gantry.core.Shape.of(3, 2), 1, 2, 3, 4, -5, -6)
         .vector("in.bias", dtype, 1, 1, 1)
         .tensor("out.weight", dtype, dev.gantry.core.Shape.of(1, 3), 1, 0.5, 7)
@@ -295,8 +295,8 @@ class ParameterLoadTest {
   }
 
   private void load(Path file, ParameterNames names) {
-    try (Checkpoint checkpoint = Checkpoint.open(file)) {
-      checkpoint.load(manager, block, names, LoadOptions.defaults());
+    try (Weights weights = Weights.open(file)) {
+      weights.load(manager, block, names, LoadOptions.defaults());
     }
   }
 

@@ -16,7 +16,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.PlainState;
 import dev.gantry.djl.internal.Training;
-import dev.gantry.formats.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -58,7 +58,7 @@ class PartwiseLoadTest {
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
     Path file = layers(folder.resolve("model.safetensors"), 1, 5);
     long before = heldBytes();
-    try (Checkpoint checkpoint = Checkpoint.open(file)) {
+    try (Weights checkpoint = Weights.open(file)) {
       assertThat(checkpoint.totalBytes()).isGreaterThan(7 * SLAB_BYTES);
       LoadReport report =
           checkpoint.load(manager, block, ParameterNames.same(), observed().build());
@@ -99,7 +99,7 @@ class PartwiseLoadTest {
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
     layers(folder.resolve("1.safetensors"), 1, 3);
     Path second = layers(folder.resolve("2.safetensors"), 4, 5);
-    try (Checkpoint checkpoint = Checkpoint.open(folder)) {
+    try (Weights checkpoint = Weights.open(folder)) {
       Files.delete(second);
       assertThatThrownBy(
               () -> checkpoint.load(manager, block, ParameterNames.same(), observed().build()))
@@ -117,7 +117,7 @@ class PartwiseLoadTest {
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
     float[] before = block.getParameters().valueAt(0).getArray().toFloatArray();
     Path file = layers(folder.resolve("1.safetensors"), 1, 5);
-    try (Checkpoint checkpoint = Checkpoint.open(file)) {
+    try (Weights checkpoint = Weights.open(file)) {
       Files.delete(file);
       assertThatThrownBy(
               () -> checkpoint.load(manager, block, ParameterNames.same(), observed().build()))
@@ -184,7 +184,7 @@ class PartwiseLoadTest {
   }
 
   private static Path layers(Path file, int first, int last) throws IOException {
-    CheckpointFile written = new CheckpointFile();
+    WeightsFile written = new WeightsFile();
     for (int layer = first; layer <= last; layer++) {
       float[] values = values(layer);
       ByteBuffer bytes =

@@ -41,14 +41,14 @@ class ReadBesideTrainingTest {
 
   @Test
   void theLatestIsLoadedIntoABlockOfTheServers() {
-    assertThat(Checkpoint.openLatest(folder)).isEmpty();
+    assertThat(Weights.openLatest(folder)).isEmpty();
     save(1, 0.5);
     float[] latest = save(2, 0.7);
-    try (Checkpoint checkpoint = Checkpoint.openLatest(folder).orElseThrow();
+    try (Weights weights = Weights.openLatest(folder).orElseThrow();
         Model served = Model.newInstance("served")) {
       served.setBlock(Training.perceptron());
       LoadReport report =
-          checkpoint.load(
+          weights.load(
               served.getNDManager(),
               served.getBlock(),
               ParameterNames.same(),
@@ -67,14 +67,14 @@ class ReadBesideTrainingTest {
     save(2, 0.7);
     assertThat(best("accuracy", Retention.Goal.MAXIMIZE)).contains("gantry-step-1");
     assertThat(best("accuracy", Retention.Goal.MINIMIZE)).contains("gantry-step-2");
-    assertThat(Checkpoint.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
   }
 
   @Test
   void aDamagedLatestIsAnError() throws IOException {
     save(1, 0);
     Files.delete(folder.resolve("gantry-step-1").resolve("model.safetensors"));
-    assertThatThrownBy(() -> Checkpoint.openLatest(folder))
+    assertThatThrownBy(() -> Weights.openLatest(folder))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContainingAll("model.safetensors", "missing-file");
   }
@@ -82,21 +82,21 @@ class ReadBesideTrainingTest {
   @Test
   void oneThatTheTrainingRemovedIsAnErrorAndTheLatestCanBeOpenedAnew() {
     save(1, 0);
-    try (Checkpoint checkpoint = Checkpoint.openLatest(folder).orElseThrow()) {
+    try (Weights weights = Weights.openLatest(folder).orElseThrow()) {
       save(2, 0);
       save(3, 0);
-      assertThatThrownBy(() -> checkpoint.load(training.model.getNDManager()))
+      assertThatThrownBy(() -> weights.load(training.model.getNDManager()))
           .isInstanceOf(TransferException.class)
           .hasMessageContainingAll("gantry-step-1", "ENOENT");
     }
-    try (Checkpoint again = Checkpoint.openLatest(folder).orElseThrow()) {
+    try (Weights again = Weights.openLatest(folder).orElseThrow()) {
       again.load(training.model.getNDManager()).close();
     }
   }
 
   private String best(String metric, Retention.Goal goal) {
-    try (Checkpoint checkpoint = Checkpoint.openBest(folder, metric, goal).orElseThrow()) {
-      return checkpoint.files().getFirst().toString();
+    try (Weights weights = Weights.openBest(folder, metric, goal).orElseThrow()) {
+      return weights.files().getFirst().toString();
     }
   }
 

@@ -66,13 +66,13 @@ final class ReferenceModel {
             .add(Activation.reluBlock())
             .add(Linear.builder().setUnits(10).build());
     try (NDManager manager = parent.newSubManager();
-        Checkpoint checkpoint = Checkpoint.open(folder)) {
+        Weights weights = Weights.open(folder)) {
       Shape input = new Shape(inputs.length, 64);
       LoadOptions options = Machine.loadOptions(lazy).build();
       if (initializeFirst) {
         block.initialize(manager, DataType.FLOAT32, input);
       }
-      checkpoint.load(manager, block, NAMES, options, input);
+      weights.load(manager, block, NAMES, options, input);
       NDArray logits =
           block
               .forward(

@@ -11,8 +11,8 @@ final class SmallHeapProgram {
 
   public static void main(String[] arguments) {
     try (NDManager manager = NDManager.newBaseManager();
-        Checkpoint checkpoint = Checkpoint.open(Path.of(arguments[0]))) {
-      NDArray array = checkpoint.load(manager).singletonOrThrow();
+        Weights weights = Weights.open(Path.of(arguments[0]))) {
+      NDArray array = weights.load(manager).singletonOrThrow();
       long sum = array.get(new NDIndex("-1000:")).sum().getLong();
       System.out.println(array.size() + " bytes, the last 1000 sum to " + sum);
     }

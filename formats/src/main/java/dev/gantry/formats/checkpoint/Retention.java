@@ -41,7 +41,7 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
     }
 
     /// The best of these, or empty where none has the metric.
-    public Optional<StoredCheckpoint> of(List<StoredCheckpoint> checkpoints) {
+    public <T extends StoredCheckpoint> Optional<T> of(List<T> checkpoints) {
       return checkpoints.stream().filter(this::rates).min(order());
     }
 
@@ -62,9 +62,9 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   }
 
   /// The checkpoints that need not stay. Of several of one step only the one saved last can.
-  public List<StoredCheckpoint> surplus(List<StoredCheckpoint> all) {
+  public <T extends StoredCheckpoint> List<T> surplus(List<T> all) {
     Set<Long> steps = new HashSet<>();
-    List<StoredCheckpoint> current =
+    List<T> current =
         all.stream().sorted(NEWEST_FIRST).filter(one -> steps.add(one.step())).toList();
     Set<StoredCheckpoint> kept = new HashSet<>();
     current.stream().limit(Math.max(1, last)).forEach(kept::add);

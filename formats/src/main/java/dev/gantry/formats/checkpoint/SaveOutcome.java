@@ -1,11 +1,28 @@
 package dev.gantry.formats.checkpoint;
 
+import dev.gantry.core.Transport;
+import java.time.Duration;
+import java.util.Map;
+
 /// What became of a save that did not fail.
 public sealed interface SaveOutcome {
-  /// It is on the disk.
-  record Saved(SavedCheckpoint checkpoint) implements SaveOutcome {}
+  /// The checkpoint is on the disk.
+  ///
+  /// @param bytes of the tensors' files; the manifest is not counted
+  /// @param elapsed from the first file's opening until those files are durable under their names
+  /// @param bytesByTransport of these bytes, how many each transport carried
+  record Saved(
+      StoredCheckpoint checkpoint,
+      long bytes,
+      Duration elapsed,
+      Map<Transport, Long> bytesByTransport)
+      implements SaveOutcome {
+    public Saved {
+      bytesByTransport = Map.copyOf(bytesByTransport);
+    }
+  }
 
-  /// It was not made, since another was being written.
+  /// The save was skipped because another one was being written.
   ///
   /// @param step that was not saved
   record Skipped(long step) implements SaveOutcome {}

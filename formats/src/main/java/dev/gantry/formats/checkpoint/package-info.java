@@ -1,5 +1,5 @@
-/// Folders of checkpoints: each is some safetensors files and a manifest, which is written last and
-/// makes it exist.
+/// What a user of training checkpoints chooses and is handed: which checkpoints stay, what a save
+/// did, and which checkpoints there are.
 @NullMarked
 package dev.gantry.formats.checkpoint;
 

@@ -4,13 +4,13 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.PrintWriter;
 
 /// What is in a checkpoint, without its data.
-public record WeightsContents(SafetensorsCheckpoint checkpoint) implements Report {
+public record WeightsContents(WeightsCatalogue checkpoint) implements Report {
   private static final int PAGE_BYTES = 4096;
 
   @Override
@@ -18,7 +18,7 @@ public record WeightsContents(SafetensorsCheckpoint checkpoint) implements Repor
     json.writeStartObject();
     json.writeStringField("format", "safetensors");
     json.writeObjectFieldStart("tensors");
-    for (TensorInfo tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : checkpoint.tensors().values()) {
       json.writeObjectFieldStart(tensor.name());
       json.writeStringField("dtype", tensor.dtype().name());
       Json.writeShape(tensor.shape(), json);
@@ -52,7 +52,7 @@ public record WeightsContents(SafetensorsCheckpoint checkpoint) implements Repor
         misaligned);
     Table.printNotes(checkpoint.metadata(), out);
     Table table = new Table("tensor", "dtype", "shape", "offset", "bytes", "file");
-    for (TensorInfo tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : checkpoint.tensors().values()) {
       table.row(
           tensor.name(),
           tensor.dtype().name(),

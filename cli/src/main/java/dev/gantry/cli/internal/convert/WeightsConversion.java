@@ -7,10 +7,10 @@ import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.NewCheckpoint;
-import dev.gantry.formats.safetensors.NewTensor;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.Sharding;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.internal.safetensors.Sharding;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,12 +22,12 @@ import org.jspecify.annotations.Nullable;
 /// @param input where the checkpoint was found
 /// @param shardBytes null for what is usual
 public record WeightsConversion(
-    SafetensorsCheckpoint old, Path input, Path output, @Nullable Long shardBytes) {
+    WeightsCatalogue old, Path input, Path output, @Nullable Long shardBytes) {
   static final String ONE_FILE = ".safetensors";
 
   public WrittenFiles run(GantrySession session) throws IOException {
     checkOutput();
-    NewCheckpoint made = layOut();
+    NewSafetensors made = layOut();
     try (Progress bar = new Progress("convert", made.totalBytes())) {
       WriteOptions options = WriteOptions.defaults().withChecksums(false).withProgress(bar);
       WriteReport report = made.write(session, options);
@@ -40,7 +40,7 @@ public record WeightsConversion(
     }
   }
 
-  private NewCheckpoint layOut() {
+  private NewSafetensors layOut() {
     List<NewTensor> tensors =
         old.tensors().values().stream()
             .map(tensor ->
@@ -51,10 +51,10 @@ public record WeightsConversion(
                     new Source.FilePart(tensor.extent())))
             .toList();
     if (isOneFile()) {
-      return NewCheckpoint.file(output, tensors, old.metadata());
+      return NewSafetensors.file(output, tensors, old.metadata());
     }
     Sharding sharding = Sharding.defaults();
-    return NewCheckpoint.folder(
+    return NewSafetensors.folder(
         output,
         tensors,
         old.metadata(),

@@ -1,8 +1,8 @@
 package dev.gantry.cli.internal.demo;
 
 import ai.djl.translate.TranslateException;
-import dev.gantry.formats.checkpoint.CheckpointStore;
-import dev.gantry.formats.checkpoint.Manifest;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.Manifest;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

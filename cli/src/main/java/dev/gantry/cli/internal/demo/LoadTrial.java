@@ -6,7 +6,7 @@ import ai.djl.ndarray.NDManager;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.TransferReport;
-import dev.gantry.djl.Checkpoint;
+import dev.gantry.djl.Weights;
 import dev.gantry.djl.LoadOptions;
 import java.io.BufferedInputStream;
 import java.io.IOException;
@@ -39,7 +39,7 @@ public record LoadTrial(String path, double seconds, long heapBytes) {
     return better(
         device,
         (manager, path) -> {
-          try (Checkpoint checkpoint = Checkpoint.open(file);
+          try (Weights checkpoint = Weights.open(file);
               Progress bar = new Progress("load", checkpoint.totalBytes())) {
             Consumer<TransferReport> report =
                 done -> path.set(Transfers.transports(done.bytesByTransport()));

@@ -4,7 +4,7 @@ import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
-import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

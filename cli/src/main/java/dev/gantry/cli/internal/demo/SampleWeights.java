@@ -3,9 +3,9 @@ package dev.gantry.cli.internal.demo;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.core.DType;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.formats.safetensors.NewCheckpoint;
-import dev.gantry.formats.safetensors.NewTensor;
-import dev.gantry.formats.safetensors.Sharding;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.Sharding;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -59,8 +59,9 @@ public record SampleWeights(Path index, Path floatShard, Map<String, String> dig
               .limit(2L * TENSORS_PER_SHARD)
               .mapToLong(tensor -> tensor.source().length())
               .sum();
-      NewCheckpoint made =
-          NewCheckpoint.folder(folder, tensors, Map.of(), Sharding.defaults().withShardBytes(most));
+      NewSafetensors made =
+          NewSafetensors.folder(
+              folder, tensors, Map.of(), Sharding.defaults().withShardBytes(most));
       write(made);
       return new SampleWeights(
           made.index().orElseThrow().file(),
@@ -74,7 +75,7 @@ public record SampleWeights(Path index, Path floatShard, Map<String, String> dig
     return random.make(name, dtype, bytes / (COLUMNS * dtype.bits() / Byte.SIZE), COLUMNS);
   }
 
-  private static void write(NewCheckpoint made) {
+  private static void write(NewSafetensors made) {
     try (Progress bar = new Progress("write", made.totalBytes())) {
       WriteOptions options = WriteOptions.defaults().withPageCache(true).withChecksums(false);
       made.write(

@@ -4,12 +4,11 @@ import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.ndarray.NDList;
 import dev.gantry.cli.internal.output.Transfers;
-import dev.gantry.djl.Checkpoint;
+import dev.gantry.djl.Weights;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.SaveRequest;
 import dev.gantry.formats.checkpoint.SaveOutcome;
-import dev.gantry.formats.checkpoint.SavedCheckpoint;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.channels.Channels;
@@ -42,8 +41,8 @@ record SaveTrial(String path, double seconds, long heapBytes) {
           try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(target).build()) {
             SaveRequest request = SaveRequest.builder().setStep(1).setModel(model).build();
             return switch (saver.save(request).join()) {
-              case SaveOutcome.Saved(SavedCheckpoint saved) ->
-                  Transfers.transports(saved.report().bytesByTransport());
+              case SaveOutcome.Saved saved ->
+                  Transfers.transports(saved.bytesByTransport());
               case SaveOutcome.Skipped _ ->
                   throw new IllegalStateException("nothing else is saved");
             };
@@ -73,7 +72,7 @@ record SaveTrial(String path, double seconds, long heapBytes) {
 
   private static SaveTrial measure(Path file, Device device, Way way) throws IOException {
     try (Model model = Model.newInstance("arrays", device);
-        Checkpoint checkpoint = Checkpoint.open(file);
+        Weights checkpoint = Weights.open(file);
         NDList arrays = checkpoint.load(model.getNDManager(), LoadOptions.defaults())) {
       HeapPeak heap = HeapPeak.start();
       long start = System.nanoTime();

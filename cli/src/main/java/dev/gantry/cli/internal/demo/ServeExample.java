@@ -7,8 +7,8 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
-import dev.gantry.djl.Checkpoint;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Weights;
 import java.nio.file.Path;
 
 /// What an inference server does when it starts: the README shows it.
@@ -19,9 +19,9 @@ public final class ServeExample {
   /// @return logits `[n, 10]`, row by row
   public static float[] answer(Path folder, float[][] questions) throws TranslateException {
     try (Model model = Model.newInstance("digits");
-        Checkpoint checkpoint = Checkpoint.open(folder)) {
+        Weights weights = Weights.open(folder)) {
       model.setBlock(DigitModel.block());
-      checkpoint.load(
+      weights.load(
           model.getNDManager(),
           model.getBlock(),
           DigitModel.NAMES,

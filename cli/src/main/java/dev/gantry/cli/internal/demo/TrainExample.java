@@ -9,8 +9,8 @@ import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import ai.djl.training.loss.Loss;
 import ai.djl.translate.TranslateException;
-import dev.gantry.djl.Checkpoint;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Weights;
 import java.io.IOException;
 import java.nio.file.Path;
 
@@ -23,10 +23,10 @@ final class TrainExample {
       throws IOException, TranslateException {
     DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
     try (Trainer trainer = model.newTrainer(config);
-        Checkpoint checkpoint = Checkpoint.open(folder)) {
+        Weights weights = Weights.open(folder)) {
       trainer.initialize(new Shape(1, 64));
       // Into the arrays that the trainer holds already.
-      checkpoint.load(
+      weights.load(
           model.getNDManager(), model.getBlock(), DigitModel.NAMES, LoadOptions.defaults());
 
       for (Batch batch : trainer.iterateDataset(train)) {

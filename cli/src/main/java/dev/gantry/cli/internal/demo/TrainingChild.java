@@ -4,8 +4,8 @@ import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.formats.checkpoint.CheckpointStore;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -149,7 +149,7 @@ final class TrainingChild implements AutoCloseable {
     public void onTrainingBatch(Trainer trainer, BatchData batch) {
       step++;
       long saved =
-          CheckpointStore.list(checkpoints).latest().map(StoredCheckpoint::step).orElse(0L);
+          CheckpointStore.list(checkpoints).latest().map(CheckpointFolder::step).orElse(0L);
       System.out.println(new Report(step, saved));
     }
   }

@@ -8,8 +8,8 @@ import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.LinkedHashMap;
@@ -22,12 +22,12 @@ import java.util.SequencedMap;
 /// @param byName lower-case hexadecimal
 /// @param transfer by which paths the bytes came
 public record WeightsDigests(
-    SafetensorsCheckpoint checkpoint, Map<String, String> byName, TransferReport transfer)
+    WeightsCatalogue checkpoint, Map<String, String> byName, TransferReport transfer)
     implements Report {
   public static WeightsDigests of(
-      GantrySession session, SafetensorsCheckpoint checkpoint, Device device) {
+      GantrySession session, WeightsCatalogue checkpoint, Device device) {
     SequencedMap<String, List<Wanted>> tensors = new LinkedHashMap<>();
-    for (TensorInfo tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : checkpoint.tensors().values()) {
       tensors.put(tensor.name(), List.of(tensor.wanted()));
     }
     try (Progress bar = new Progress("digest", checkpoint.totalBytes())) {
@@ -45,7 +45,7 @@ public record WeightsDigests(
   public void write(JsonGenerator json) throws IOException {
     json.writeStartObject();
     json.writeObjectFieldStart("tensors");
-    for (TensorInfo tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : checkpoint.tensors().values()) {
       Digests.write(tensor.name(), tensor.dtype(), tensor.shape(), byName, json);
     }
     json.writeEndObject();

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.TfRecordProbe;
 import dev.gantry.formats.tfrecord.index.TfRecordIndex;

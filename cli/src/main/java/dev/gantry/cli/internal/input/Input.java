@@ -2,8 +2,9 @@ package dev.gantry.cli.internal.input;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.SafetensorsCheckpoint;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,7 +21,7 @@ public sealed interface Input {
   /// @throws dev.gantry.core.TransferException if it cannot be opened or read
   static Input open(GantrySession session, Path path) {
     return switch (Format.of(session, path)) {
-      case SAFETENSORS -> new Checkpoint(SafetensorsCheckpoint.open(path));
+      case SAFETENSORS -> new Checkpoint(SafetensorsOpener.open(path));
       case SHARDS -> new Shards(ShardSet.open(path));
       case TFRECORD -> new Records(Format.recordFiles(session, path));
     };
@@ -29,9 +30,9 @@ public sealed interface Input {
   /// The checkpoint that a path stands for.
   ///
   /// @throws MisuseException if it is of another format
-  static SafetensorsCheckpoint checkpoint(GantrySession session, Path path) {
+  static WeightsCatalogue checkpoint(GantrySession session, Path path) {
     return switch (open(session, path)) {
-      case Checkpoint(SafetensorsCheckpoint checkpoint) -> checkpoint;
+      case Checkpoint(WeightsCatalogue weights) -> weights;
       case Shards _, Records _ -> throw new MisuseException(path + " is no safetensors checkpoint");
     };
   }
@@ -56,7 +57,7 @@ public sealed interface Input {
     return all;
   }
 
-  record Checkpoint(SafetensorsCheckpoint checkpoint) implements Input {}
+  record Checkpoint(WeightsCatalogue weights) implements Input {}
 
   record Shards(ShardSet set) implements Input {}
 

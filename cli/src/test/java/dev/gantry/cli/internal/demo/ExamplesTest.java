@@ -9,9 +9,9 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.djl.Checkpoint;
-import dev.gantry.formats.checkpoint.CheckpointStore;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.djl.Weights;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -67,10 +67,10 @@ class ExamplesTest {
 
       TrainExample.train(trained, model, train);
 
-      try (Checkpoint checkpoint = Checkpoint.open(model);
+      try (Weights weights = Weights.open(model);
           NDArray after = trained.getBlock().getParameters().get("05Linear_bias").getArray();
           NDArray before =
-              checkpoint.load(manager).stream()
+              weights.load(manager).stream()
                   .filter(array -> array.getName().equals("head.bias"))
                   .findFirst()
                   .orElseThrow()) {
@@ -138,7 +138,7 @@ class ExamplesTest {
 
   private static List<Long> steps(Path checkpoints) {
     return CheckpointStore.list(checkpoints).checkpoints().stream()
-        .map(StoredCheckpoint::step)
+        .map(CheckpointFolder::step)
         .toList();
   }
 }

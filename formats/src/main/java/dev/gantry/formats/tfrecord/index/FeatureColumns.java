@@ -3,7 +3,7 @@ package dev.gantry.formats.tfrecord.index;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
-import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.IndexedFeature.Obstacle;
 import java.util.ArrayList;

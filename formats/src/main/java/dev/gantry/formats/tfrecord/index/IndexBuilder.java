@@ -6,7 +6,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.NewCheckpoint;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
@@ -36,7 +36,7 @@ final class IndexBuilder {
         throw new MalformedFileException(
             file, 0, "changed-meanwhile", "somebody writes the file: " + change);
       }
-      NewCheckpoint index = pass.checkpoint(TfRecordIndex.indexFile(file), stamp);
+      NewSafetensors index = pass.checkpoint(TfRecordIndex.indexFile(file), stamp);
       // Not by the checkpoint's own write: an index of safetensors in this folder is none of ours.
       session.write(
           index.files(),

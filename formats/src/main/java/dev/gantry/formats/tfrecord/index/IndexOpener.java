@@ -8,8 +8,8 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.KnownFiles;
-import dev.gantry.formats.safetensors.SafetensorsHeader;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import java.nio.file.Path;
@@ -71,7 +71,7 @@ final class IndexOpener {
   private TfRecordIndex map(
       SafetensorsHeader header, IndexNotes notes, SourceFile.Identity identity) {
     new TensorCheck(header, notes).run();
-    List<TensorInfo> tensors = List.copyOf(header.tensors().values());
+    List<StoredTensor> tensors = List.copyOf(header.tensors().values());
     // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
     Loaded mapped =
         session.map(tensors.stream().map(tensor -> new Wanted(tensor.extent(), 1)).toList());
@@ -79,7 +79,7 @@ final class IndexOpener {
     try {
       Map<String, MappedColumn> columns = new HashMap<>();
       for (int i = 0; i < tensors.size(); i++) {
-        TensorInfo tensor = tensors.get(i);
+        StoredTensor tensor = tensors.get(i);
         MappedColumn column = new MappedColumn(mapped.regions().get(i));
         requireChecksum(tensor, column, notes);
         columns.put(tensor.name(), column);
@@ -95,7 +95,7 @@ final class IndexOpener {
     }
   }
 
-  private void requireChecksum(TensorInfo tensor, MappedColumn column, IndexNotes notes) {
+  private void requireChecksum(StoredTensor tensor, MappedColumn column, IndexNotes notes) {
     int sum = Crc32c.of(column.bytes());
     Integer stored = notes.checksums().get(tensor.name());
     if (stored == null || stored != sum) {

@@ -7,8 +7,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Crc32c;
-import dev.gantry.formats.safetensors.NewCheckpoint;
-import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -63,7 +63,7 @@ final class IndexPass implements AutoCloseable {
   }
 
   /// The index as a file, whose bytes stay in memory until this closes.
-  NewCheckpoint checkpoint(Path index, FileStamp stamp) {
+  NewSafetensors checkpoint(Path index, FileStamp stamp) {
     List<NewTensor> tensors = new ArrayList<>();
     tensors.add(
         new NewTensor(
@@ -78,7 +78,7 @@ final class IndexPass implements AutoCloseable {
         checksums.put(tensor.name(), Crc32c.of(bytes));
       }
     }
-    return NewCheckpoint.file(index, tensors, notes(stamp, checksums).toNotes());
+    return NewSafetensors.file(index, tensors, notes(stamp, checksums).toNotes());
   }
 
   private IndexNotes notes(FileStamp stamp, Map<String, Integer> checksums) {

@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.Objects;

@@ -3,8 +3,8 @@ package dev.gantry.formats.tfrecord.index;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.formats.safetensors.SafetensorsHeader;
-import dev.gantry.formats.safetensors.TensorInfo;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.tfrecord.FeatureKind;
 import java.util.HashSet;
 import java.util.Set;
@@ -39,7 +39,7 @@ final class TensorCheck {
         require(IndexFormat.tensor(feature.name(), IndexFormat.LENGTH), DType.U32, records);
       }
     }
-    for (TensorInfo tensor : header.tensors().values()) {
+    for (StoredTensor tensor : header.tensors().values()) {
       if (!expected.contains(tensor.name())) {
         throw malformed(tensor, "unexpected-tensor", "nothing is known about it");
       }
@@ -54,7 +54,7 @@ final class TensorCheck {
 
   private void require(String name, DType dtype, Shape shape) {
     expected.add(name);
-    TensorInfo tensor = header.tensors().get(name);
+    StoredTensor tensor = header.tensors().get(name);
     if (tensor == null) {
       throw new MalformedFileException(
           header.file(), 0, "missing-tensor", "the index has no tensor '" + name + "'");
@@ -67,7 +67,7 @@ final class TensorCheck {
     }
   }
 
-  private MalformedFileException malformed(TensorInfo tensor, String kind, String detail) {
+  private MalformedFileException malformed(StoredTensor tensor, String kind, String detail) {
     return new MalformedFileException(
         header.file(), tensor.extent().offset(), kind, "tensor '" + tensor.name() + "': " + detail);
   }

@@ -11,8 +11,8 @@ import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.safetensors.NewCheckpoint;
-import dev.gantry.formats.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
@@ -116,7 +116,7 @@ class HostileIndexTest {
 
   private FoundIndex open(SortedMap<String, String> notes) {
     session.write(
-        NewCheckpoint.file(TfRecordIndex.indexFile(file), tensors, notes).files(),
+        NewSafetensors.file(TfRecordIndex.indexFile(file), tensors, notes).files(),
         WriteOptions.defaults());
     return TfRecordIndex.open(file, session);
   }

@@ -1,0 +1,256 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.FolderLock;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// A folder of checkpoints, `gantry-step-N` each, with room for one saver. A save goes by this
+/// protocol, so that a crash at any point leaves the checkpoints before it, and the new one whole
+/// or not at all:
+///
+/// 1. make the checkpoint's folder, and synchronise the one it is in
+/// 2. write all shards and indexes by the protocol for files (see [GantrySession#write]): then all of them
+///    are on the disk under their names
+/// 3. write the manifest likewise: from then on the checkpoint exists
+/// 4. remove what the retention does not want: of each checkpoint the manifest first
+///
+/// What is without a manifest was never finished; the next saver that opens the folder removes it.
+/// Thread-safe; saves are made one after the other.
+public final class CheckpointStore implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
+
+  private final GantrySession session;
+  private final StoreFolder folder;
+  private final FolderLock lock;
+  private final Retention retention;
+  private final long shardBytes;
+
+  /// Shared by all who read checkpoints; removing them takes it whole.
+  private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
+
+  /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
+  private final AtomicLong lastSequence;
+
+  /// All that are whole, without what their manifests say of tensors; guarded by this. The lock
+  /// keeps other savers away, so no manifest is read again.
+  private final List<CheckpointFolder> checkpoints;
+
+  private boolean closed;
+
+  private CheckpointStore(
+      GantrySession session,
+      StoreFolder folder,
+      FolderLock lock,
+      Retention retention,
+      long shardBytes,
+      StoreScan found) {
+    this.session = session;
+    this.folder = folder;
+    this.lock = lock;
+    this.retention = retention;
+    this.shardBytes = shardBytes;
+    this.lastSequence = new AtomicLong(found.lastSequence());
+    this.checkpoints = new ArrayList<>(found.checkpoints());
+  }
+
+  /// Opens a folder for saving, makes it where it is missing, and removes what saves that never
+  /// ended have left there.
+  ///
+  /// @param session which must stay open for as long as this saves
+  /// @param shardBytes the most bytes of tensors in one file; a larger tensor has a file to itself
+  /// @throws MisuseException if another saver has the folder open
+  /// @throws TransferException if a file operation fails
+  public static CheckpointStore open(
+      GantrySession session, Path root, Retention retention, long shardBytes) {
+    StoreFolder folder = new StoreFolder(root, session.folders());
+    folder.create();
+    FolderLock lock = FolderLock.take(root, "saver");
+    boolean complete = false;
+    try {
+      folder.removeLeftovers();
+      CheckpointStore store =
+          new CheckpointStore(session, folder, lock, retention, shardBytes, StoreScan.of(folder));
+      complete = true;
+      return store;
+    } finally {
+      if (!complete) {
+        lock.close();
+      }
+    }
+  }
+
+  /// What a folder of checkpoints holds.
+  ///
+  /// @param checkpoints in the order in which they were saved; of those of one step only the last
+  /// @param damaged those whose manifest cannot be used, and why
+  /// @param doubtful those of the damaged that may have been saved after all of `checkpoints`, as far
+  ///     as their folders' names and the rest of their manifests tell
+  public record Listing(
+      List<CheckpointFolder> checkpoints,
+      List<MalformedFileException> damaged,
+      List<MalformedFileException> doubtful) {
+    public Listing {
+      checkpoints = List.copyOf(checkpoints);
+      damaged = List.copyOf(damaged);
+      doubtful = List.copyOf(doubtful);
+    }
+
+    /// The one that was saved last.
+    public Optional<CheckpointFolder> latest() {
+      return checkpoints.isEmpty() ? Optional.empty() : Optional.of(checkpoints.getLast());
+    }
+
+    public Optional<CheckpointFolder> ofStep(long step) {
+      return checkpoints.stream().filter(one -> one.step() == step).findFirst();
+    }
+  }
+
+  /// What is there at one moment of the call, whoever saves and removes meanwhile. Only manifests
+  /// are read, and of each no more is kept than its step, number and metrics. The folder
+  /// need not be open for that, and a folder that is missing holds nothing.
+  ///
+  /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
+  ///     may be whole all the same
+  public static Listing list(Path root) {
+    StoreScan all = StoreScan.of(new StoreFolder(root, GantrySession.shared().folders()));
+    SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
+    // A step that was saved again is where the later save belongs.
+    all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
+    return new Listing(
+        List.copyOf(bySteps.values()),
+        all.damaged().stream().map(StoreScan.Damaged::reason).toList(),
+        all.doubtful());
+  }
+
+  /// Does `work` while this store removes nothing. Within it nothing can be saved: a save removes
+  /// old checkpoints, and would wait for itself.
+  public <T> T reading(Supplier<T> work) {
+    removal.readLock().lock();
+    try {
+      return work.get();
+    } finally {
+      removal.readLock().unlock();
+    }
+  }
+
+  /// Saves a checkpoint, and returns when it is on the disk.
+  ///
+  /// @throws TransferException if a file or device fails, or the caller cancels: the checkpoints
+  ///     before are untouched. Only where the last `fsync` failed may the new one exist already
+  /// @throws MisuseException if this is closed, the caller is within [#reading], or a tensor cannot
+  ///     be written under its name
+  public SavedCheckpoint save(UnsavedCheckpoint checkpoint, WriteOptions options) {
+    SavePlan plan = plan(checkpoint);
+    return commit(plan, plan.files(), options);
+  }
+
+  /// Which files a checkpoint will be. Waits for no save.
+  SavePlan plan(UnsavedCheckpoint checkpoint) {
+    if (removal.getReadHoldCount() > 0) {
+      throw new MisuseException("a save within reading(): it would wait for itself");
+    }
+    return SavePlan.of(checkpoint, lastSequence.incrementAndGet(), shardBytes);
+  }
+
+  /// Saves what was planned.
+  ///
+  /// @param files the plan's files, or a snapshot of them
+  synchronized SavedCheckpoint commit(SavePlan plan, List<NewFile> files, WriteOptions options) {
+    if (closed) {
+      throw new MisuseException("this checkpoint store is closed");
+    }
+    // Not before: a save that was planned earlier may have taken the name since.
+    Path target = folder.vacant(plan.checkpoint().step(), plan.sequence());
+    // 1
+    folder.make(target);
+    CheckpointFolder stored;
+    WriteReport report;
+    try {
+      // 2
+      report = session.write(SavePlan.in(target, files), options.withChecksums(true));
+      stored = new CheckpointFolder(target, plan.manifest(report));
+      checkpoints.add(new CheckpointFolder(target, stored.manifest().head()));
+      // 3
+      writeManifest(stored, options);
+    } catch (RuntimeException | Error failure) {
+      removeUnfinished(target, failure);
+      throw failure;
+    }
+    // 4
+    removeSurplus();
+    return new SavedCheckpoint(stored, report);
+  }
+
+  private void writeManifest(CheckpointFolder stored, WriteOptions options) {
+    byte[] bytes = ManifestWriter.bytes(stored.manifest());
+    NewFile file =
+        new NewFile(
+            StoreFolder.manifest(stored.folder()),
+            List.of(new Source.HostMemory(MemorySegment.ofArray(bytes))));
+    session.write(
+        List.of(file),
+        WriteOptions.defaults()
+            .withPageCache(options.pageCache())
+            .withCancellation(options.cancellation()));
+  }
+
+  /// Unless the manifest has its name already: then all is there but the certainty.
+  private void removeUnfinished(Path checkpoint, Throwable failure) {
+    try {
+      folder.removeUnfinished(checkpoint);
+    } catch (TransferException besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+
+  /// The new checkpoint is saved, so what fails here is only told. What still has its manifest is
+  /// tried again with the next save, the rest when the folder is next opened.
+  private void removeSurplus() {
+    removal.writeLock().lock();
+    try {
+      // Those of saves that failed, and what was removed by hand.
+      checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
+      for (CheckpointFolder one : retention.surplus(checkpoints)) {
+        folder.remove(one.folder());
+        checkpoints.remove(one);
+      }
+    } catch (TransferException e) {
+      LOG.warn("{}: old checkpoints could not be removed: {}", folder.root(), e.getMessage());
+    } finally {
+      removal.writeLock().unlock();
+    }
+  }
+
+  /// Waits for the save under way, and lets another saver have the folder.
+  @Override
+  public void close() {
+    if (removal.getReadHoldCount() > 0) {
+      throw new MisuseException("a close within reading(): it would wait for a save that waits");
+    }
+    closeOnce();
+  }
+
+  private synchronized void closeOnce() {
+    closed = true;
+    lock.close();
+  }
+}

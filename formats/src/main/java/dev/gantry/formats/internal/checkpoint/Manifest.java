@@ -1,0 +1,111 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonReader;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+
+/// What a checkpoint's `manifest.json` says. Immutable.
+///
+/// The file has a checksum of its own: the CRC32C of all of its bytes, with zeros for the eight
+/// digits of the checksum itself.
+///
+/// @param step of the training
+/// @param sequence the number of the save among all saves of its folder, from 1: a training that
+///     went back to an earlier step saves some steps again, and the later save counts
+/// @param state what a training needs besides tensors, as its saver spells it
+/// @param metrics by name; may be NaN or infinite
+/// @param metadata the user's own notes
+/// @param files all files but the manifest
+public record Manifest(
+    long step,
+    long sequence,
+    SequencedMap<String, String> state,
+    SequencedMap<String, Double> metrics,
+    SequencedMap<String, String> metadata,
+    List<FileEntry> files) {
+  /// The file's name.
+  public static final String FILE_NAME = "manifest.json";
+
+  /// The longest manifest, in bytes; a safetensors header is bounded likewise.
+  public static final long MAX_BYTES = 100_000_000;
+
+  /// The most files, tensors, metrics and texts in one manifest, together.
+  public static final int MAX_ENTRIES = JsonReader.MAX_ENTRIES;
+
+  static final String FORMAT = "gantry-checkpoint";
+
+  /// Stands for the manifest's own checksum where that is taken.
+  static final String NO_CHECKSUM = "00000000";
+
+  static final long VERSION = 1;
+
+  public Manifest {
+    state = copy(state);
+    metrics = copy(metrics);
+    metadata = copy(metadata);
+    files = List.copyOf(files);
+  }
+
+  /// A file of a checkpoint.
+  ///
+  /// @param name in the checkpoint's folder
+  /// @param size in bytes
+  /// @param crc32c of the whole file
+  /// @param tensors the CRC32C of each tensor's bytes, by name, in the order of the file; empty for
+  ///     an index
+  public record FileEntry(
+      String name, long size, int crc32c, SequencedMap<String, Integer> tensors) {
+    public FileEntry {
+      tensors = copy(tensors);
+    }
+  }
+
+  /// What is asked of many checkpoints at once: of each the tensors' checksums would take megabytes.
+  record Head(long step, long sequence, SequencedMap<String, Double> metrics) {
+    Head {
+      metrics = copy(metrics);
+    }
+  }
+
+  Head head() {
+    return new Head(step, sequence, metrics);
+  }
+
+  /// Reads and checks a manifest.
+  ///
+  /// @throws MalformedFileException if it is none, each fault with its own kind
+  /// @throws TransferException if the file cannot be opened or read
+  public static Manifest read(Path file) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new ManifestParser(bytes, true).parse();
+    }
+  }
+
+  /// As [#read], without keeping the files; that their bytes are right is checked as well.
+  static Head readHead(Path file) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new ManifestParser(bytes, false).parse().head();
+    }
+  }
+
+  /// As [ManifestParser#sequence]; empty also for what is too long for a manifest, or no file.
+  static OptionalLong sequence(Path file, long step) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new ManifestParser(bytes, false).sequence(step);
+    } catch (MalformedFileException _) {
+      return OptionalLong.empty();
+    }
+  }
+
+  private static <V> SequencedMap<String, V> copy(Map<String, V> map) {
+    return Collections.unmodifiableSequencedMap(new LinkedHashMap<>(map));
+  }
+}

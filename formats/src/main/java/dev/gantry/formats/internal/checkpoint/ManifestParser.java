@@ -1,0 +1,262 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.JsonReader.Kind;
+import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/// Reads a manifest. Members that it does not know are skipped, so that later versions may add
+/// some.
+final class ManifestParser {
+  private final FileBytes bytes;
+  private final boolean withFiles;
+  private final JsonReader json;
+  private final Set<String> fileNames = new HashSet<>();
+  private int ownChecksum;
+  private OptionalLong ownChecksumOffset = OptionalLong.empty();
+
+  /// @param withFiles whether the files are kept; else only the checksum of all bytes is for them
+  /// @throws MalformedFileException of kind `manifest-too-large`
+  ManifestParser(FileBytes bytes, boolean withFiles) {
+    this.bytes = bytes;
+    this.withFiles = withFiles;
+    if (bytes.length() > Manifest.MAX_BYTES) {
+      throw new MalformedFileException(
+          bytes.file(),
+          0,
+          "manifest-too-large",
+          bytes.length() + " bytes, more than " + Manifest.MAX_BYTES);
+    }
+    this.json = new JsonReader(bytes, 0, bytes.length());
+  }
+
+  Manifest parse() {
+    requireObject("not-an-object");
+    Set<String> members = new HashSet<>();
+    OptionalLong step = OptionalLong.empty();
+    OptionalLong sequence = OptionalLong.empty();
+    SequencedMap<String, String> state = new LinkedHashMap<>();
+    SequencedMap<String, Double> metrics = new LinkedHashMap<>();
+    SequencedMap<String, String> metadata = new LinkedHashMap<>();
+    List<FileEntry> files = new ArrayList<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (newMember(members)) {
+        case "format" -> checkFormat();
+        case "version" -> checkVersion();
+        case "crc32c" -> {
+          ownChecksum = checksum();
+          ownChecksumOffset = OptionalLong.of(json.valueOffset());
+        }
+        case "step" -> step = OptionalLong.of(json.count("step"));
+        case "sequence" -> sequence = OptionalLong.of(json.count("sequence"));
+        case "state" -> state = map(() -> string("state"));
+        case "metrics" -> metrics = map(this::metric);
+        case "metadata" -> metadata = map(() -> string("metadata"));
+        case "files" -> {
+          if (withFiles) {
+            files = files();
+          } else {
+            json.skip();
+          }
+        }
+        default -> unknown();
+      }
+    }
+    json.end();
+    ownChecksumOffset.ifPresent(offset -> checkBytes(offset + 1));
+    for (String required : List.of("format", "version", "step", "sequence", "files", "crc32c")) {
+      if (!members.contains(required)) {
+        throw new MalformedFileException(
+            bytes.file(), 0, "missing-" + required, "the manifest has no '" + required + "'");
+      }
+    }
+    return new Manifest(
+        step.orElseThrow(), sequence.orElseThrow(), state, metrics, metadata, files);
+  }
+
+  /// The number of the save, as far as it can be told of a manifest that is damaged elsewhere.
+  ///
+  /// @param step of the training, which must be there, too
+  OptionalLong sequence(long step) {
+    OptionalLong found = OptionalLong.empty();
+    boolean ofStep = false;
+    try {
+      requireObject("not-an-object");
+      for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+        switch (json.memberName()) {
+          case "step" -> ofStep = json.count("step") == step;
+          case "sequence" -> found = OptionalLong.of(json.count("sequence"));
+          default -> json.skip();
+        }
+        if (ofStep && found.isPresent()) {
+          return found;
+        }
+      }
+    } catch (MalformedFileException _) {
+      // From here on nothing is known.
+    }
+    return OptionalLong.empty();
+  }
+
+  /// @param members those before it
+  private String newMember(Set<String> members) {
+    String member = json.memberName();
+    if (!members.add(member)) {
+      throw json.malformed("duplicate-field", "a second '" + member + "'");
+    }
+    return member;
+  }
+
+  /// A member whose name is kept as well, since it may not come twice.
+  private void unknown() {
+    json.countEntry();
+    json.skip();
+  }
+
+  /// @param digits the offset of the first digit of the checksum
+  private void checkBytes(long digits) {
+    byte[] zeros = Manifest.NO_CHECKSUM.getBytes(StandardCharsets.US_ASCII);
+    long after = digits + zeros.length;
+    int sum = FileChecksum.of(bytes, 0, digits);
+    sum = Crc32c.combine(sum, Crc32c.of(MemorySegment.ofArray(zeros)), zeros.length);
+    sum =
+        Crc32c.combine(sum, FileChecksum.of(bytes, after, bytes.length()), bytes.length() - after);
+    if (sum != ownChecksum) {
+      throw json.malformedAt(
+          digits,
+          "checksum-mismatch",
+          String.format(
+              Locale.ROOT, "the manifest has CRC32C %08x, and says %08x", sum, ownChecksum));
+    }
+  }
+
+  private void checkFormat() {
+    String format = string("format");
+    if (!format.equals(Manifest.FORMAT)) {
+      throw json.malformed("unknown-format", "'" + format + "', not '" + Manifest.FORMAT + "'");
+    }
+  }
+
+  private void checkVersion() {
+    long version = json.count("version");
+    if (version != Manifest.VERSION) {
+      throw json.malformed(
+          "unknown-version", version + ", where only " + Manifest.VERSION + " is known");
+    }
+  }
+
+  private void requireObject(String kind) {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted(kind, "no object");
+    }
+  }
+
+  private String string(String noun) {
+    if (json.peek() != Kind.STRING) {
+      throw json.unwanted("invalid-" + noun, "not a string");
+    }
+    return json.string();
+  }
+
+  /// JSON has no NaN and no infinity: those are strings.
+  private double metric() {
+    String text = json.peek() == Kind.NUMBER ? json.number() : string("metric");
+    try {
+      return Double.parseDouble(text);
+    } catch (NumberFormatException _) {
+      throw json.malformed("invalid-metric", "'" + text + "' is no number");
+    }
+  }
+
+  private <V> SequencedMap<String, V> map(Supplier<V> value) {
+    requireObject("not-an-object");
+    SequencedMap<String, V> map = new LinkedHashMap<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String name = json.memberName();
+      json.countEntry();
+      if (map.putIfAbsent(name, value.get()) != null) {
+        throw json.malformed("duplicate-name", "a second '" + name + "'");
+      }
+    }
+    return map;
+  }
+
+  private List<FileEntry> files() {
+    if (json.peek() != Kind.ARRAY) {
+      throw json.unwanted("invalid-files", "no array");
+    }
+    List<FileEntry> files = new ArrayList<>();
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      json.countEntry();
+      files.add(file());
+    }
+    return files;
+  }
+
+  private FileEntry file() {
+    requireObject("invalid-file");
+    long offset = json.valueOffset();
+    String name = "";
+    OptionalLong size = OptionalLong.empty();
+    OptionalLong sum = OptionalLong.empty();
+    SequencedMap<String, Integer> tensors = new LinkedHashMap<>();
+    Set<String> members = new HashSet<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (newMember(members)) {
+        case "name" -> name = fileName();
+        case "size" -> size = OptionalLong.of(json.count("size"));
+        case "crc32c" -> sum = OptionalLong.of(checksum());
+        case "tensors" -> tensors = map(this::checksum);
+        default -> unknown();
+      }
+    }
+    if (name.isEmpty() || size.isEmpty() || sum.isEmpty()) {
+      throw json.malformedAt(offset, "incomplete-file", "a file without name, size or crc32c");
+    }
+    return new FileEntry(name, size.getAsLong(), (int) sum.getAsLong(), tensors);
+  }
+
+  /// Eight hexadecimal digits.
+  private int checksum() {
+    String text = string("checksum");
+    if (!text.matches("[0-9a-f]{8}")) {
+      throw json.malformed("invalid-checksum", "'" + text + "' is not 8 hexadecimal digits");
+    }
+    return Integer.parseUnsignedInt(text, 16);
+  }
+
+  /// A name that can only mean a file beside the manifest.
+  private String fileName() {
+    String name = string("file-name");
+    if (name.contains("/") || name.equals(".") || name.equals("..") || !isFileName(name)) {
+      throw json.malformed("unsafe-file-name", "'" + name + "' cannot be a file's name here");
+    }
+    if (!fileNames.add(name)) {
+      throw json.malformed("duplicate-file", "a second file '" + name + "'");
+    }
+    return name;
+  }
+
+  private static boolean isFileName(String name) {
+    try {
+      return Path.of(name).getNameCount() == 1 && !name.isEmpty();
+    } catch (InvalidPathException _) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,100 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.Sharding;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// Which files a checkpoint becomes, in a folder that is chosen later. Immutable.
+///
+/// @param sequence the number of the save
+/// @param groups the files of each group
+record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
+  /// For the names alone.
+  private static final Path NO_FOLDER = Path.of("");
+
+  SavePlan {
+    groups = List.copyOf(groups);
+  }
+
+  /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
+  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, long shardBytes) {
+    Sharding sharding = Sharding.defaults().withShardBytes(shardBytes).withIndexOfOne(true);
+    List<NewSafetensors> groups = new ArrayList<>();
+    checkpoint
+        .groups()
+        .forEach((group, tensors) ->
+            groups.add(
+                NewSafetensors.folder(
+                    NO_FOLDER, tensors, checkpoint.metadata(), sharding.withStem(group))));
+    checkEntries(checkpoint, groups);
+    return new SavePlan(sequence, checkpoint, groups);
+  }
+
+  /// Before anything is written, rather than with the manifest.
+  private static void checkEntries(UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
+    long entries = checkpoint.state().size();
+    entries += checkpoint.metrics().size();
+    entries += checkpoint.metadata().size();
+    for (NewSafetensors group : groups) {
+      entries += group.files().size();
+      entries += group.shards().stream().mapToLong(shard -> shard.tensors().size()).sum();
+    }
+    if (entries > Manifest.MAX_ENTRIES) {
+      throw new MisuseException(
+          "a checkpoint of " + entries + " entries, more than " + Manifest.MAX_ENTRIES);
+    }
+  }
+
+  /// All files but the manifest.
+  List<NewFile> files() {
+    return groups.stream().flatMap(group -> group.files().stream()).toList();
+  }
+
+  /// The same files in a folder.
+  static List<NewFile> in(Path folder, List<NewFile> files) {
+    return files.stream()
+        .map(file -> new NewFile(folder.resolve(file.file().getFileName()), file.parts()))
+        .toList();
+  }
+
+  /// @param report of writing [#files]
+  Manifest manifest(WriteReport report) {
+    Map<String, List<NewTensor>> tensors = new HashMap<>();
+    for (NewSafetensors group : groups) {
+      group.shards().forEach(shard -> tensors.put(shard.name(), shard.tensors()));
+    }
+    List<FileEntry> entries = report.files().stream().map(file -> entry(file, tensors)).toList();
+    return new Manifest(
+        checkpoint.step(),
+        sequence,
+        new LinkedHashMap<>(checkpoint.state()),
+        new LinkedHashMap<>(checkpoint.metrics()),
+        new LinkedHashMap<>(checkpoint.metadata()),
+        entries);
+  }
+
+  /// @param tensors of each shard, in the order of its parts after the header; an index has none
+  private static FileEntry entry(
+      WriteReport.FileReport file, Map<String, List<NewTensor>> tensors) {
+    String name = file.file().getFileName().toString();
+    WriteReport.Checksums sums = file.checksums().orElseThrow();
+    SequencedMap<String, Integer> byName = new LinkedHashMap<>();
+    int part = 1;
+    for (NewTensor tensor : tensors.getOrDefault(name, List.of())) {
+      byName.put(tensor.name(), sums.parts().get(part));
+      part++;
+    }
+    return new FileEntry(name, file.size(), sums.file(), byName);
+  }
+}

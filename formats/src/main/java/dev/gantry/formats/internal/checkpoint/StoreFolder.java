@@ -1,0 +1,187 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.commit.TemporaryName;
+import dev.gantry.formats.internal.FileErrors;
+import dev.gantry.formats.internal.FolderEntries;
+import dev.gantry.formats.internal.MadeFolders;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.FileTime;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
+/// with names that a saver gives are ever removed, in folders with names that no other program
+/// gives: a model that somebody else keeps beside ours has no manifest, and is no leftover.
+/// Thread-safe.
+final class StoreFolder {
+  private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?");
+
+  /// The files of a group, see [UnsavedCheckpoint].
+  private static final Pattern TENSORS =
+      Pattern.compile(
+          "[a-z][a-z0-9_]*"
+              + "((-[0-9]{5,}-of-[0-9]{5,})?\\.safetensors|\\.safetensors\\.index\\.json)");
+
+  private final Path root;
+  private final Folders folders;
+
+  StoreFolder(Path root, Folders folders) {
+    this.root = root;
+    this.folders = folders;
+  }
+
+  Path root() {
+    return root;
+  }
+
+  /// Makes the folder where it is missing, and those above it, which stay.
+  void create() {
+    MadeFolders.make(folders, root);
+  }
+
+  /// Makes a checkpoint's folder, or leaves nothing.
+  void make(Path checkpoint) {
+    folders.create(checkpoint);
+  }
+
+  /// Folders with the name of a checkpoint, whole or not.
+  List<Path> checkpoints() {
+    return FolderEntries.of(root).stream()
+        .filter(child -> CHECKPOINT.matcher(child.getFileName().toString()).matches())
+        .filter(child -> Files.isDirectory(child, LinkOption.NOFOLLOW_LINKS))
+        .toList();
+  }
+
+  /// By what a manifest is known to be the same at two looks.
+  ///
+  /// @param key what the file system knows it by, if it does
+  record ManifestStamp(@Nullable Object key, long size, FileTime modified) {}
+
+  /// The checkpoints, whole or not, and their manifests as they are now.
+  Map<Path, Optional<ManifestStamp>> look() {
+    Map<Path, Optional<ManifestStamp>> found = new TreeMap<>();
+    for (Path checkpoint : checkpoints()) {
+      Path manifest = manifest(checkpoint);
+      try {
+        BasicFileAttributes now = Files.readAttributes(manifest, BasicFileAttributes.class);
+        found.put(
+            checkpoint,
+            Optional.of(new ManifestStamp(now.fileKey(), now.size(), now.lastModifiedTime())));
+      } catch (NoSuchFileException _) {
+        found.put(checkpoint, Optional.empty());
+      } catch (IOException e) {
+        throw FileErrors.of("stat", manifest.toString(), e);
+      }
+    }
+    return found;
+  }
+
+  /// Which step's a checkpoint is, by its folder's name; empty where that is no number that fits.
+  static OptionalLong step(Path checkpoint) {
+    Matcher name = CHECKPOINT.matcher(checkpoint.getFileName().toString());
+    try {
+      return name.matches() ? OptionalLong.of(Long.parseLong(name.group(1))) : OptionalLong.empty();
+    } catch (NumberFormatException _) {
+      return OptionalLong.empty();
+    }
+  }
+
+  /// A folder for a checkpoint, which is not there yet: `gantry-step-N`, or else
+  /// `gantry-step-N-SEQUENCE` or the next number that is free.
+  Path vacant(long step, long sequence) {
+    Path name = root.resolve("gantry-step-" + step);
+    for (long suffix = sequence; Files.exists(name, LinkOption.NOFOLLOW_LINKS); suffix++) {
+      name = root.resolve("gantry-step-" + step + "-" + suffix);
+    }
+    return name;
+  }
+
+  static Path manifest(Path checkpoint) {
+    return checkpoint.resolve(Manifest.FILE_NAME);
+  }
+
+  /// What saves that never ended have left: checkpoints without a manifest, and temporary files.
+  void removeLeftovers() {
+    boolean removed = false;
+    for (Path child : FolderEntries.of(root)) {
+      if (isTemporary(child)) {
+        folders.removeFile(child);
+        removed = true;
+      }
+    }
+    for (Path checkpoint : checkpoints()) {
+      if (hasNoManifest(checkpoint)) {
+        // It may have had one, whose removal is not on the disk yet.
+        folders.sync(checkpoint);
+        removed |= empty(checkpoint);
+      }
+    }
+    if (removed) {
+      folders.sync(root);
+    }
+  }
+
+  /// Removes a checkpoint. Its manifest goes first, and durably: so there is never a manifest whose
+  /// files are gone. The rest is not waited for, which takes a disk longer than it took to write
+  /// some of it: what a crash brings back has no manifest, and goes with the leftovers.
+  void remove(Path checkpoint) {
+    folders.removeFile(manifest(checkpoint));
+    folders.sync(checkpoint);
+    empty(checkpoint);
+  }
+
+  /// Removes what a save that failed has left, unless it has come as far as its manifest.
+  void removeUnfinished(Path checkpoint) {
+    if (hasNoManifest(checkpoint)) {
+      empty(checkpoint);
+    }
+  }
+
+  /// False also where nobody can tell.
+  static boolean hasNoManifest(Path checkpoint) {
+    return Files.notExists(manifest(checkpoint), LinkOption.NOFOLLOW_LINKS);
+  }
+
+  /// Removes a saver's files, and the folder if nothing else is in it.
+  ///
+  /// @return whether the folder is gone
+  private boolean empty(Path checkpoint) {
+    boolean onlyOurs = true;
+    for (Path child : FolderEntries.of(checkpoint)) {
+      if (isOurs(child)) {
+        folders.removeFile(child);
+      } else {
+        onlyOurs = false;
+      }
+    }
+    if (onlyOurs) {
+      folders.removeFolder(checkpoint);
+    }
+    return onlyOurs;
+  }
+
+  private static boolean isOurs(Path file) {
+    return isTemporary(file)
+        || (TENSORS.matcher(file.getFileName().toString()).matches() && isNoFolder(file));
+  }
+
+  private static boolean isTemporary(Path file) {
+    return TemporaryName.is(file) && isNoFolder(file);
+  }
+
+  private static boolean isNoFolder(Path file) {
+    return !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
+  }
+}

@@ -1,0 +1,69 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SequencedMap;
+
+/// A checkpoint to be saved. Immutable.
+///
+/// @param step of the training, 0 or more
+/// @param groups tensors by the name of their group, such as `model`: each group becomes a
+///     safetensors checkpoint of its own, `model.safetensors.index.json` and its shards
+/// @param state what a training needs besides tensors
+/// @param metrics by which the best may be kept
+/// @param metadata the user's own notes, also put into the shards
+public record UnsavedCheckpoint(
+    long step,
+    SequencedMap<String, List<NewTensor>> groups,
+    Map<String, String> state,
+    Map<String, Double> metrics,
+    Map<String, String> metadata) {
+  /// The longest name or value of state, metrics and metadata, in UTF-16 units.
+  public static final int MAX_TEXT_CHARACTERS = JsonReader.MAX_STRING_CHARACTERS;
+
+  /// @throws MisuseException if the step is negative, a group has another name, or a text
+  ///     is too long or no Unicode
+  public UnsavedCheckpoint {
+    MisuseException.requireRange("step", step, 0, Long.MAX_VALUE);
+    SequencedMap<String, List<NewTensor>> copies = new LinkedHashMap<>();
+    groups.forEach((name, tensors) -> {
+      if (!name.matches("[a-z][a-z0-9_]*")) {
+        throw new MisuseException("no name for a group: '" + name + "'");
+      }
+      copies.put(name, List.copyOf(tensors));
+    });
+    groups = Collections.unmodifiableSequencedMap(copies);
+    state = Collections.unmodifiableMap(new LinkedHashMap<>(state));
+    state.forEach((name, value) -> {
+      checkText(name);
+      checkText(value);
+    });
+    metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
+    metrics.forEach((name, value) -> {
+      checkText(name);
+      Objects.requireNonNull(value, name);
+    });
+    metadata = Collections.unmodifiableMap(new LinkedHashMap<>(metadata));
+    metadata.forEach((name, value) -> {
+      checkText(name);
+      checkText(value);
+    });
+  }
+
+  /// What could be written but not be read again.
+  private static void checkText(String text) {
+    if (text.length() > MAX_TEXT_CHARACTERS) {
+      throw new MisuseException(
+          "a text of " + text.length() + " characters, more than " + MAX_TEXT_CHARACTERS);
+    }
+    if (JsonReader.loneSurrogate(text).isPresent()) {
+      throw new MisuseException("half of a surrogate pair in '" + text + "'");
+    }
+  }
+}

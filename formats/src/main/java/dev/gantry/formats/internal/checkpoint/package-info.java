@@ -1,0 +1,6 @@
+/// Folders of checkpoints: each is some safetensors files and a manifest, which is written last and
+/// makes it exist.
+@NullMarked
+package dev.gantry.formats.internal.checkpoint;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,124 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.OtherFormats;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// Reads one file's header: its length, the JSON of that length, and the layout that it claims.
+final class HeaderParser {
+  private static final int LENGTH_BYTES = Long.BYTES;
+
+  private final FileBytes bytes;
+  private final Map<String, TensorEntry> entries = new HashMap<>();
+  private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
+  private boolean metadataSeen;
+
+  HeaderParser(FileBytes bytes) {
+    this.bytes = bytes;
+  }
+
+  SafetensorsHeader parse() {
+    long dataStart = LENGTH_BYTES + headerLength();
+    header(new JsonReader(bytes, LENGTH_BYTES, dataStart));
+    return new SafetensorsHeader(
+        bytes.file(),
+        new Layout(bytes.file(), dataStart, bytes.length()).place(entries.values()),
+        metadata,
+        dataStart,
+        bytes.length());
+  }
+
+  /// In bytes. The file's number is not used for anything before it is known to be true.
+  private long headerLength() {
+    if (bytes.length() < LENGTH_BYTES) {
+      throw malformed("header-too-small", "the file has " + bytes.length() + " bytes, not even 8");
+    }
+    ByteBuffer word = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    bytes.readFully(word, 0);
+    long length = word.getLong(0);
+    if (Long.compareUnsigned(length, bytes.length() - LENGTH_BYTES) > 0) {
+      OtherFormats.describe(bytes)
+          .ifPresent(format -> {
+            throw malformed("another-format", "not safetensors: the file is " + format);
+          });
+    }
+    if (Long.compareUnsigned(length, SafetensorsHeader.MAX_HEADER_BYTES) > 0) {
+      throw malformed(
+          "header-too-large",
+          Long.toUnsignedString(length)
+              + " bytes, more than "
+              + SafetensorsHeader.MAX_HEADER_BYTES);
+    }
+    if (length > bytes.length() - LENGTH_BYTES) {
+      throw malformed(
+          "header-past-end",
+          "a header of " + length + " bytes in a file of " + bytes.length() + " bytes");
+    }
+    if (length == 0) {
+      throw malformed("header-empty", "a header of no bytes");
+    }
+    return length;
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(bytes.file(), 0, kind, detail);
+  }
+
+  private void header(JsonReader json) {
+    if (json.peek() != JsonReader.Kind.OBJECT) {
+      throw json.unwanted("not-an-object", "the header is JSON, but no object");
+    }
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String name = json.memberName();
+      if (name.equals(SafetensorsHeader.METADATA)) {
+        metadata(json);
+      } else {
+        tensor(name, json);
+      }
+    }
+    json.end();
+  }
+
+  private void tensor(String name, JsonReader json) {
+    if (entries.containsKey(name)) {
+      throw json.malformed("duplicate-tensor", "a second tensor '" + name + "'");
+    }
+    if (entries.size() == SafetensorsHeader.MAX_TENSORS) {
+      throw json.malformed(
+          "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
+    }
+    json.countEntry();
+    entries.put(name, new TensorEntryParser(name, json).parse());
+  }
+
+  /// As the reference has it: null counts as none, and of two notes of one name the last counts.
+  private void metadata(JsonReader json) {
+    if (metadataSeen) {
+      throw json.malformed("duplicate-metadata", "a second __metadata__");
+    }
+    metadataSeen = true;
+    if (json.peek() == JsonReader.Kind.NULL) {
+      json.skip();
+      return;
+    }
+    if (json.peek() != JsonReader.Kind.OBJECT) {
+      throw json.unwanted("invalid-metadata", "__metadata__ is no object");
+    }
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String key = json.memberName();
+      json.countNote();
+      if (json.peek() != JsonReader.Kind.STRING) {
+        throw json.unwanted(
+            "metadata-not-a-string", "the value of '" + key + "' in __metadata__ is no string");
+      }
+      metadata.put(key, json.string());
+    }
+  }
+}

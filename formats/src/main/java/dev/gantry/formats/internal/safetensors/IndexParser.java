@@ -1,0 +1,134 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.JsonMembers;
+import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.JsonReader.Kind;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+import org.jspecify.annotations.Nullable;
+
+/// Reads `{"metadata": {"total_size": n, …}, "weight_map": {tensor: shard, …}}`.
+final class IndexParser {
+  private final FileBytes bytes;
+  private final JsonReader json;
+
+  /// One copy of each shard's name, which many tensors share.
+  private final Map<String, String> shards = new HashMap<>();
+
+  private OptionalLong totalSize = OptionalLong.empty();
+
+  /// @throws MalformedFileException of kind `index-too-large` or `byte-order-mark`
+  IndexParser(FileBytes bytes) {
+    this.bytes = bytes;
+    if (bytes.length() > SafetensorsIndex.MAX_INDEX_BYTES) {
+      throw new MalformedFileException(
+          bytes.file(),
+          0,
+          "index-too-large",
+          bytes.length() + " bytes, more than " + SafetensorsIndex.MAX_INDEX_BYTES);
+    }
+    this.json = new JsonReader(bytes, 0, bytes.length());
+  }
+
+  SafetensorsIndex parse() {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted("not-an-object", "the index is JSON, but no object");
+    }
+    @Nullable SequencedMap<String, SafetensorsIndex.Entry> weightMap = null;
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (json.memberName()) {
+        case "weight_map" -> {
+          if (weightMap != null) {
+            throw json.malformed("duplicate-field", "a second weight_map");
+          }
+          weightMap = weightMap();
+        }
+        case "metadata" -> metadata();
+        default -> json.skip();
+      }
+    }
+    json.end();
+    if (weightMap == null) {
+      throw new MalformedFileException(
+          bytes.file(), 0, "missing-weight-map", "the index has no weight_map");
+    }
+    return new SafetensorsIndex(bytes.file(), weightMap, totalSize);
+  }
+
+  private void metadata() {
+    if (json.peek() != Kind.OBJECT) {
+      json.skip();
+      return;
+    }
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      if (json.memberName().equals("total_size") && json.peek() == Kind.NUMBER) {
+        totalSize = advisory(json.number());
+      } else {
+        json.skip();
+      }
+    }
+  }
+
+  /// Some writers leave a fraction here, or worse.
+  private static OptionalLong advisory(String number) {
+    try {
+      long size = Long.parseLong(number);
+      return size < 0 ? OptionalLong.empty() : OptionalLong.of(size);
+    } catch (NumberFormatException _) {
+      return OptionalLong.empty();
+    }
+  }
+
+  private SequencedMap<String, SafetensorsIndex.Entry> weightMap() {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted("invalid-weight-map", "weight_map is no object");
+    }
+    SequencedMap<String, SafetensorsIndex.Entry> weightMap = new LinkedHashMap<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String tensor = json.memberName();
+      long offset = json.valueOffset();
+      if (json.peek() != Kind.STRING) {
+        throw json.unwanted("shard-name-not-a-string", "tensor '" + tensor + "' has no file name");
+      }
+      String shard = shard(json.string(), tensor);
+      if (weightMap.size() == SafetensorsHeader.MAX_TENSORS) {
+        throw json.malformed(
+            "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
+      }
+      json.countEntry();
+      SafetensorsIndex.Entry earlier =
+          weightMap.putIfAbsent(tensor, new SafetensorsIndex.Entry(shard, offset));
+      if (earlier != null) {
+        throw duplicate(tensor, earlier.shard(), shard, offset);
+      }
+    }
+    return weightMap;
+  }
+
+  private MalformedFileException duplicate(
+      String tensor, String first, String second, long offset) {
+    if (first.equals(second)) {
+      return json.malformedAt(offset, "duplicate-tensor", "a second tensor '" + tensor + "'");
+    }
+    return json.malformedAt(
+        offset,
+        "tensor-in-two-shards",
+        "tensor '" + tensor + "' is in '" + first + "' and in '" + second + "'");
+  }
+
+  /// A name that can only mean a file beside the index.
+  private String shard(String name, String tensor) {
+    String known = shards.get(name);
+    if (known != null) {
+      return known;
+    }
+    JsonMembers.checkShardName(json, name, "tensor '" + tensor + "' is in '" + name + "'");
+    shards.put(name, name);
+    return name;
+  }
+}

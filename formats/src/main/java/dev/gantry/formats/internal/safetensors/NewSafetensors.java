@@ -1,0 +1,167 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+
+/// Tensors laid out as the safetensors files that are to hold them. The same tensors and options
+/// always give the same bytes. Nothing is written before [#write]. Immutable and safe for use by
+/// several threads.
+///
+/// Of a checkpoint that is written, [WeightsCatalogue#open] gives the tensors and notes back,
+/// and so does the reference implementation.
+public final class NewSafetensors {
+  /// What is written, and where.
+  sealed interface Target {
+    /// One file of this name, whatever else is in its folder.
+    record OneFile(Path file) implements Target {}
+
+    /// All safetensors files of this folder.
+    record Folder(Path folder) implements Target {}
+  }
+
+  private final Target target;
+  private final List<NewDataFile> shards;
+  private final Optional<NewFile> index;
+
+  private NewSafetensors(Target target, List<NewDataFile> shards, Optional<NewFile> index) {
+    this.target = target;
+    this.shards = List.copyOf(shards);
+    this.index = index;
+  }
+
+  /// One file.
+  ///
+  /// @param metadata the file's notes (`__metadata__`)
+  /// @throws MisuseException if a name comes twice or is `__metadata__`, if a name or note is no
+  ///     text that UTF-8 can hold, or if there is more than a header has room for
+  public static NewSafetensors file(
+      Path file, Collection<NewTensor> tensors, Map<String, String> metadata) {
+    WriteRules.check(tensors, metadata);
+    NewDataFile shard = NewDataFile.of(file, tensors, new TreeMap<>(metadata));
+    return new NewSafetensors(new Target.OneFile(file), List.of(shard), Optional.empty());
+  }
+
+  /// A folder of shards, each filled with tensors in the order that is given here, so that
+  /// neighbours stay together.
+  ///
+  /// @param metadata the notes (`__metadata__`) of every shard
+  /// @throws MisuseException as [#file] has it
+  public static NewSafetensors folder(
+      Path folder, Collection<NewTensor> tensors, Map<String, String> metadata, Sharding sharding) {
+    WriteRules.check(tensors, metadata);
+    SortedMap<String, String> notes = new TreeMap<>(metadata);
+    List<List<NewTensor>> cut = cut(tensors, sharding.shardBytes());
+    List<NewDataFile> shards = new ArrayList<>(cut.size());
+    for (List<NewTensor> some : cut) {
+      String name = fileName(sharding.stem(), shards.size() + 1, cut.size());
+      shards.add(NewDataFile.of(folder.resolve(name), some, notes));
+    }
+    boolean indexed = shards.size() > 1 || sharding.indexOfOne();
+    Optional<NewFile> index =
+        indexed
+            ? Optional.of(
+                indexFile(folder.resolve(sharding.stem() + SafetensorsOpener.INDEX_SUFFIX), shards))
+            : Optional.empty();
+    return new NewSafetensors(new Target.Folder(folder), shards, index);
+  }
+
+  /// @param number from 1 to `count`
+  private static String fileName(String stem, int number, int count) {
+    return count == 1
+        ? stem + SafetensorsOpener.SHARD_SUFFIX
+        : String.format(
+            Locale.ROOT, "%s-%05d-of-%05d%s", stem, number, count, SafetensorsOpener.SHARD_SUFFIX);
+  }
+
+  private static List<List<NewTensor>> cut(Collection<NewTensor> tensors, long shardBytes) {
+    List<List<NewTensor>> cut = new ArrayList<>();
+    List<NewTensor> shard = new ArrayList<>();
+    cut.add(shard);
+    long bytes = 0;
+    for (NewTensor tensor : tensors) {
+      long length = tensor.source().length();
+      // After a tensor that is too large by itself the difference is negative, and nothing joins
+      // it.
+      if (length > shardBytes - bytes && !shard.isEmpty()) {
+        shard = new ArrayList<>();
+        cut.add(shard);
+        bytes = 0;
+      }
+      shard.add(tensor);
+      bytes += length;
+    }
+    return cut;
+  }
+
+  private static NewFile indexFile(Path file, List<NewDataFile> shards) {
+    MemorySegment text = MemorySegment.ofArray(IndexWriter.index(shards));
+    return new NewFile(file, List.of(new Source.HostMemory(text)));
+  }
+
+  /// The shards, by number.
+  public List<NewDataFile> shards() {
+    return shards;
+  }
+
+  /// The `*.safetensors.index.json`, if there is to be one.
+  public Optional<NewFile> index() {
+    return index;
+  }
+
+  /// All files, in the order in which they must get their names: the index comes first. Where a
+  /// crash leaves it without some shards, readers say so; shards without their index would pass for
+  /// a whole checkpoint.
+  public List<NewFile> files() {
+    return Stream.concat(index.stream(), shards.stream().map(NewDataFile::file)).toList();
+  }
+
+  /// The size of all tensors together, in bytes.
+  public long totalBytes() {
+    return shards.stream().mapToLong(NewDataFile::dataBytes).sum();
+  }
+
+  Target target() {
+    return target;
+  }
+
+  /// Writes all files, and returns when they are on the disk under their names.
+  ///
+  /// One file takes the place of another of its name, as [GantrySession#write] has it. Into a folder with
+  /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
+  /// or find in it what they do not expect.
+  ///
+  /// The folder is made where it is missing, and those above it. One of shards must hold no safetensors files and no index
+  /// yet: there is no order of replacing several files in which no crash leaves readers with some of
+  /// the old and some of the new. A failure leaves the folder as it was before. A crash while the
+  /// files get their names leaves an index that names shards which are not there, and that readers
+  /// refuse.
+  ///
+  /// A crash can leave files that
+  /// [TemporaryName#is][dev.gantry.core.internal.commit.TemporaryName#is(Path)] knows, too; readers pass
+  /// them by.
+  ///
+  /// @return on all files, in the order of [#files]
+  /// @throws MisuseException if the folder holds what would be mixed up with the new files, or another
+  ///     writer is at work there
+  /// @throws TransferException if the folder cannot be made or read; else as [GantrySession#write] has it
+  public WriteReport write(GantrySession session, WriteOptions options) {
+    return new SafetensorsOutput(session, this).write(options);
+  }
+}

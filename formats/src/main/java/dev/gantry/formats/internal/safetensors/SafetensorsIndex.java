@@ -1,0 +1,42 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.internal.FileBytes;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+
+/// What a `model.safetensors.index.json` says: which shard holds which tensor. The shards
+/// themselves are not looked at here. Immutable.
+///
+/// @param weightMap by tensor name, in the order of the index
+/// @param totalSize the size that the index claims for all tensors together, in bytes, if it
+///     claims one; writers get it wrong, so it is for information only
+public record SafetensorsIndex(
+    Path file, SequencedMap<String, Entry> weightMap, OptionalLong totalSize) {
+  /// The longest index, in bytes; a header is bounded likewise.
+  public static final long MAX_INDEX_BYTES = 100_000_000;
+
+  /// Where the index puts a tensor.
+  ///
+  /// @param shard the name of a file in the folder of the index, never a path that leads elsewhere
+  /// @param offset where in the index this is said, in bytes
+  public record Entry(String shard, long offset) {}
+
+  public SafetensorsIndex {
+    weightMap = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(weightMap));
+  }
+
+  /// Reads and checks the index `file`.
+  ///
+  /// @throws MalformedFileException if it is no index, each fault with its own kind
+  /// @throws TransferException if the file cannot be opened or read
+  public static SafetensorsIndex read(Path file) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return new IndexParser(bytes).parse();
+    }
+  }
+}

@@ -1,0 +1,188 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.FileErrors;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.io.IOException;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SequencedMap;
+import java.util.TreeMap;
+
+/// Opens safetensors weights: finds their data files, reads the headers and makes one catalogue of
+/// them.
+public final class SafetensorsOpener {
+  static final String SHARD_SUFFIX = ".safetensors";
+  static final String INDEX_SUFFIX = ".safetensors.index.json";
+  private static final String USUAL_INDEX = "model" + INDEX_SUFFIX;
+
+  private SafetensorsOpener() {}
+
+  /// Opens a safetensors file, an index (a name that ends in `.json`), or a folder.
+  ///
+  /// In a folder the index counts: `model.safetensors.index.json`, else the only
+  /// `*.safetensors.index.json`. A folder without one is all of its `*.safetensors` together. With
+  /// an index, only the tensors that it names are in the checkpoint.
+  ///
+  /// @throws MalformedFileException if a header or the index breaks a rule, or if they do not
+  ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
+  ///     `no-safetensors` and `several-indexes`
+  /// @throws TransferException if a file or folder cannot be opened or read
+  public static WeightsCatalogue open(Path path) {
+    if (Files.isDirectory(path)) {
+      return openFolder(path);
+    }
+    return path.toString().endsWith(".json")
+        ? openIndex(SafetensorsIndex.read(path))
+        : openShards(List.of(path));
+  }
+
+  private static WeightsCatalogue openFolder(Path folder) {
+    List<Path> indexes = list(folder, INDEX_SUFFIX);
+    Path usual = folder.resolve(USUAL_INDEX);
+    if (indexes.contains(usual)) {
+      return openIndex(SafetensorsIndex.read(usual));
+    }
+    if (indexes.size() > 1) {
+      throw new MalformedFileException(
+          folder,
+          0,
+          "several-indexes",
+          indexes.size()
+              + " indexes and none is "
+              + USUAL_INDEX
+              + "; open one of them by its name");
+    }
+    if (indexes.size() == 1) {
+      return openIndex(SafetensorsIndex.read(indexes.getFirst()));
+    }
+    List<Path> shards = list(folder, SHARD_SUFFIX);
+    if (shards.isEmpty()) {
+      throw new MalformedFileException(
+          folder, 0, "no-safetensors", "the folder has no *" + SHARD_SUFFIX + " and no index");
+    }
+    return openShards(shards);
+  }
+
+  /// The folder's regular files with names that end so, in the order of their names.
+  static List<Path> list(Path folder, String suffix) {
+    List<Path> found = new ArrayList<>();
+    try (DirectoryStream<Path> children =
+        Files.newDirectoryStream(folder, file -> file.getFileName().toString().endsWith(suffix))) {
+      for (Path child : children) {
+        if (Files.isRegularFile(child)) {
+          found.add(child);
+        }
+      }
+    } catch (DirectoryIteratorException e) {
+      throw FileErrors.of("list", folder.toString(), Objects.requireNonNull(e.getCause()));
+    } catch (IOException e) {
+      throw FileErrors.of("list", folder.toString(), e);
+    }
+    found.sort(Comparator.naturalOrder());
+    return found;
+  }
+
+  /// All tensors of all files, with no index to say which are wanted.
+  private static WeightsCatalogue openShards(List<Path> shards) {
+    SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
+    SequencedMap<String, String> metadata = new LinkedHashMap<>();
+    for (Path shard : shards) {
+      SafetensorsHeader header = SafetensorsHeader.read(shard);
+      header.metadata().forEach(metadata::putIfAbsent);
+      for (StoredTensor tensor : header.tensors().values()) {
+        StoredTensor earlier = tensors.putIfAbsent(tensor.name(), tensor);
+        if (earlier != null) {
+          throw new MalformedFileException(
+              shard,
+              tensor.extent().offset(),
+              "tensor-in-two-shards",
+              "tensor '" + tensor.name() + "' is also in " + earlier.extent().file());
+        }
+      }
+    }
+    return new WeightsCatalogue(shards, tensors, metadata);
+  }
+
+  /// The tensors that the index names, each from the shard that it names.
+  private static WeightsCatalogue openIndex(SafetensorsIndex index) {
+    SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
+    SequencedMap<String, String> metadata = new LinkedHashMap<>();
+    Map<String, Path> elsewhere = new HashMap<>();
+    SequencedMap<String, Path> shards = shards(index);
+    shards.forEach((name, shard) -> {
+      SafetensorsHeader header = SafetensorsHeader.read(shard);
+      header.metadata().forEach(metadata::putIfAbsent);
+      for (StoredTensor tensor : header.tensors().values()) {
+        SafetensorsIndex.Entry entry = index.weightMap().get(tensor.name());
+        if (entry != null && entry.shard().equals(name)) {
+          tensors.put(tensor.name(), tensor);
+        } else if (entry != null) {
+          elsewhere.putIfAbsent(tensor.name(), shard);
+        }
+      }
+    });
+    index.weightMap().forEach((name, entry) -> agree(index, name, entry, tensors, elsewhere));
+    return new WeightsCatalogue(List.copyOf(shards.values()), tensors, metadata);
+  }
+
+  /// The shards by name, in that order, all of them there.
+  private static SequencedMap<String, Path> shards(SafetensorsIndex index) {
+    SequencedMap<String, Path> shards = new TreeMap<>();
+    index
+        .weightMap()
+        .forEach((tensor, entry) -> {
+          if (shards.containsKey(entry.shard())) {
+            return;
+          }
+          Path shard = index.file().resolveSibling(entry.shard());
+          if (!Files.exists(shard)) {
+            throw new MalformedFileException(
+                index.file(),
+                entry.offset(),
+                "missing-shard",
+                "'" + entry.shard() + "' with tensor '" + tensor + "' is not there");
+          }
+          shards.put(entry.shard(), shard);
+        });
+    return shards;
+  }
+
+  private static void agree(
+      SafetensorsIndex index,
+      String name,
+      SafetensorsIndex.Entry entry,
+      Map<String, StoredTensor> tensors,
+      Map<String, Path> elsewhere) {
+    Path other = elsewhere.get(name);
+    if (!tensors.containsKey(name)) {
+      throw new MalformedFileException(
+          index.file(),
+          entry.offset(),
+          "tensor-not-in-shard",
+          "tensor '"
+              + name
+              + "' is not in '"
+              + entry.shard()
+              + "'"
+              + (other == null ? "" : " but in " + other));
+    }
+    if (other != null) {
+      throw new MalformedFileException(
+          index.file(),
+          entry.offset(),
+          "tensor-in-two-shards",
+          "tensor '" + name + "' is in '" + entry.shard() + "' and in " + other);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.MadeFolders;
+import dev.gantry.formats.internal.OutputFolder;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+
+/// Writes a checkpoint's files where nothing else can be mixed up with them.
+final class SafetensorsOutput {
+  private final GantrySession session;
+  private final NewSafetensors checkpoint;
+  private final Folders folders;
+
+  SafetensorsOutput(GantrySession session, NewSafetensors checkpoint) {
+    this.session = session;
+    this.checkpoint = checkpoint;
+    this.folders = session.folders();
+  }
+
+  WriteReport write(WriteOptions options) {
+    return switch (checkpoint.target()) {
+      case NewSafetensors.Target.OneFile(Path file) -> writeFile(file, options);
+      case NewSafetensors.Target.Folder(Path folder) -> writeInto(folder, options);
+    };
+  }
+
+  private WriteReport writeFile(Path file, WriteOptions options) {
+    MadeFolders made = MadeFolders.makeFor(folders, file);
+    try {
+      Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
+      requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, "has an index, by which readers go");
+      return session.write(checkpoint.files(), options);
+    } catch (RuntimeException | Error failure) {
+      made.takeBack(failure);
+      throw failure;
+    }
+  }
+
+  private WriteReport writeInto(Path folder, WriteOptions options) {
+    OutputFolder output = OutputFolder.take(folders, folder, "writer of a checkpoint");
+    try {
+      requireEmpty(folder);
+    } catch (RuntimeException | Error failure) {
+      output.takeBack(() -> {}, failure);
+      throw failure;
+    }
+    WriteReport report;
+    try {
+      report = session.write(checkpoint.files(), options);
+    } catch (RuntimeException | Error failure) {
+      output.takeBack(this::removeFiles, failure);
+      throw failure;
+    }
+    output.release();
+    return report;
+  }
+
+  private void requireEmpty(Path folder) {
+    String reason = "holds a checkpoint already";
+    requireNone(folder, SafetensorsOpener.SHARD_SUFFIX, reason);
+    requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, reason);
+    checkpoint.files().forEach(SafetensorsOutput::requireFree);
+  }
+
+  private static void requireNone(Path folder, String suffix, String reason) {
+    List<Path> found = SafetensorsOpener.list(folder, suffix);
+    if (!found.isEmpty()) {
+      throw new MisuseException(
+          folder + " " + reason + ": " + found.getFirst().getFileName() + "; name another place");
+    }
+  }
+
+  /// Neither a folder nor a link, which are no checkpoint's files, but in the way.
+  private static void requireFree(NewFile file) {
+    if (Files.exists(file.file(), LinkOption.NOFOLLOW_LINKS)) {
+      throw new MisuseException(file.file() + " is there, but no file; name another place");
+    }
+  }
+
+  /// None of these names was taken before. The index goes last, as it came first.
+  private void removeFiles() {
+    List<NewFile> files = checkpoint.files();
+    files.reversed().forEach(file -> folders.removeFile(file.file()));
+  }
+}

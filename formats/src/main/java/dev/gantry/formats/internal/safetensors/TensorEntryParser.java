@@ -1,0 +1,137 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.internal.JsonMembers;
+import dev.gantry.formats.internal.JsonReader;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/// Reads `{"dtype": …, "shape": […], "data_offsets": [begin, end]}` and checks that the three fit.
+/// Other members are read past, as the reference does.
+final class TensorEntryParser {
+  private final String name;
+  private final JsonReader json;
+  private @Nullable DType dtype;
+  private @Nullable Shape shape;
+  private @Nullable Offsets offsets;
+
+  private record Offsets(long begin, long end) {}
+
+  TensorEntryParser(String name, JsonReader json) {
+    this.name = name;
+    this.json = json;
+  }
+
+  TensorEntry parse() {
+    if (json.peek() != JsonReader.Kind.OBJECT) {
+      throw unwanted("tensor-not-an-object", "is no object");
+    }
+    long start = json.valueOffset();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (json.memberName()) {
+        case "dtype" -> {
+          once(dtype, "dtype");
+          dtype = JsonMembers.dtype(json, "tensor", name);
+        }
+        case "shape" -> {
+          once(shape, "shape");
+          shape = JsonMembers.shape(json, "tensor", name);
+        }
+        case "data_offsets" -> {
+          once(offsets, "data_offsets");
+          offsets = offsets();
+        }
+        default -> json.skip();
+      }
+    }
+    return fitting(
+        required(dtype, "dtype", start),
+        required(shape, "shape", start),
+        required(offsets, "data_offsets", start),
+        start);
+  }
+
+  private void once(@Nullable Object seen, String field) {
+    if (seen != null) {
+      throw malformed("duplicate-field", "has a second " + field);
+    }
+  }
+
+  private <T> T required(@Nullable T seen, String field, long start) {
+    if (seen == null) {
+      throw json.malformedAt(
+          start, "missing-" + field.replace('_', '-'), subject() + " has no " + field);
+    }
+    return seen;
+  }
+
+  private Offsets offsets() {
+    if (json.peek() != JsonReader.Kind.ARRAY) {
+      throw unwanted("invalid-data-offsets", "has data_offsets that are no array");
+    }
+    long start = json.valueOffset();
+    long[] pair = new long[2];
+    int count = 0;
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      if (count == pair.length) {
+        throw notAPair(start, "more");
+      }
+      pair[count++] = json.count("offset");
+    }
+    if (count < pair.length) {
+      throw notAPair(start, "fewer");
+    }
+    if (pair[1] < pair[0]) {
+      throw json.malformedAt(
+          start, "end-before-start", subject() + " goes from " + pair[0] + " back to " + pair[1]);
+    }
+    return new Offsets(pair[0], pair[1]);
+  }
+
+  private MalformedFileException notAPair(long start, String how) {
+    return json.malformedAt(
+        start, "offsets-not-a-pair", subject() + " has " + how + " than two data_offsets");
+  }
+
+  private TensorEntry fitting(DType dtype, Shape shape, Offsets offsets, long start) {
+    OptionalLong elements = shape.elements();
+    if (elements.isEmpty() || elements.getAsLong() > Long.MAX_VALUE / dtype.bits()) {
+      throw json.malformedAt(
+          start, "shape-overflow", claim(dtype, shape) + " has too many elements to count");
+    }
+    long bits = elements.getAsLong() * dtype.bits();
+    if (bits % Byte.SIZE != 0) {
+      throw json.malformedAt(
+          start, "not-whole-bytes", claim(dtype, shape) + " does not end with a whole byte");
+    }
+    if (offsets.end() - offsets.begin() != bits / Byte.SIZE) {
+      throw json.malformedAt(
+          start,
+          "size-mismatch",
+          claim(dtype, shape)
+              + " takes "
+              + bits / Byte.SIZE
+              + " bytes, but is given "
+              + (offsets.end() - offsets.begin()));
+    }
+    return new TensorEntry(name, dtype, shape, offsets.begin(), offsets.end());
+  }
+
+  private String claim(DType dtype, Shape shape) {
+    return "tensor '" + name + "', " + dtype + " " + shape + ",";
+  }
+
+  private String subject() {
+    return "tensor '" + name + "'";
+  }
+
+  private MalformedFileException unwanted(String kind, String detail) {
+    return json.unwanted(kind, subject() + " " + detail);
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return json.malformed(kind, subject() + " " + detail);
+  }
+}

@@ -1,4 +1,0 @@
-@NullMarked
-package dev.gantry.formats.checkpoint;
-
-import org.jspecify.annotations.NullMarked;

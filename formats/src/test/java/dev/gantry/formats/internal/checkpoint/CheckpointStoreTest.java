@@ -1,0 +1,271 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+@ExtendWith(NoLeaks.class)
+class CheckpointStoreTest {
+  @TempDir Path parent;
+  private final GantrySession session = GantrySession.open();
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private Path root() {
+    return parent.resolve("runs/first");
+  }
+
+  private CheckpointStore open(Retention retention) {
+    return CheckpointStore.open(session, root(), retention, 50_000);
+  }
+
+  /// Tensors whose bytes the step decides, in shards.
+  private static UnsavedCheckpoint checkpoint(long step) {
+    List<NewTensor> model = new ArrayList<>();
+    for (int i = 0; i < 10; i++) {
+      byte[] bytes = TestFiles.bytes(step * 100 + i, 4 * (1000 + 700 * i));
+      model.add(
+          new NewTensor(
+              "layer." + i,
+              DType.F32,
+              Shape.of(bytes.length / 4),
+              new Source.HostMemory(MemorySegment.ofArray(bytes))));
+    }
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", model);
+    groups.put("optimizer", List.of());
+    return new UnsavedCheckpoint(
+        step,
+        groups,
+        Map.of("epoch", "3"),
+        Map.of("loss", step == 3 ? Double.NaN : 1.0 / step),
+        Map.of("note", "a \"quoted\" note"));
+  }
+
+  private void requireWhole(CheckpointFolder stored) {
+    SequencedMap<String, StoredTensor> tensors = stored.open("model").tensors();
+    List<NewTensor> expected = checkpoint(stored.step()).groups().get("model");
+    assertThat(tensors.keySet())
+        .containsExactlyInAnyOrderElementsOf(expected.stream().map(NewTensor::name).toList());
+    for (NewTensor tensor : expected) {
+      StoredTensor info = tensors.get(tensor.name());
+      assertThat(info.shape()).isEqualTo(tensor.shape());
+      int sum = session.checksum(new Source.FilePart(info.extent()));
+      assertThat(sum).isEqualTo(session.checksum(tensor.source()));
+      stored.check(info, sum);
+    }
+    assertThat(stored.open("optimizer").tensors()).isEmpty();
+  }
+
+  private static List<Long> steps(List<CheckpointFolder> checkpoints) {
+    return checkpoints.stream().map(CheckpointFolder::step).toList();
+  }
+
+  @Test
+  void whatIsSavedIsThere() {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      assertThat(CheckpointStore.list(root()).latest()).isEmpty();
+      SavedCheckpoint saved = store.save(checkpoint(7), WriteOptions.defaults());
+      requireWhole(saved.checkpoint());
+      CheckpointFolder latest = CheckpointStore.list(root()).latest().orElseThrow();
+      assertThat(latest).isEqualTo(saved.checkpoint());
+      assertThat(latest.manifest().metrics()).containsExactly(Map.entry("loss", 1.0 / 7));
+      assertThat(latest.manifest().state()).containsExactly(Map.entry("epoch", "3"));
+      assertThat(latest.open("model").metadata()).containsEntry("note", "a \"quoted\" note");
+      assertThat(latest.folder()).isDirectoryContaining("glob:**model-00001-of-*.safetensors");
+    }
+  }
+
+  @Test
+  void whatTheRetentionDoesNotWantGoes() {
+    Retention retention =
+        new Retention(2, 5, Optional.of(new Retention.Best("loss", 1, Retention.Goal.MAXIMIZE)));
+    try (CheckpointStore store = open(retention)) {
+      for (long step = 1; step <= 12; step++) {
+        store.save(checkpoint(step), WriteOptions.defaults());
+      }
+      CheckpointStore.Listing listing = CheckpointStore.list(root());
+      assertThat(steps(listing.checkpoints())).containsExactly(1L, 5L, 10L, 11L, 12L);
+      listing.checkpoints().forEach(this::requireWhole);
+    }
+  }
+
+  @Test
+  void aStepThatIsSavedAgainIsReplaced() {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      for (long step : new long[] {1, 2, 3, 2}) {
+        store.save(checkpoint(step), WriteOptions.defaults());
+      }
+      CheckpointStore.Listing listing = CheckpointStore.list(root());
+      assertThat(steps(listing.checkpoints())).containsExactly(1L, 3L, 2L);
+      assertThat(listing.latest().orElseThrow().manifest().sequence()).isEqualTo(4);
+      assertThat(root()).isDirectoryContaining("glob:**gantry-step-2-4");
+      assertThat(root()).isDirectoryNotContaining("glob:**gantry-step-2");
+    }
+  }
+
+  @Test
+  void oneSaverAtATime() {
+    CheckpointStore first = open(Retention.ALL);
+    assertThatThrownBy(() -> open(Retention.ALL))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("another saver");
+    first.close();
+    open(Retention.ALL).close();
+  }
+
+  /// A second saver of this process must not give the first one's lock back when it is refused.
+  @Test
+  void oneSaverOfAllProcesses() {
+    CheckpointStore first = open(Retention.ALL);
+    assertThatThrownBy(() -> open(Retention.ALL)).isInstanceOf(MisuseException.class);
+    try (SavingChild child = SavingChild.holding(root())) {
+      assertThat(child.line()).startsWith(SavingChild.REFUSED + "another saver");
+    }
+    first.close();
+    try (SavingChild child = SavingChild.holding(root())) {
+      assertThat(child.line()).isEqualTo(SavingChild.READY);
+      assertThatThrownBy(() -> open(Retention.ALL)).isInstanceOf(MisuseException.class);
+      child.kill();
+    }
+    open(Retention.ALL).close();
+  }
+
+  @Test
+  void oneSaverWhateverThePathToTheFolder() throws IOException {
+    try (CheckpointStore _ = open(Retention.ALL)) {
+      Path link = Files.createSymbolicLink(parent.resolve("link"), root());
+      assertThatThrownBy(() -> CheckpointStore.open(session, link, Retention.ALL, 50_000))
+          .isInstanceOf(MisuseException.class);
+    }
+  }
+
+  @Test
+  void aClosedStoreSavesNothing() {
+    CheckpointStore store = open(Retention.ALL);
+    store.close();
+    store.close();
+    assertThatThrownBy(() -> store.save(checkpoint(1), WriteOptions.defaults()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("closed");
+    assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+  }
+
+  /// Neither when it is opened, nor when the checkpoint around them goes.
+  @Test
+  void filesOfOthersStay() throws IOException {
+    Path notes = Files.createDirectories(root().resolve("gantry-step-7")).resolve("notes.txt");
+    Files.writeString(notes, "mine");
+    Path folder = Files.createDirectories(root().resolve("gantry-step-8/model.safetensors"));
+    Path elsewhere = Files.createDirectories(root().resolve("steps")).resolve("model.safetensors");
+    Files.writeString(elsewhere, "mine");
+    Path report = root().resolve("gantry-step-1/report.txt");
+    try (CheckpointStore store = open(new Retention(1, 0, Optional.empty()))) {
+      store.save(checkpoint(1), WriteOptions.defaults());
+      Files.writeString(report, "mine");
+      store.save(checkpoint(7), WriteOptions.defaults());
+    }
+    open(Retention.ALL).close();
+    assertThat(notes).hasContent("mine");
+    assertThat(elsewhere).hasContent("mine");
+    assertThat(folder).isEmptyDirectory();
+    assertThat(report.getParent()).isDirectoryContaining("glob:**report.txt");
+    try (Stream<Path> left = Files.list(report.getParent())) {
+      assertThat(left).containsExactly(report);
+    }
+    assertThat(steps(CheckpointStore.list(root()).checkpoints())).containsExactly(7L);
+  }
+
+  /// A link goes where its name is a saver's, and what it points to stays.
+  @Test
+  void linksAreNotFollowed() throws IOException {
+    Path precious = Files.writeString(parent.resolve("precious"), "mine");
+    Path models = Files.createDirectory(parent.resolve("models"));
+    Path model = Files.writeString(models.resolve("model.safetensors"), "mine");
+    Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
+    Files.createSymbolicLink(unfinished.resolve("model.safetensors"), precious);
+    Files.createSymbolicLink(unfinished.resolve("optimizer.safetensors"), models);
+    Path linked = Files.createSymbolicLink(root().resolve("gantry-step-8"), models);
+    open(Retention.ALL).close();
+    assertThat(unfinished).doesNotExist();
+    assertThat(linked).isSymbolicLink();
+    assertThat(precious).hasContent("mine");
+    assertThat(model).hasContent("mine");
+  }
+
+  @Test
+  void allNamesOfAPlanAreRecognisedAsASavers() throws IOException {
+    Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
+    for (NewFile file : SavePlan.of(checkpoint(7), 1, 50_000).files()) {
+      Files.write(unfinished.resolve(file.file()), new byte[1]);
+    }
+    open(Retention.ALL).close();
+    assertThat(unfinished).doesNotExist();
+  }
+
+  @Test
+  void aManifestThatIsALinkToNowhereIsNoLeftover() throws IOException {
+    Path folder = Files.createDirectories(root().resolve("gantry-step-7"));
+    Path model = Files.writeString(folder.resolve("model.safetensors"), "mine");
+    Files.createSymbolicLink(folder.resolve("manifest.json"), parent.resolve("unmounted"));
+    open(Retention.ALL).close();
+    assertThat(model).hasContent("mine");
+    assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+  }
+
+  @Test
+  void textsThatCouldNotBeReadAgain() {
+    String half = "\ud800";
+    for (Map<String, String> bad : List.of(Map.of(half, ""), Map.of("", half))) {
+      assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), bad, Map.of(), Map.of()))
+          .isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), Map.of(), Map.of(), bad))
+          .isInstanceOf(MisuseException.class);
+    }
+    String longest = "x".repeat(UnsavedCheckpoint.MAX_TEXT_CHARACTERS);
+    assertThatThrownBy(
+            () -> new UnsavedCheckpoint(1, groups(), Map.of("", longest + "x"), Map.of(), Map.of()))
+        .isInstanceOf(MisuseException.class);
+    try (CheckpointStore store = open(Retention.ALL)) {
+      store.save(
+          new UnsavedCheckpoint(1, groups(), Map.of("", longest), Map.of(), Map.of()),
+          WriteOptions.defaults());
+    }
+    assertThat(CheckpointStore.list(root()).latest().orElseThrow().manifest().state())
+        .containsExactly(Map.entry("", longest));
+  }
+
+  private static SequencedMap<String, List<NewTensor>> groups() {
+    return new LinkedHashMap<>(Map.of("model", List.of()));
+  }
+}

@@ -1,0 +1,166 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.CrashReplay;
+import dev.gantry.testing.CrashReplay.Loss;
+import dev.gantry.testing.CrashReplay.Step;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RecordingFileCalls;
+import dev.gantry.testing.Sessions;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Power cuts at every step of saves and removals.
+@ExtendWith(NoLeaks.class)
+class StoreCrashTest {
+  private static final int SEEDS = 4;
+  private static final int KEPT = 2;
+
+  /// Checkpoints that were saved, by how many steps the disk had seen when it was reported.
+  private record Saved(int steps, Name name) {}
+
+  @TempDir(factory = MemoryFolder.class)
+  Path parent;
+
+  @TempDir(factory = MemoryFolder.class)
+  Path scratch;
+
+  private final GantrySession session = GantrySession.open();
+  private final List<Saved> saved = new ArrayList<>();
+  private Path tree;
+  private RecordingFileCalls calls;
+
+  @BeforeEach
+  void makeTree() throws IOException {
+    tree = Files.createDirectory(parent.resolve("tree"));
+    calls = new RecordingFileCalls(Libc.INSTANCE, tree);
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  /// @param folder of the checkpoints, in the tree
+  private void save(String folder, Name... names) {
+    try (GantrySession recorded = Sessions.over(calls);
+        CheckpointStore store =
+            TestCheckpoints.open(recorded, tree.resolve(folder), TestCheckpoints.last(KEPT))) {
+      for (Name name : names) {
+        store.save(name.unsaved(), TestCheckpoints.options());
+        saved.add(new Saved(calls.steps().size(), name));
+      }
+    }
+  }
+
+  /// What a power cut leaves after some steps, in every model.
+  private void everywhere(CrashReplay replay, String folder, List<Name> before) {
+    List<Step> steps = calls.steps();
+    for (int length = 0; length <= steps.size(); length++) {
+      for (Loss loss : Loss.values()) {
+        for (long seed = 0; seed < (loss == Loss.SOME ? SEEDS : 1); seed++) {
+          Path state = scratch.resolve("state");
+          replay.materialise(steps.subList(0, length), loss, seed, state);
+          String last = length == 0 ? "none" : steps.get(length - 1).toString();
+          String where = "lost " + loss + ", seed " + seed + ", after step " + length + ": " + last;
+          requireOldOrNew(state.resolve(folder), length, before, where);
+          // The least and some of what there may be are enough for that.
+          if (loss == Loss.EVERYTHING || (loss == Loss.SOME && seed == 0)) {
+            requireNextSave(state.resolve(folder), where);
+          }
+          TestCheckpoints.delete(state);
+        }
+      }
+    }
+  }
+
+  /// What was there before the save under way is there, if the new one is not; and in any case what
+  /// stays after it.
+  private void requireOldOrNew(Path root, int length, List<Name> before, String where) {
+    List<Name> old = new ArrayList<>(before);
+    Optional<Name> next = Optional.empty();
+    for (Saved one : saved) {
+      if (one.steps() <= length) {
+        old = after(old, one.name());
+      } else if (next.isEmpty()) {
+        next = Optional.of(one.name());
+      }
+    }
+    List<Name> found = TestCheckpoints.requireAllWhole(root, where);
+    if (next.isEmpty() || !found.contains(next.get())) {
+      assertThat(found).as(where).isEqualTo(old);
+      return;
+    }
+    List<Name> both = new ArrayList<>(old);
+    both.removeIf(name -> name.step() == found.getLast().step());
+    both.add(next.get());
+    assertThat(both).as(where).containsAll(found);
+    assertThat(found).as(where).containsAll(after(old, next.get())).endsWith(next.get());
+  }
+
+  /// What the retention leaves.
+  private static List<Name> after(List<Name> old, Name saved) {
+    List<Name> all = new ArrayList<>(old);
+    all.removeIf(name -> name.step() == saved.step());
+    all.add(saved);
+    return all.subList(Math.max(0, all.size() - KEPT), all.size());
+  }
+
+  private void requireNextSave(Path root, String where) {
+    Name next = new Name(77, 0);
+    try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(KEPT))) {
+      store.save(next.unsaved(), TestCheckpoints.options());
+    }
+    assertThat(TestCheckpoints.requireAllWhole(root, where)).as(where).endsWith(next);
+    TestCheckpoints.requireNoLeftovers(root, where);
+  }
+
+  @Test
+  void savesRemovalsAndAStepThatIsSavedAgain() throws IOException {
+    try (CheckpointStore store =
+        TestCheckpoints.open(session, tree.resolve("run"), TestCheckpoints.last(KEPT))) {
+      store.save(TestCheckpoints.unsaved(1), TestCheckpoints.options());
+      store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
+    }
+    // What an earlier crash has left is removed under the same cuts.
+    Path leftover = Files.createDirectory(tree.resolve("run/gantry-step-5"));
+    Files.write(leftover.resolve("model.safetensors"), new byte[100]);
+    CrashReplay replay = CrashReplay.before(tree);
+    save("run", new Name(3, 0), new Name(2, 1), new Name(3, 1), new Name(4, 0));
+    assertThat(calls.steps().stream().filter(Step.Remove.class::isInstance).count())
+        .as("four checkpoints, and the leftover")
+        .isGreaterThan(4 * 6);
+
+    everywhere(replay, "run", List.of(new Name(1, 0), new Name(2, 0)));
+  }
+
+  @Test
+  void aFolderThatIsNotThereYet() {
+    CrashReplay replay = CrashReplay.before(tree);
+    save("a/b/run", new Name(1, 0), new Name(2, 0));
+    everywhere(replay, "a/b/run", List.of());
+  }
+
+  /// A process that ends between making a folder and making that last.
+  @Test
+  void aFolderThatSomebodyHasJustMade() {
+    CrashReplay replay = CrashReplay.before(tree);
+    assertThat(calls.mkdir(tree.resolve("run"), 0777)).isZero();
+    save("run", new Name(1, 0));
+    everywhere(replay, "run", List.of());
+  }
+}

@@ -1,0 +1,219 @@
+package dev.gantry.formats.internal.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.sun.management.ThreadMXBean;
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.Source;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.checkpoint.TestCheckpoints.Name;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What a store and its readers know of the checkpoints that are there, and from what.
+@ExtendWith(NoLeaks.class)
+class StoreListTest {
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  @TempDir(factory = MemoryFolder.class)
+  Path parent;
+
+  private final GantrySession session = GantrySession.open();
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private Path root() {
+    return parent.resolve("run");
+  }
+
+  private CheckpointStore open(Retention retention) {
+    return TestCheckpoints.open(session, root(), retention);
+  }
+
+  private static void save(CheckpointStore store, long... steps) {
+    for (long step : steps) {
+      store.save(TestCheckpoints.unsaved(step), TestCheckpoints.options());
+    }
+  }
+
+  private Path manifest(long step) {
+    return root().resolve("gantry-step-" + step).resolve(Manifest.FILE_NAME);
+  }
+
+  private List<Path> doubtful() {
+    return CheckpointStore.list(root()).doubtful().stream()
+        .map(damage -> damage.file().path())
+        .toList();
+  }
+
+  /// What it would read it could not use.
+  @Test
+  void aSaveReadsNoManifestThatIsThereAlready() throws IOException {
+    try (CheckpointStore store = open(TestCheckpoints.last(3))) {
+      save(store, 1, 2, 3);
+      for (long step = 1; step <= 3; step++) {
+        Files.writeString(manifest(step), "no JSON");
+      }
+      save(store, 4, 5);
+    }
+    assertThat(root())
+        .isDirectoryNotContaining("glob:**gantry-step-1")
+        .isDirectoryNotContaining("glob:**gantry-step-2")
+        .isDirectoryContaining("glob:**gantry-step-3");
+    assertThat(TestCheckpoints.steps(root())).containsExactly(4L, 5L);
+  }
+
+  private static UnsavedCheckpoint large(long step, int tensors) {
+    List<NewTensor> model = new ArrayList<>();
+    for (int i = 0; i < tensors; i++) {
+      model.add(
+          new NewTensor(
+              "encoder.layer." + i,
+              DType.U8,
+              Shape.of(1),
+              new Source.HostMemory(MemorySegment.ofArray(new byte[1]))));
+    }
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", model);
+    return new UnsavedCheckpoint(step, groups, Map.of(), Map.of("loss", 1.0), Map.of());
+  }
+
+  /// Of each tensor a manifest takes some hundred bytes.
+  @Test
+  void aSaveTakesNoMoreMemoryTheMoreCheckpointsThereAre() {
+    long few = 0;
+    long many = 0;
+    try (CheckpointStore store = CheckpointStore.open(session, root(), Retention.ALL, 1 << 20)) {
+      for (int step = 1; step <= 30; step++) {
+        long before = THREADS.getTotalThreadAllocatedBytes();
+        store.save(large(step, 3000), TestCheckpoints.options().withRequestBytes(1 << 20));
+        many = THREADS.getTotalThreadAllocatedBytes() - before;
+        few = step == 5 ? many : few;
+      }
+    }
+    assertThat(many).isLessThan(few + (2 << 20));
+    List<CheckpointFolder> listed = CheckpointStore.list(root()).checkpoints();
+    assertThat(listed).hasSize(30);
+    assertThat(listed.getLast().manifest().files().getLast().tensors()).hasSize(3000);
+  }
+
+  @Test
+  void whatIsRemovedByHandDoesNotCountAsKept() {
+    try (CheckpointStore store = open(TestCheckpoints.last(2))) {
+      save(store, 1, 2);
+      TestCheckpoints.delete(manifest(2).getParent());
+      save(store, 3);
+    }
+    assertThat(TestCheckpoints.steps(root())).containsExactly(1L, 3L);
+  }
+
+  /// A link in a circle is as an open that fails: what the bytes are, nobody knows.
+  @Test
+  void aManifestThatCannotBeOpenedIsAnErrorAndNotDamage() throws IOException {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 1, 2);
+    }
+    Path aside = Files.move(manifest(2), parent.resolve("aside"));
+    Files.createSymbolicLink(manifest(2), manifest(2));
+    assertThatThrownBy(() -> CheckpointStore.list(root()))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining(manifest(2).toString())
+        .hasMessageContaining("ELOOP");
+    // Else the third would be saved with the number of the second.
+    assertThatThrownBy(() -> open(Retention.ALL)).isInstanceOf(TransferException.class);
+    Files.delete(manifest(2));
+    Files.move(aside, manifest(2));
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 3);
+    }
+    assertThat(CheckpointStore.list(root()).checkpoints())
+        .extracting(CheckpointFolder::sequence)
+        .containsExactly(1L, 2L, 3L);
+  }
+
+  @Test
+  void aFolderInTheManifestsPlaceIsDamage() throws IOException {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 1, 2);
+    }
+    Files.delete(manifest(1));
+    Files.createDirectory(manifest(1));
+    assertThat(CheckpointStore.list(root()).damaged())
+        .singleElement()
+        .returns("not-a-regular-file", MalformedFileException::kind);
+    assertThat(doubtful()).isEmpty();
+  }
+
+  /// By its folder's name where nothing else is left of it.
+  @ParameterizedTest
+  @ValueSource(doubles = {0, 0.01, 0.5, 0.99})
+  void aDamagedManifestThatIsOlderThanAWholeOneIsNotDoubtful(double left) throws IOException {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 1, 2, 3);
+    }
+    byte[] bytes = Files.readAllBytes(manifest(1));
+    Files.write(manifest(1), Arrays.copyOf(bytes, (int) (left * bytes.length)));
+    assertThat(CheckpointStore.list(root()).damaged()).hasSize(1);
+    assertThat(doubtful()).isEmpty();
+    Files.write(manifest(3), Arrays.copyOf(bytes, (int) (left * bytes.length)));
+    assertThat(doubtful()).containsExactly(manifest(3));
+  }
+
+  /// Steps 60 to 100, and again from 70 on: what is left of the manifest tells that it is the last.
+  @Test
+  void aTrainingThatWentBackIsSeenByTheNumbersOfItsSaves() throws IOException {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 60, 100, 70);
+    }
+    byte[] bytes = Files.readAllBytes(manifest(70));
+    Files.write(manifest(70), Arrays.copyOf(bytes, bytes.length / 2));
+    assertThat(doubtful()).containsExactly(manifest(70));
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 80);
+    }
+    assertThat(doubtful()).isEmpty();
+    assertThat(CheckpointStore.list(root()).latest().orElseThrow().sequence()).isEqualTo(4);
+  }
+
+  @Test
+  void aManifestIsReadWhenItIsAskedForAndMustBeOfTheSameSave() throws IOException {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 1, 2);
+    }
+    CheckpointStore.Listing listing = CheckpointStore.list(root());
+    CheckpointFolder first = listing.checkpoints().getFirst();
+    assertThat(Name.of(first).step()).isEqualTo(1);
+    CheckpointFolder second = listing.checkpoints().getLast();
+    Files.copy(manifest(1), manifest(2), StandardCopyOption.REPLACE_EXISTING);
+    assertThatThrownBy(second::manifest)
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("changed-manifest");
+  }
+}

@@ -1,0 +1,107 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.DType;
+import java.io.BufferedOutputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Collectors;
+
+/// Makes safetensors files for tests. Tensor number `i` is filled with the byte `i`.
+final class HandmadeSafetensors {
+  private final List<String> members = new ArrayList<>();
+  private final ByteArrayOutputStream body = new ByteArrayOutputStream();
+
+  HandmadeSafetensors metadata(String key, String value) {
+    members.add("\"__metadata__\":{" + quoted(key) + ":" + quoted(value) + "}");
+    return this;
+  }
+
+  HandmadeSafetensors tensor(String name, DType dtype, long... shape) {
+    int begin = body.size();
+    long bits = dtype.bits() * Arrays.stream(shape).reduce(1, Math::multiplyExact);
+    byte[] filling = new byte[Math.toIntExact(bits / Byte.SIZE)];
+    Arrays.fill(filling, (byte) members.size());
+    body.writeBytes(filling);
+    members.add(entry(name, dtype.name(), begin, body.size(), shape));
+    return this;
+  }
+
+  static String entry(String name, String dtype, long begin, long end, long... shape) {
+    String dimensions =
+        Arrays.stream(shape).mapToObj(Long::toString).collect(Collectors.joining(","));
+    return quoted(name)
+        + (":{\"dtype\":\"" + dtype + "\",\"shape\":[" + dimensions + "]")
+        + (",\"data_offsets\":[" + begin + "," + end + "]}");
+  }
+
+  /// Puts the header's members in an order that has nothing to do with that of the bytes.
+  HandmadeSafetensors shuffle(Random random) {
+    Collections.shuffle(members, random);
+    return this;
+  }
+
+  byte[] toBytes() {
+    return file("{" + String.join(",", members) + "}", body.toByteArray());
+  }
+
+  Path write(Path file) throws IOException {
+    return Files.write(file, toBytes());
+  }
+
+  /// A file with this header, right or wrong.
+  static byte[] file(String header, byte... body) {
+    byte[] json = header.getBytes(StandardCharsets.UTF_8);
+    return ByteBuffer.allocate(Long.BYTES + json.length + body.length)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .putLong(json.length)
+        .put(json)
+        .put(body)
+        .array();
+  }
+
+  /// A file of one header of `headerBytes` bytes, padded with spaces, in which `count` empty
+  /// tensors have names of 100 characters.
+  static Path writeHuge(Path file, int count, long headerBytes) throws IOException {
+    byte[] length =
+        ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(headerBytes).array();
+    try (OutputStream out = new BufferedOutputStream(Files.newOutputStream(file))) {
+      out.write(length);
+      long written = 0;
+      for (int i = 0; i < count; i++) {
+        String name = "model.layers." + (1_000_000_000L + i) + "x".repeat(77);
+        String entry = (i == 0 ? "{" : ",") + entry(name, "BF16", 0, 0, 0, i);
+        out.write(entry.getBytes(StandardCharsets.UTF_8));
+        written += entry.length();
+      }
+      out.write('}');
+      for (written++; written < headerBytes; written++) {
+        out.write(' ');
+      }
+    }
+    return file;
+  }
+
+  static String quoted(String text) {
+    StringBuilder json = new StringBuilder("\"");
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\' || c < 0x20) {
+        json.append(String.format("\\u%04x", (int) c));
+      } else {
+        json.append(c);
+      }
+    }
+    return json.append('"').toString();
+  }
+}

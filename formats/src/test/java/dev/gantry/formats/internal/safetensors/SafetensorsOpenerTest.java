@@ -1,0 +1,187 @@
+package dev.gantry.formats.internal.safetensors;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class SafetensorsOpenerTest {
+  private static final String INDEX = "model.safetensors.index.json";
+
+  @TempDir Path folder;
+
+  private Path shard(String name, String... tensors) throws IOException {
+    HandmadeSafetensors writer = new HandmadeSafetensors().metadata("from", name);
+    for (String tensor : tensors) {
+      writer.tensor(tensor, DType.U8, 2);
+    }
+    return writer.write(folder.resolve(name));
+  }
+
+  private Path index(String name, String weightMap) throws IOException {
+    return Files.writeString(
+        folder.resolve(name), ("{'weight_map':{" + weightMap + "}}").replace('\'', '"'));
+  }
+
+  private void assertRefused(Path path, String kind, String... named) {
+    assertThatThrownBy(() -> SafetensorsOpener.open(path))
+        .isInstanceOfSatisfying(
+            MalformedFileException.class,
+            refusal -> {
+              assertThat(refusal.kind()).isEqualTo(kind);
+              assertThat(refusal.getMessage()).contains(named).hasLineCount(1);
+            });
+  }
+
+  @Test
+  void aFileIsACheckpoint() throws IOException {
+    Path file = shard("one.safetensors", "b", "a");
+    WeightsCatalogue weights = SafetensorsOpener.open(file);
+    assertThat(weights.tensors().keySet()).containsExactly("b", "a");
+    assertThat(weights.files()).containsExactly(file);
+    assertThat(weights.metadata()).containsEntry("from", "one.safetensors");
+    assertThat(weights.totalBytes()).isEqualTo(4);
+  }
+
+  @Test
+  void aFolderIsAllItsFilesByName() throws IOException {
+    Path two = shard("2.safetensors", "a");
+    Path one = shard("1.safetensors", "c", "b");
+    Files.createDirectory(folder.resolve("3.safetensors"));
+    Files.writeString(folder.resolve("readme.txt"), "not a tensor");
+    WeightsCatalogue weights = SafetensorsOpener.open(folder);
+    assertThat(weights.files()).containsExactly(one, two);
+    assertThat(weights.tensors().keySet()).containsExactly("c", "b", "a");
+    assertThat(weights.metadata()).containsEntry("from", "1.safetensors");
+    assertThat(weights.totalBytes()).isEqualTo(6);
+  }
+
+  @Test
+  void anIndexSaysWhichTensorsCount() throws IOException {
+    Path one = shard("1.safetensors", "a", "unnamed");
+    Path two = shard("2.safetensors", "b", "unnamed");
+    shard("other.safetensors", "a");
+    Path index = index(INDEX, "'b':'2.safetensors','a':'1.safetensors'");
+    for (Path path : new Path[] {index, folder}) {
+      WeightsCatalogue weights = SafetensorsOpener.open(path);
+      assertThat(weights.files()).containsExactly(one, two);
+      assertThat(weights.tensors().keySet()).containsExactly("a", "b");
+    }
+  }
+
+  @Test
+  void theUsualIndexGoesBeforeOthersAndTheOnlyOneBeforeNone() throws IOException {
+    shard("1.safetensors", "a", "b");
+    index("variant.safetensors.index.json", "'b':'1.safetensors'");
+    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("b");
+    index(INDEX, "'a':'1.safetensors'");
+    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
+  }
+
+  @Test
+  void severalIndexesWithoutTheUsualOneAreNotGuessedAt() throws IOException {
+    shard("1.safetensors", "a");
+    index("x.safetensors.index.json", "'a':'1.safetensors'");
+    index("y.safetensors.index.json", "'a':'1.safetensors'");
+    assertRefused(folder, "several-indexes", INDEX);
+  }
+
+  @Test
+  void aFolderWithoutTensorsIsRefused() {
+    assertRefused(folder, "no-safetensors", folder.toString());
+  }
+
+  @Test
+  void aMissingShardIsNamed() throws IOException {
+    assertRefused(index(INDEX, "'a':'1.safetensors'"), "missing-shard", "1.safetensors", "'a'");
+  }
+
+  @Test
+  void aDanglingLinkIsAMissingShard() throws IOException {
+    Files.createSymbolicLink(folder.resolve("1.safetensors"), folder.resolve("gone"));
+    assertRefused(index(INDEX, "'a':'1.safetensors'"), "missing-shard", "1.safetensors");
+  }
+
+  @Test
+  void aTensorThatItsShardLacksIsNamed() throws IOException {
+    shard("1.safetensors", "a");
+    assertRefused(
+        index(INDEX, "'a':'1.safetensors','b':'1.safetensors'"), "tensor-not-in-shard", "'b'");
+  }
+
+  @Test
+  void aTensorInTheOtherShardIsNamed() throws IOException {
+    shard("1.safetensors", "a", "b");
+    shard("2.safetensors", "c");
+    assertRefused(
+        index(INDEX, "'a':'1.safetensors','b':'2.safetensors','c':'2.safetensors'"),
+        "tensor-not-in-shard",
+        "'b'",
+        "1.safetensors");
+  }
+
+  @Test
+  void aTensorInTwoShardsIsNamed() throws IOException {
+    shard("1.safetensors", "a", "b");
+    shard("2.safetensors", "b", "c");
+    assertRefused(folder, "tensor-in-two-shards", "'b'", "1.safetensors", "2.safetensors");
+    assertRefused(
+        index(INDEX, "'a':'1.safetensors','b':'2.safetensors','c':'2.safetensors'"),
+        "tensor-in-two-shards",
+        "'b'",
+        "1.safetensors",
+        "2.safetensors");
+  }
+
+  @Test
+  void aMalformedShardIsRefusedByItsOwnName() throws IOException {
+    shard("1.safetensors", "a");
+    Path broken = Files.write(folder.resolve("2.safetensors"), new byte[3]);
+    assertRefused(folder, "header-too-small", broken.toString());
+  }
+
+  @Test
+  void aCheckpointThatIsNotThereSaysSo() {
+    for (String name : new String[] {"none", "none.safetensors", "none.index.json"}) {
+      assertThatThrownBy(() -> SafetensorsOpener.open(folder.resolve(name)))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOENT")
+          .hasMessageContaining(name);
+    }
+  }
+
+  @Test
+  void theReferenceWritersShardsAreRead() {
+    WeightsCatalogue weights = SafetensorsOpener.open(Path.of("src/test/resources/corpus/model"));
+    assertThat(weights.files()).hasSize(3);
+    assertThat(weights.tensors().keySet())
+        .containsExactlyInAnyOrder(
+            "fc1.bias",
+            "fc1.weight",
+            "fc2.bias",
+            "fc2.weight",
+            "head.bias",
+            "head.weight",
+            "steps_trained");
+    assertThat(weights.totalBytes()).isEqualTo(59248);
+  }
+
+  @Test
+  void nobodyCanChangeIt() throws IOException {
+    WeightsCatalogue weights = SafetensorsOpener.open(shard("1.safetensors", "a"));
+    assertThatThrownBy(() -> weights.tensors().clear())
+        .isInstanceOf(UnsupportedOperationException.class);
+    assertThatThrownBy(() -> weights.metadata().clear())
+        .isInstanceOf(UnsupportedOperationException.class);
+    assertThatThrownBy(() -> weights.files().clear())
+        .isInstanceOf(UnsupportedOperationException.class);
+  }
+}

@@ -1,0 +1,172 @@
+package dev.gantry.formats.internal.safetensors;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Extent;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.spi.StoredTensor;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.IntStream;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.IntRange;
+import net.jqwik.api.lifecycle.AfterContainer;
+import net.jqwik.api.lifecycle.BeforeContainer;
+
+class SafetensorsPropertiesTest {
+  private static final byte[] VALID =
+      new HandmadeSafetensors()
+          .metadata("format", "pt")
+          .tensor("é.weight", DType.BF16, 3, 5)
+          .tensor("q\"", DType.F6_E2M3, 4, 1)
+          .tensor("", DType.I64)
+          .tensor("empty", DType.F32, 0, 7)
+          .toBytes();
+
+  private static Path file = Path.of("");
+
+  record Made(String name, DType dtype, List<Integer> shape) {
+    long[] dimensions() {
+      return shape.stream().mapToLong(Integer::longValue).toArray();
+    }
+  }
+
+  @BeforeContainer
+  static void makeFile() throws IOException {
+    file = Files.createTempFile("gantry", ".safetensors");
+  }
+
+  @AfterContainer
+  static void deleteFile() throws IOException {
+    Files.delete(file);
+  }
+
+  /// Last dimensions of 4 make every dtype end with a whole byte.
+  @Provide
+  Arbitrary<List<Made>> layouts() {
+    Arbitrary<String> names =
+        Arbitraries.strings().ofMaxLength(12).filter(SafetensorsPropertiesTest::isText);
+    Arbitrary<List<Integer>> shapes =
+        Arbitraries.integers()
+            .between(0, 5)
+            .list()
+            .ofMaxSize(4)
+            .map(some -> {
+              List<Integer> shape = new ArrayList<>(some);
+              shape.add(4);
+              return shape;
+            });
+    return Combinators.combine(names, Arbitraries.of(DType.class), shapes)
+        .as(Made::new)
+        .list()
+        .ofMaxSize(20)
+        .uniqueElements(Made::name);
+  }
+
+  @Property
+  void whatIsWrittenIsRead(@ForAll("layouts") List<Made> layout, @ForAll long seed) {
+    HandmadeSafetensors writer = new HandmadeSafetensors();
+    layout.forEach(made -> writer.tensor(made.name(), made.dtype(), made.dimensions()));
+    SafetensorsHeader header = read(writer.shuffle(new Random(seed)).toBytes());
+    assertThat(header.tensors().keySet())
+        .containsExactlyInAnyOrderElementsOf(layout.stream().map(Made::name).toList());
+    for (Made made : layout) {
+      StoredTensor tensor = header.tensors().get(made.name());
+      assertThat(tensor).isNotNull();
+      assertThat(tensor.dtype()).isEqualTo(made.dtype());
+      assertThat(tensor.shape().toArray()).isEqualTo(made.dimensions());
+    }
+    long position = header.dataStart();
+    for (StoredTensor tensor : header.tensors().values()) {
+      assertThat(tensor.extent().offset()).isEqualTo(position);
+      position = tensor.extent().end();
+    }
+    assertThat(position).isEqualTo(header.fileLength());
+  }
+
+  @Property(tries = 1000)
+  void aChangedByteIsReadOrRefused(@ForAll @IntRange(max = 10_000) int where, @ForAll byte to) {
+    byte[] changed = VALID.clone();
+    changed[where % changed.length] = to;
+    assertReadOrRefused(changed);
+  }
+
+  @Property(tries = 1000)
+  void severalChangedCharactersAreReadOrRefused(@ForAll long seed) {
+    byte[] changed = VALID.clone();
+    Random random = new Random(seed);
+    String characters = "{}[]\",:\\0123456789-.eEun \u0000";
+    for (int i = random.nextInt(1, 4); i > 0; i--) {
+      changed[random.nextInt(Long.BYTES, changed.length)] =
+          (byte) characters.charAt(random.nextInt(characters.length()));
+    }
+    assertReadOrRefused(changed);
+  }
+
+  @Property(tries = 300)
+  void aTruncatedFileIsRefused(@ForAll @IntRange(max = 10_000) int length) {
+    byte[] truncated = Arrays.copyOf(VALID, length % VALID.length);
+    assertThat(assertReadOrRefused(truncated)).isFalse();
+  }
+
+  @Property
+  void rowsAreThatPartOfTheBytes(
+      @ForAll DType dtype,
+      @ForAll @IntRange(max = 9) int rows,
+      @ForAll @IntRange(max = 9) int one,
+      @ForAll @IntRange(max = 9) int other) {
+    byte[] bytes = new HandmadeSafetensors().tensor("t", dtype, rows, 3, 4).toBytes();
+    StoredTensor tensor = read(bytes).tensors().firstEntry().getValue();
+    int from = Math.min(rows, Math.min(one, other));
+    int to = Math.min(rows, Math.max(one, other));
+    if (from * 12L * dtype.bits() % 8 != 0 || to * 12L * dtype.bits() % 8 != 0) {
+      return;
+    }
+    StoredTensor part = tensor.rows(from, to);
+    Extent whole = tensor.extent();
+    long rowBits = 12L * dtype.bits();
+    assertThat(part.extent())
+        .isEqualTo(
+            new Extent(
+                whole.file(), whole.offset() + from * rowBits / 8, (to - from) * rowBits / 8));
+    assertThat(part.shape().toArray()).containsExactly(to - from, 3, 4);
+  }
+
+  private static boolean isText(String name) {
+    return IntStream.range(0, name.length()).noneMatch(i -> Character.isSurrogate(name.charAt(i)))
+        && !name.equals("__metadata__");
+  }
+
+  private static boolean assertReadOrRefused(byte[] bytes) {
+    try {
+      SafetensorsHeader header = read(bytes);
+      assertThat(header.fileLength()).isEqualTo(bytes.length);
+      return true;
+    } catch (MalformedFileException e) {
+      assertThat(e.kind()).matches("[a-z0-9]+(-[a-z0-9]+)*");
+      assertThat(e.offset()).isBetween(0L, (long) bytes.length);
+      assertThat(e.getMessage()).hasLineCount(1);
+      return false;
+    }
+  }
+
+  private static SafetensorsHeader read(byte[] bytes) {
+    try {
+      return SafetensorsHeader.read(Files.write(file, bytes));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package dev.gantry.formats.internal.safetensors;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/// What the reference implementation says of a corpus file.
+///
+/// @param shapes by tensor name, as lists of dimensions; empty if not valid
+record Verdict(
+    boolean valid,
+    Map<String, String> metadata,
+    Map<String, String> dtypes,
+    Map<String, List<Long>> shapes,
+    Map<String, String> sha256) {
+  /// All verdicts of an `expected.json`, by file name.
+  static Map<String, Verdict> readAll(Path expected) throws IOException {
+    Map<String, Verdict> verdicts = new TreeMap<>();
+    try (JsonParser json = new JsonFactory().createParser(expected.toFile())) {
+      json.nextToken();
+      while (json.nextToken() == JsonToken.FIELD_NAME) {
+        String file = json.currentName();
+        json.nextToken();
+        verdicts.put(file, read(json));
+      }
+    }
+    return verdicts;
+  }
+
+  private static Verdict read(JsonParser json) throws IOException {
+    Verdict verdict =
+        new Verdict(false, new HashMap<>(), new HashMap<>(), new HashMap<>(), new HashMap<>());
+    boolean valid = false;
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      String field = json.currentName();
+      json.nextToken();
+      switch (field) {
+        case "valid" -> valid = json.getBooleanValue();
+        case "metadata" -> {
+          while (json.nextToken() == JsonToken.FIELD_NAME) {
+            verdict.metadata.put(json.currentName(), json.nextTextValue());
+          }
+        }
+        case "tensors" -> {
+          while (json.nextToken() == JsonToken.FIELD_NAME) {
+            String name = json.currentName();
+            json.nextToken();
+            tensor(json, name, verdict);
+          }
+        }
+        default -> json.skipChildren();
+      }
+    }
+    return new Verdict(valid, verdict.metadata, verdict.dtypes, verdict.shapes, verdict.sha256);
+  }
+
+  private static void tensor(JsonParser json, String name, Verdict verdict) throws IOException {
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      String field = json.currentName();
+      json.nextToken();
+      switch (field) {
+        case "dtype" -> verdict.dtypes.put(name, json.getText());
+        case "sha256" -> verdict.sha256.put(name, json.getText());
+        case "shape" -> {
+          List<Long> shape = new ArrayList<>();
+          while (json.nextToken() != JsonToken.END_ARRAY) {
+            shape.add(json.getLongValue());
+          }
+          verdict.shapes.put(name, shape);
+        }
+        default -> throw new IOException("unknown field " + field);
+      }
+    }
+  }
+}

@@ -1,4 +1,0 @@
-@NullMarked
-package dev.gantry.formats.safetensors;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,207 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.ParameterList;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.function.Function;
+
+/// A safetensors checkpoint: one file, a folder of shards, or a `model.safetensors.index.json`.
+///
+/// Opening reads and checks the headers; loading brings the tensors' bytes straight into memory
+/// that the NDArrays own. An array's memory lives until the array and all of its views are closed,
+/// whatever becomes of the checkpoint, the list or a parent; neighbours in the file share an
+/// allocation of up to 512 MiB, which goes with the last of them.
+///
+/// Thread-safe: several loads may run at once.
+public final class Weights implements AutoCloseable {
+  private final WeightsCatalogue contents;
+  private final GantrySession session;
+  private volatile boolean closed;
+
+  private Weights(WeightsCatalogue contents, GantrySession session) {
+    this.contents = contents;
+    this.session = session;
+  }
+
+  /// Opens with the process's shared session.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if a header or the index breaks a rule, or they
+  ///     do not agree
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
+  public static Weights open(Path path) {
+    return open(path, GantrySession.shared());
+  }
+
+  /// Opens with a session of the caller's, which must stay open for as long as this loads.
+  public static Weights open(Path path, GantrySession session) {
+    MisuseException.requireGiven("path", path);
+    MisuseException.requireGiven("session", session);
+    return new Weights(SafetensorsOpener.open(path), session);
+  }
+
+  /// Opens the model of the last checkpoint that a [CheckpointSaver] saved into a folder, to read it
+  /// only: a training may have the folder open and save meanwhile. Its tensors have the parameters'
+  /// own names ([ParameterNames#same]).
+  ///
+  /// A training that removes old checkpoints may remove this one before it is loaded: the load fails
+  /// with ENOENT then, and the latest can be opened anew.
+  ///
+  /// @return empty if there is none yet
+  /// @throws dev.gantry.core.MalformedFileException if it is damaged
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
+  public static Optional<Weights> openLatest(Path directory) {
+    MisuseException.requireGiven("directory", directory);
+    return openSaved(directory, CheckpointStore.Listing::latest);
+  }
+
+  /// As [#openLatest], but the best one by a metric that was saved with it.
+  ///
+  /// @return empty if none has the metric
+  public static Optional<Weights> openBest(Path directory, String metric, Retention.Goal goal) {
+    MisuseException.requireGiven("directory", directory);
+    MisuseException.requireGiven("metric", metric);
+    MisuseException.requireGiven("goal", goal);
+    Retention.Best best = new Retention.Best(metric, 1, goal);
+    return openSaved(directory, listing -> best.of(listing.checkpoints()));
+  }
+
+  private static Optional<Weights> openSaved(
+      Path directory, Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
+    Optional<CheckpointFolder> chosen = choice.apply(CheckpointStore.list(directory));
+    while (chosen.isPresent()) {
+      try {
+        return chosen.map(
+            saved -> new Weights(saved.open(TrainingCapture.MODEL), GantrySession.shared()));
+      } catch (MalformedFileException | TransferException failed) {
+        // It may have been removed since it was listed: then another one is chosen now.
+        Optional<CheckpointFolder> now = choice.apply(CheckpointStore.list(directory));
+        if (now.map(CheckpointFolder::sequence).equals(chosen.map(CheckpointFolder::sequence))) {
+          throw failed;
+        }
+        chosen = now;
+      }
+    }
+    return Optional.empty();
+  }
+
+  /// What is in it, by name, without loading: true dtypes and shapes, also of tensors that DJL
+  /// cannot hold.
+  public SequencedMap<String, StoredTensor> tensors() {
+    return contents.tensors();
+  }
+
+  /// The files' notes, `__metadata__`.
+  public SequencedMap<String, String> metadata() {
+    return contents.metadata();
+  }
+
+  /// The shards.
+  public List<Path> files() {
+    return contents.files();
+  }
+
+  /// The size of all tensors together, in bytes.
+  public long totalBytes() {
+    return contents.totalBytes();
+  }
+
+  /// Loads everything onto the manager's device.
+  public NDList load(NDManager manager) {
+    return load(manager, LoadOptions.defaults());
+  }
+
+  /// Loads tensors as arrays with their names, in the checkpoint's order. The manager owns them, as
+  /// it does all of its arrays.
+  ///
+  /// BF16 and the unsigned and 16-bit integers come as arrays that know their type and refuse what
+  /// DJL's native code cannot do. FP8 and sub-byte tensors come as their raw bytes: UINT8 of shape
+  /// `[bytes]`; [#tensors] has their true dtype and shape.
+  ///
+  /// @throws dev.gantry.core.TransferException if a file or device fails, or the load is cancelled;
+  ///     nothing stays loaded then
+  /// @throws dev.gantry.core.MisuseException if a selected name is unknown, a cast does not exist,
+  ///     the manager is not PyTorch's, or this is closed
+  public NDList load(NDManager manager, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("options", options);
+    requireOpen();
+    return new TensorLoad(session, manager, options)
+        .load(options.selection().orElseGet(TensorSelection::all).of(tensors()));
+  }
+
+  /// Loads a block's parameters, direct ones and its children's, and initialises the block, so that
+  /// it predicts afterwards.
+  ///
+  /// A parameter that has no array yet gets the loaded one, cast to FLOAT32, or to what `optCast`
+  /// says; without a copy where it is of that type. One that has an array keeps it, and the values
+  /// are copied into it, cast to its type where both are floating-point, so that trainers and other
+  /// holders of the array see them.
+  ///
+  /// @param inputShapes of one batch, as [Block#initialize] takes them; needed unless the block is
+  ///     initialised, and not used then
+  /// @return what was loaded, what the block lacks, and what it did not use
+  /// @throws dev.gantry.core.MisuseException if the block is not initialised and cannot be from
+  ///     `inputShapes`; a parameter lacks a tensor, and `optPartial` does not allow that; a shape
+  ///     or type is not the parameter's; `names` is a table with entries for other parameters; the
+  ///     options have a selection; or this is closed. No parameter has been changed then
+  public LoadReport load(
+      NDManager manager,
+      Block block,
+      ParameterNames names,
+      LoadOptions options,
+      Shape... inputShapes) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("block", block);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("options", options);
+    return parameterLoad(manager, options).into(block, names, inputShapes);
+  }
+
+  /// Loads parameters as [#load(NDManager, Block, ParameterNames, LoadOptions, Shape...)] does, but
+  /// initialises nothing: of a parameter that has no array, the tensor's type stays unless
+  /// `optCast` says otherwise, and without a tensor, too, it stays without one.
+  ///
+  /// @throws dev.gantry.core.MisuseException as there
+  public LoadReport load(
+      NDManager manager, ParameterList parameters, ParameterNames names, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("parameters", parameters);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("options", options);
+    return parameterLoad(manager, options).into(parameters, names);
+  }
+
+  private ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {
+    requireOpen();
+    return new ParameterLoad(session, manager, options, tensors());
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new MisuseException("this checkpoint is closed, and loads nothing more");
+    }
+  }
+
+  /// Ends loading: later loads are refused. Nothing is held open between loads, and loaded arrays
+  /// live on.
+  @Override
+  public void close() {
+    closed = true;
+  }
+}

@@ -1,0 +1,150 @@
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.DType;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.memory.LiveResources;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Loading and closing, again and again, leaves nothing.
+///
+/// `-Dgantry.soak.seconds=60` lets the threads run for so long, instead of a number of rounds.
+@ExtendWith(NoLeaks.class)
+class WeightsSoakTest {
+  private static final long SOAK_NANOS =
+      Duration.ofSeconds(Long.getLong("gantry.soak.seconds", 0)).toNanos();
+  private static final int ROUNDS = 400;
+  private static final int THREADS = 2;
+  private static final int ONES = 200_000;
+
+  @TempDir private Path folder;
+
+  /// Views of what one thread loaded are read and closed by the other, so that the memory also goes
+  /// on another thread than it came.
+  @Test
+  void twoThreadsAtOnce() throws IOException, InterruptedException, ExecutionException {
+    byte[] ones = new byte[ONES];
+    Arrays.fill(ones, (byte) 1);
+    Path file =
+        new WeightsFile()
+            .raw("ones", DType.U8, Shape.of(ONES), ones)
+            .vector("unaligned", DType.BF16, 1, 2, 3)
+            .vector("odd", DType.U8, 1)
+            .vector("f", DType.F32, 4, 5)
+            .write(folder.resolve("soak.safetensors"));
+    Queue<NDArray> views = new ConcurrentLinkedQueue<>();
+    int rounds = 0;
+    try (NDManager shared = NDManager.newBaseManager();
+        Weights weights = Weights.open(file);
+        ExecutorService threads = Executors.newFixedThreadPool(THREADS)) {
+      Callable<Integer> work = () -> work(weights, shared, views);
+      List<Future<Integer>> ends = new ArrayList<>();
+      for (int i = 0; i < THREADS; i++) {
+        ends.add(threads.submit(work));
+      }
+      for (Future<Integer> end : ends) {
+        rounds += end.get();
+      }
+    }
+    views.forEach(WeightsSoakTest::checkAndClose);
+    assertThat(rounds).isGreaterThanOrEqualTo(THREADS);
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  private static int work(Weights weights, NDManager shared, Queue<NDArray> views) {
+    long start = System.nanoTime();
+    int round = 0;
+    while (SOAK_NANOS > 0 ? System.nanoTime() - start < SOAK_NANOS : round < ROUNDS) {
+      round(round++, weights, shared, views);
+    }
+    return round;
+  }
+
+  private static void round(int round, Weights weights, NDManager shared, Queue<NDArray> views) {
+    LoadOptions.Builder options = Machine.loadOptions(round % 3 == 0);
+    if (round % 2 == 0) {
+      options.optCast(DataType.FLOAT32);
+    }
+    try (NDManager manager = round % 5 == 0 ? NDManager.newBaseManager() : shared.newSubManager()) {
+      NDList list = weights.load(manager, options.build());
+      assertThat(list.get("ones").toType(DataType.INT64, false).sum().getLong()).isEqualTo(ONES);
+      assertThat(list.get("unaligned").toType(DataType.FLOAT32, false).toFloatArray())
+          .containsExactly(1, 2, 3);
+      NDArray view = list.get("f").get(new NDIndex("1:"));
+      view.detach();
+      views.add(view);
+      if (round % 7 == 0) {
+        list.close();
+      }
+    }
+    NDArray other = views.poll();
+    if (other != null) {
+      checkAndClose(other);
+    }
+  }
+
+  private static void checkAndClose(NDArray view) {
+    assertThat(view.toFloatArray()).containsExactly(5);
+    view.close();
+  }
+
+  /// Tolerances: descriptors none. Mappings and memory also belong to the JVM, which takes some for
+  /// compiled code and garbage collection at any time: a load that kept its mapping 20 times, or
+  /// its memory once, is beyond them.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void twentyTimesLeavesTheProcessAsItWas(boolean lazy) throws IOException {
+    long loadBytes = 128L << 20;
+    Path file = folder.resolve("again.safetensors");
+    WeightsFile.writeSparse(file, "zeros", loadBytes);
+    // Classes, compiled code, and libtorch's threads and buffers come with the first few.
+    loadAndClose(file, loadBytes, lazy, 10);
+    System.gc();
+    long residentBytes = Machine.residentBytes();
+    long descriptors = Machine.descriptors();
+    long mappings = Machine.mappings();
+    loadAndClose(file, loadBytes, lazy, 20);
+    System.gc();
+    assertThat(Machine.descriptors()).isLessThanOrEqualTo(descriptors);
+    assertThat(Machine.mappings()).isLessThan(mappings + 15);
+    assertThat(Machine.residentBytes()).isLessThan(residentBytes + loadBytes / 2);
+  }
+
+  private static void loadAndClose(Path file, long bytes, boolean lazy, int times) {
+    LoadOptions options = Machine.loadOptions(lazy).build();
+    for (int i = 0; i < times; i++) {
+      try (NDManager manager = NDManager.newBaseManager();
+          Weights weights = Weights.open(file)) {
+        NDArray zeros = weights.load(manager, options).singletonOrThrow();
+        // Touches every page, of a mapping too.
+        assertThat(zeros.max().toUint8Array()).containsExactly(0);
+        LiveResources.Snapshot held = LiveResources.snapshot();
+        assertThat(held.hostBytes() + held.deviceBytes() + held.mappedBytes())
+            .isGreaterThanOrEqualTo(bytes);
+      }
+    }
+  }
+}
