@@ -52,6 +52,8 @@ class ArchitectureTest {
   private static final String TORCH = "dev.gantry.djl.internal..";
   private static final String TFRECORD = "dev.gantry.formats.tfrecord";
 
+  private static final String EXAMPLES = "dev.gantry.formats.internal.examples";
+
   /// Generated.
   private static final String PROTO = "dev.gantry.formats.tfrecord.proto";
 
@@ -62,7 +64,6 @@ class ArchitectureTest {
   private static final Set<String> LARGE_PACKAGES =
       Set.of(
           "dev.gantry.core.internal.ring",
-          "dev.gantry.formats.dataset",
           "dev.gantry.formats.safetensors",
           "dev.gantry.formats.tfrecord",
           "dev.gantry.formats.tfrecord.index",
@@ -184,8 +185,8 @@ class ArchitectureTest {
         Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH)),
         Arguments.of("jcuda..", List.of(NATIVES)),
         // Messages and compression are the business of those who read and write records.
-        Arguments.of(PROTO, List.of(TFRECORD, PROTO)),
-        Arguments.of("com.google.protobuf..", List.of(TFRECORD + "..")),
+        Arguments.of(PROTO, List.of(TFRECORD, EXAMPLES, PROTO)),
+        Arguments.of("com.google.protobuf..", List.of(TFRECORD + "..", EXAMPLES)),
         Arguments.of("org.apache.commons.compress..", List.of(TFRECORD)),
         Arguments.of("java.util.zip.Inflater*", List.of(TFRECORD)));
   }
@@ -207,22 +208,33 @@ class ArchitectureTest {
 
   /// The packages of formats, and which of the others each may know.
   static Stream<Arguments> formats() {
-    String internal = "dev.gantry.formats.internal";
-    String spi = "dev.gantry.formats.spi";
+    String root = "dev.gantry.formats";
+    String spi = root + ".spi";
+    String internal = root + ".internal";
+    String files = internal + ".files";
+    String json = internal + ".json";
+    String order = internal + ".order";
+    String batches = internal + ".batches";
     String safetensors = internal + ".safetensors";
-    String checkpoint = "dev.gantry.formats.checkpoint";
-    String dataset = "dev.gantry.formats.dataset";
+    String checkpoint = root + ".checkpoint";
     return Stream.of(
-        Arguments.of(internal, List.of()),
-        Arguments.of(spi, List.of()),
-        Arguments.of(safetensors, List.of(spi, internal)),
+        Arguments.of(root, List.of()),
+        Arguments.of(spi, List.of(root)),
+        Arguments.of(files, List.of()),
+        Arguments.of(json, List.of(files)),
+        Arguments.of(order, List.of(root, spi)),
+        Arguments.of(batches, List.of(root, spi, order)),
+        Arguments.of(safetensors, List.of(spi, files, json)),
         Arguments.of(checkpoint, List.of()),
-        Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, internal)),
-        Arguments.of(dataset, List.of()),
-        Arguments.of("dev.gantry.formats.shards", List.of(dataset, internal)),
+        Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
+        Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
         Arguments.of(PROTO, List.of()),
-        Arguments.of(TFRECORD, List.of(PROTO, dataset, internal)),
-        Arguments.of(TFRECORD + ".index", List.of(TFRECORD, dataset, safetensors, spi, internal)));
+        Arguments.of(TFRECORD, List.of(PROTO, root, files)),
+        Arguments.of(EXAMPLES, List.of(PROTO, TFRECORD, batches, root)),
+        Arguments.of(
+            internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root)),
+        Arguments.of(
+            TFRECORD + ".index", List.of(EXAMPLES, TFRECORD, safetensors, files, spi, root)));
   }
 
   @ParameterizedTest

@@ -3,9 +3,8 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.cli.internal.demo.DigitModel;
-import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
-import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

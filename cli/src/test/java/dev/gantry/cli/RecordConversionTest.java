@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.cli.internal.demo.DigitModel;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.testing.NoLeaks;

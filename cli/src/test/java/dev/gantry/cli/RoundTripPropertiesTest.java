@@ -6,7 +6,7 @@ import dev.gantry.cli.internal.demo.TemporaryFolder;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

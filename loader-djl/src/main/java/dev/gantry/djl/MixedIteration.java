@@ -2,7 +2,9 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.formats.dataset.MixedOrder;
+import dev.gantry.djl.internal.datasets.DatasetIteration;
+import dev.gantry.djl.internal.datasets.MixedState;
+import dev.gantry.formats.internal.order.MixedOrder;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;

@@ -3,13 +3,13 @@ package dev.gantry.djl;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Batches;
-import dev.gantry.formats.dataset.EpochBatches;
-import dev.gantry.formats.dataset.OrderOptions;
-import dev.gantry.formats.dataset.SampleStore;
-import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.batches.Batches;
+import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.internal.streams.StreamedBatches;
+import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.StreamedBatches;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.index.FoundIndex;
 import dev.gantry.formats.tfrecord.index.IndexOptions;
@@ -92,7 +92,7 @@ record RecordBatches(
   }
 
   private Batches indexed() {
-    SampleStore store = TfRecordStore.open(files, fields(), session);
+    SampleCatalogue store = TfRecordStore.open(files, fields(), session);
     boolean complete = false;
     try {
       Batches batches = EpochBatches.of(store, order, limits);

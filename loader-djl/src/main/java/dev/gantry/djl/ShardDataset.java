@@ -1,9 +1,11 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.dataset.Batches;
-import dev.gantry.formats.dataset.EpochBatches;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.djl.internal.datasets.DatasetSettings;
+import dev.gantry.djl.internal.datasets.FieldRoles;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.Batches;
+import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;

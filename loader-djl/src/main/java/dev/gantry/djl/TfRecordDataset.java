@@ -1,12 +1,14 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.dataset.Batches;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.tfrecord.ExampleParser;
+import dev.gantry.djl.internal.datasets.DatasetSettings;
+import dev.gantry.djl.internal.datasets.FieldRoles;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.Batches;
+import dev.gantry.formats.internal.examples.ExampleParser;
+import dev.gantry.formats.internal.examples.Schema;
+import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.Schema;
-import dev.gantry.formats.tfrecord.StreamedBatches;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordStatistics;
 import java.nio.file.Path;

@@ -6,7 +6,7 @@ import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.formats.tfrecord.Compression;

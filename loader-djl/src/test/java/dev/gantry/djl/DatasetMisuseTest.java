@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.datasets.FieldRoles;
+import dev.gantry.djl.internal.datasets.Normalization;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.nio.file.Path;

@@ -3,7 +3,7 @@ package dev.gantry.djl;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import java.lang.foreign.MemorySegment;

@@ -10,7 +10,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.ExampleBuilder;

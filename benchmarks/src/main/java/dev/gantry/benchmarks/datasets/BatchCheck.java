@@ -1,8 +1,8 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.internal.ring.RingBatch;
-import dev.gantry.formats.dataset.BatchView;
-import dev.gantry.formats.dataset.FieldView;
+import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.batches.FieldView;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.BitSet;

@@ -7,7 +7,7 @@ import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.ShardDataset;
-import dev.gantry.formats.dataset.Shuffle;
+import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import java.nio.ByteBuffer;

@@ -1,7 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.json.JsonReader;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;

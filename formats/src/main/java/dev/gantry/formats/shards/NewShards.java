@@ -6,7 +6,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -3,7 +3,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,8 +1,8 @@
 package dev.gantry.formats.shards;
 
 import com.fasterxml.jackson.core.JsonGenerator;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.internal.JsonWriter;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.json.JsonWriter;
 import java.io.IOException;
 import java.util.HexFormat;
 import java.util.Map;

@@ -1,7 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.util.List;
 
 /// Where the fields of so many samples lie in a shard, as this writer lays them out: each on the

@@ -2,8 +2,8 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.formats.internal.JsonReader;
-import dev.gantry.formats.internal.JsonWriter;
+import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.internal.json.JsonWriter;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;

@@ -8,12 +8,12 @@ import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.dataset.SampleStore;
-import dev.gantry.formats.internal.FileBytes;
-import dev.gantry.formats.internal.JsonMembers;
-import dev.gantry.formats.internal.JsonReader;
-import dev.gantry.formats.internal.KnownFiles;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.json.JsonMembers;
+import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.spi.SampleCatalogue;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -152,7 +152,7 @@ public final class ShardSet {
 
   /// The samples with all their fields, for batches. A shard that is not the file any more that it
   /// was when this was opened is an error, whenever it is opened again.
-  public SampleStore store() {
+  public SampleCatalogue store() {
     return store(fields.stream().map(Field::name).toList());
   }
 
@@ -160,7 +160,7 @@ public final class ShardSet {
   ///
   /// @param names of the fields, in the order that they are to have
   /// @throws MisuseException if there is no field of a name, or a name comes twice
-  public SampleStore store(List<String> names) {
+  public SampleCatalogue store(List<String> names) {
     return new ShardStore(this, names);
   }
 

@@ -3,10 +3,10 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.dataset.FieldSource;
-import dev.gantry.formats.dataset.SampleRun;
-import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -19,7 +19,7 @@ import java.util.Objects;
 import java.util.Set;
 
 /// Some fields of a set's samples. A run of samples is one piece of a file, and nothing is made.
-final class ShardStore implements SampleStore {
+final class ShardStore implements SampleCatalogue {
   private final ShardSet set;
 
   /// By number here, the number in the set.

@@ -5,7 +5,7 @@ import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;

@@ -1,5 +1,10 @@
-/// The seam for weights formats: a format turns files into a catalogue of tensors, which says where
-/// each tensor's bytes lie and how they are encoded. Loads, digests and conversions work on catalogues.
+/// The seams for formats.
+///
+/// A weights format turns files into a catalogue of tensors, which says where each tensor's bytes
+/// lie and how they are encoded. Loads, digests and conversions work on catalogues.
+///
+/// A sample format says which samples there are, which fields each has, and where the bytes of a
+/// run of samples lie or who writes them. Datasets work on that.
 @NullMarked
 package dev.gantry.formats.spi;
 

@@ -3,13 +3,13 @@ package dev.gantry.formats.tfrecord;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /// What holds for every [FeatureSpec].
-final class FeatureRules {
+public final class FeatureRules {
   private FeatureRules() {}
 
   static void check(String name, FeatureKind kind, DType dtype) {
@@ -33,7 +33,7 @@ final class FeatureRules {
   }
 
   /// One more axis, outermost.
-  static Shape stacked(long count, Shape one) {
+  public static Shape stacked(long count, Shape one) {
     long[] dimensions = new long[one.rank() + 1];
     dimensions[0] = count;
     System.arraycopy(one.toArray(), 0, dimensions, 1, one.rank());
@@ -41,7 +41,7 @@ final class FeatureRules {
   }
 
   /// A number as an element of a dtype.
-  static MemorySegment element(String name, DType dtype, Number number) {
+  public static MemorySegment element(String name, DType dtype, Number number) {
     ByteBuffer bytes = ByteBuffer.allocate(dtype.bits() / Byte.SIZE).order(ByteOrder.LITTLE_ENDIAN);
     switch (dtype) {
       case F64 -> bytes.putDouble(number.doubleValue());

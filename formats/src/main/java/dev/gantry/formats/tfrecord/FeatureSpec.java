@@ -2,7 +2,7 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 

@@ -4,10 +4,10 @@ import java.nio.ByteBuffer;
 
 /// What stands around a record's data: before it its length (u64, little endian) and the masked
 /// checksum of those 8 bytes, behind it the masked checksum of the data.
-final class Framing {
+public final class Framing {
   static final int LENGTH_BYTES = 8;
   static final int CRC_BYTES = 4;
-  static final int HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
+  public static final int HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
   static final int BYTES = HEADER_BYTES + CRC_BYTES;
 
   private Framing() {}

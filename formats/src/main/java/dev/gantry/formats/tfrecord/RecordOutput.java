@@ -4,7 +4,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.MadeFolders;
+import dev.gantry.formats.internal.files.MadeFolders;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;

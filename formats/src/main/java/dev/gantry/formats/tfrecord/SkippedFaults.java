@@ -8,7 +8,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Applies a [CorruptionPolicy] to all faults of the files that are read together. Thread-safe.
-final class SkippedFaults {
+public final class SkippedFaults {
   private static final Logger LOG = LoggerFactory.getLogger(TfRecordReader.class);
 
   private final CorruptionPolicy policy;
@@ -16,13 +16,13 @@ final class SkippedFaults {
   private final Map<String, Long> byKind = new TreeMap<>();
   private long count;
 
-  SkippedFaults(CorruptionPolicy policy) {
+  public SkippedFaults(CorruptionPolicy policy) {
     this(policy, 0, _ -> {});
   }
 
   /// @param before faults that were passed over earlier, and count too
   /// @param listener gets the kind of each that is passed over
-  SkippedFaults(CorruptionPolicy policy, long before, Consumer<String> listener) {
+  public SkippedFaults(CorruptionPolicy policy, long before, Consumer<String> listener) {
     this.policy = policy;
     this.count = before;
     this.listener = listener;
@@ -48,7 +48,7 @@ final class SkippedFaults {
   }
 
   /// Of all, those passed over earlier included.
-  synchronized long count() {
+  public synchronized long count() {
     return count;
   }
 

@@ -3,7 +3,7 @@ package dev.gantry.formats.tfrecord;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.files.FileBytes;
 import java.io.IOException;
 import java.nio.file.Path;
 

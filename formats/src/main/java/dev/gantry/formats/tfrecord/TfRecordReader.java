@@ -5,7 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.files.FileBytes;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -97,7 +97,7 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   /// @param skipped counts the faults of several files
-  static TfRecordReader open(
+  public static TfRecordReader open(
       GantrySession session,
       Path file,
       TfRecordOptions options,

@@ -7,7 +7,7 @@ import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.net.URISyntaxException;

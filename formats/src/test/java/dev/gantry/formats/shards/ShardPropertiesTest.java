@@ -10,7 +10,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.testing.MemoryFolder;
 import java.io.IOException;
 import java.nio.file.Files;

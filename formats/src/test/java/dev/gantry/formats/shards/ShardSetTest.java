@@ -14,11 +14,11 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.EpochOrder;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.dataset.FieldSource;
-import dev.gantry.formats.dataset.SampleRun;
-import dev.gantry.formats.dataset.SampleStore;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.order.EpochOrder;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -407,7 +407,7 @@ class ShardSetTest {
 
   @Test
   void aRunOfSamplesIsOnePiece() throws IOException {
-    try (SampleStore store = open(GOOD).store(List.of("b", "a"))) {
+    try (SampleCatalogue store = open(GOOD).store(List.of("b", "a"))) {
       assertThat(store.fields()).extracting(Field::name).containsExactly("b", "a");
       assertThat(store.shardSamples()).containsExactly(3L, 2L);
       assertThat(store.source(0)).isEqualTo(new FieldSource.Filed(8, true));
@@ -422,7 +422,7 @@ class ShardSetTest {
     }
   }
 
-  private static List<String> pieces(SampleStore store, int field, SampleRun run) {
+  private static List<String> pieces(SampleCatalogue store, int field, SampleRun run) {
     List<String> pieces = new ArrayList<>();
     store.pieces(
         field,

@@ -18,7 +18,7 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;

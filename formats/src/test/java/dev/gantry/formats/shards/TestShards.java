@@ -8,7 +8,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.io.UncheckedIOException;

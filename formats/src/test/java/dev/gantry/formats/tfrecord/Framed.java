@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.zip.CRC32C;
 
 /// TFRecord files in memory, made without the code under test.
-final class Framed {
+public final class Framed {
   private Framed() {}
 
-  static byte[] of(List<byte[]> records) {
+  public static byte[] of(List<byte[]> records) {
     ByteArrayOutputStream file = new ByteArrayOutputStream();
     for (byte[] record : records) {
       byte[] length = header(record.length);

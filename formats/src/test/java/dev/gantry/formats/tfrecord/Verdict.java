@@ -18,21 +18,21 @@ import org.jspecify.annotations.Nullable;
 /// @param records the SHA-256 of each good record
 /// @param error of the first that is not
 /// @param features of each record, by name; empty where the records are no examples
-record Verdict(
+public record Verdict(
     Compression compression,
     List<String> records,
     @Nullable Fault error,
     List<Map<String, Values>> features) {
-  static final Path CORPUS = Path.of("src/test/resources/corpus/tfrecord");
+  public static final Path CORPUS = Path.of("src/test/resources/corpus/tfrecord");
 
-  record Fault(long record, long offset, String kind) {}
+  public record Fault(long record, long offset, String kind) {}
 
   /// @param kind `bytes`, `float` or `int64`
   /// @param list of `byte[]`, [Float] or [Long]
-  record Values(String kind, List<Object> list) {}
+  public record Values(String kind, List<Object> list) {}
 
   /// All verdicts, by file name.
-  static Map<String, Verdict> all() {
+  public static Map<String, Verdict> all() {
     Map<String, Verdict> verdicts = new TreeMap<>();
     try (JsonParser json =
         new JsonFactory().createParser(CORPUS.resolve("expected.json").toFile())) {

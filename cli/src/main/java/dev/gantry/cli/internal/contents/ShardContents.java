@@ -4,7 +4,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import java.io.IOException;

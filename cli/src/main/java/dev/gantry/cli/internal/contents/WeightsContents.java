@@ -4,8 +4,8 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.io.PrintWriter;
 

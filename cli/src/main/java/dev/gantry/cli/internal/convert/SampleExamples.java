@@ -1,7 +1,7 @@
 package dev.gantry.cli.internal.convert;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.lang.foreign.MemorySegment;

@@ -7,7 +7,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.tfrecord.Compression;

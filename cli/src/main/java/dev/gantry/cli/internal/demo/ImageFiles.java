@@ -7,7 +7,7 @@ import dev.gantry.djl.GantryDataset;
 import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.TfRecordDataset;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.formats.tfrecord.Compression;

@@ -4,10 +4,10 @@ import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.ndarray.NDList;
 import dev.gantry.cli.internal.output.Transfers;
-import dev.gantry.djl.Weights;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.SaveRequest;
+import dev.gantry.djl.Weights;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -41,8 +41,7 @@ record SaveTrial(String path, double seconds, long heapBytes) {
           try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(target).build()) {
             SaveRequest request = SaveRequest.builder().setStep(1).setModel(model).build();
             return switch (saver.save(request).join()) {
-              case SaveOutcome.Saved saved ->
-                  Transfers.transports(saved.bytesByTransport());
+              case SaveOutcome.Saved saved -> Transfers.transports(saved.bytesByTransport());
               case SaveOutcome.Skipped _ ->
                   throw new IllegalStateException("nothing else is saved");
             };

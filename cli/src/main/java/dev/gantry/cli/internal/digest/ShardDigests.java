@@ -10,7 +10,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.dataset.Field;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import java.io.IOException;

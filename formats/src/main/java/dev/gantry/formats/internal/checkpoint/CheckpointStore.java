@@ -9,7 +9,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.internal.FolderLock;
+import dev.gantry.formats.internal.files.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,7 +1,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.internal.commit.Crc32c;
-import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.files.FileBytes;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 

@@ -2,8 +2,8 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.FileBytes;
-import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.json.JsonReader;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;

@@ -2,10 +2,10 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.commit.Crc32c;
-import dev.gantry.formats.internal.FileBytes;
-import dev.gantry.formats.internal.JsonReader;
-import dev.gantry.formats.internal.JsonReader.Kind;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.internal.json.JsonReader.Kind;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.InvalidPathException;

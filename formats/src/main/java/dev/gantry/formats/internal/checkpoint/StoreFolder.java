@@ -2,9 +2,9 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.TemporaryName;
-import dev.gantry.formats.internal.FileErrors;
-import dev.gantry.formats.internal.FolderEntries;
-import dev.gantry.formats.internal.MadeFolders;
+import dev.gantry.formats.internal.files.FileErrors;
+import dev.gantry.formats.internal.files.FolderEntries;
+import dev.gantry.formats.internal.files.MadeFolders;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;

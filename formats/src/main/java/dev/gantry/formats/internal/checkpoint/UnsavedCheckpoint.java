@@ -1,7 +1,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.util.Collections;
 import java.util.LinkedHashMap;

@@ -1,9 +1,9 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.FileBytes;
-import dev.gantry.formats.internal.JsonReader;
-import dev.gantry.formats.internal.OtherFormats;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.files.OtherFormats;
+import dev.gantry.formats.internal.json.JsonReader;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;

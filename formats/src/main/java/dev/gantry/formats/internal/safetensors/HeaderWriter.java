@@ -1,7 +1,7 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.formats.internal.JsonWriter;
+import dev.gantry.formats.internal.json.JsonWriter;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;

@@ -1,10 +1,10 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.FileBytes;
-import dev.gantry.formats.internal.JsonMembers;
-import dev.gantry.formats.internal.JsonReader;
-import dev.gantry.formats.internal.JsonReader.Kind;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.json.JsonMembers;
+import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.internal.json.JsonReader.Kind;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package dev.gantry.formats.internal.safetensors;
 
-import dev.gantry.formats.internal.JsonWriter;
+import dev.gantry.formats.internal.json.JsonWriter;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;

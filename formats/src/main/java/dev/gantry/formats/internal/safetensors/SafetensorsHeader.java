@@ -2,9 +2,9 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.FileBytes;
-import dev.gantry.formats.internal.JsonMembers;
-import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.json.JsonMembers;
+import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.file.Path;
 import java.util.Collections;

@@ -2,7 +2,7 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.FileBytes;
+import dev.gantry.formats.internal.files.FileBytes;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;

@@ -1,7 +1,7 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.JsonWriter;
+import dev.gantry.formats.internal.json.JsonWriter;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 

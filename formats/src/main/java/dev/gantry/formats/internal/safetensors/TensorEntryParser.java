@@ -3,8 +3,8 @@ package dev.gantry.formats.internal.safetensors;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
-import dev.gantry.formats.internal.JsonMembers;
-import dev.gantry.formats.internal.JsonReader;
+import dev.gantry.formats.internal.json.JsonMembers;
+import dev.gantry.formats.internal.json.JsonReader;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 

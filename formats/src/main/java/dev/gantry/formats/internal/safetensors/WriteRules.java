@@ -1,7 +1,7 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.JsonWriter;
+import dev.gantry.formats.internal.json.JsonWriter;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.Map;

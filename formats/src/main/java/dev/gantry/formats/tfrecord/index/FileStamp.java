@@ -2,7 +2,7 @@ package dev.gantry.formats.tfrecord.index;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.KnownFiles;
+import dev.gantry.formats.internal.files.KnownFiles;
 import java.nio.file.Path;
 
 /// By what a file is known to be the same as before. A change that keeps both goes unnoticed.

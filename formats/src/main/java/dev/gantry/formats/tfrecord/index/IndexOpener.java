@@ -7,7 +7,7 @@ import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.KnownFiles;
+import dev.gantry.formats.internal.files.KnownFiles;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;

@@ -1,6 +1,6 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.formats.dataset.FieldSource;
+import dev.gantry.formats.spi.FieldSource;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

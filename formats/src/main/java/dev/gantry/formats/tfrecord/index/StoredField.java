@@ -1,7 +1,7 @@
 package dev.gantry.formats.tfrecord.index;
 
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.dataset.FieldSource;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.tfrecord.FeatureKind;
 
 /// A field and the feature of its name.

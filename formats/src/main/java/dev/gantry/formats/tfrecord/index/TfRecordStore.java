@@ -4,11 +4,11 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.dataset.Field;
-import dev.gantry.formats.dataset.FieldSource;
-import dev.gantry.formats.dataset.SampleRun;
-import dev.gantry.formats.dataset.SampleStore;
-import dev.gantry.formats.internal.KnownFiles;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Unusable;
 import dev.gantry.formats.tfrecord.index.FoundIndex.Usable;
 import java.lang.foreign.MemorySegment;
@@ -24,7 +24,7 @@ import java.util.Set;
 /// Which bytes are right was checked when the files were indexed; they are not checked again. The
 /// files must stay as they are while they are read: one that is another when it is opened again is an
 /// error. Thread-safe.
-public final class TfRecordStore implements SampleStore {
+public final class TfRecordStore implements SampleCatalogue {
   private final List<TfRecordIndex> shards;
   private final List<StoredField> fields;
   private final long sampleSpan;

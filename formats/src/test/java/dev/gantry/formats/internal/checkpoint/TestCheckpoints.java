@@ -8,7 +8,7 @@ import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.internal.FolderLock;
+import dev.gantry.formats.internal.files.FolderLock;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.TestFiles;

@@ -7,7 +7,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.formats.dataset.SampleRun;
+import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

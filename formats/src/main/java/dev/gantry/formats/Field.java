@@ -1,0 +1,34 @@
+package dev.gantry.formats;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+
+/// What each sample of a dataset has under a name.
+///
+/// @param dtype of whole bytes
+/// @param shape of one sample's value; of no axes for a scalar
+public record Field(String name, DType dtype, Shape shape) {
+  public Field {
+    if (name.isEmpty()) {
+      throw new MisuseException("a field needs a name");
+    }
+    if (dtype.bits() % Byte.SIZE != 0) {
+      throw new MisuseException("field '" + name + "': " + dtype + " is smaller than a byte");
+    }
+    if (bytes(dtype, shape) < 0) {
+      throw new MisuseException("field '" + name + "': " + dtype + " " + shape + " is too large");
+    }
+  }
+
+  /// The size of one sample's value in bytes.
+  public long sampleBytes() {
+    return bytes(dtype, shape);
+  }
+
+  private static long bytes(DType dtype, Shape shape) {
+    long elements = shape.elements().orElse(-1);
+    long size = dtype.bits() / Byte.SIZE;
+    return elements > Long.MAX_VALUE / size ? -1 : elements * size;
+  }
+}

@@ -1,0 +1,83 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.order.BatchBounds;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import java.util.List;
+
+/// The areas of a slot, one after the other: what is read as it lies in the files, rows that are
+/// packed, and what the CPU makes. The same for all batches of a dataset.
+///
+/// @param rawBytes of the first area, a multiple of [PlanLimits#BLOCK_BYTES]
+/// @param packedBytes of the second area
+/// @param madeBytes of the third area
+record BatchLayout(long rawBytes, long packedBytes, long madeBytes) {
+  /// Each field of the second and of the third area begins at a multiple of it.
+  static final int ALIGNMENT = Wanted.MOST_ALIGNMENT_BYTES;
+
+  /// @param bounds of the batches in any order that there may be
+  /// @throws MisuseException if no memory is that large
+  static BatchLayout of(SampleCatalogue store, BatchBounds bounds, PlanLimits limits) {
+    try {
+      BatchLayout layout = exactly(store, bounds, limits);
+      long _ = layout.slotBytes();
+      return layout;
+    } catch (ArithmeticException _) {
+      throw new MisuseException(
+          "no memory holds a batch of " + bounds.samples() + " samples; make it smaller");
+    }
+  }
+
+  private static BatchLayout exactly(SampleCatalogue store, BatchBounds bounds, PlanLimits limits) {
+    ReadBound reads = new ReadBound(store.shardSamples(), bounds, limits);
+    List<Field> fields = store.fields();
+    long raw = 0;
+    long mostSpacing = 0;
+    long packed = 0;
+    long made = 0;
+    for (int i = 0; i < fields.size(); i++) {
+      long rowBytes = fields.get(i).sampleBytes();
+      long bytes = align(Math.multiplyExact(rowBytes, bounds.samples()), ALIGNMENT);
+      if (bytes > 0) {
+        switch (store.source(i)) {
+          case FieldSource.HostWritten() -> made = Math.addExact(made, bytes);
+          case FieldSource.Filed(long spacing, boolean aligned) -> {
+            raw = ReadBound.sum(raw, reads.bytes(rowBytes, spacing));
+            mostSpacing = Math.max(mostSpacing, spacing);
+            if (bounds.runs() > 1 || spacing != rowBytes || !aligned) {
+              packed = Math.addExact(packed, bytes);
+            }
+          }
+        }
+      }
+    }
+    // From one sample's first byte to the next one's it is no further than between the values of
+    // some field.
+    long together = reads.bytes(store.sampleSpan(), mostSpacing);
+    return new BatchLayout(align(Math.min(raw, together), PlanLimits.BLOCK_BYTES), packed, made);
+  }
+
+  /// Where the second area begins.
+  long packedOffset() {
+    return rawBytes;
+  }
+
+  /// Where the third area begins.
+  long madeOffset() {
+    return rawBytes + packedBytes;
+  }
+
+  /// The size of a slot, a multiple of [PlanLimits#BLOCK_BYTES].
+  long slotBytes() {
+    long bytes = Math.addExact(Math.addExact(rawBytes, packedBytes), madeBytes);
+    return Math.max(PlanLimits.BLOCK_BYTES, align(bytes, PlanLimits.BLOCK_BYTES));
+  }
+
+  static long align(long bytes, int alignment) {
+    return Math.addExact(bytes, alignment - 1) & -alignment;
+  }
+}

@@ -1,0 +1,136 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Planner;
+import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.ring.SlotCopy;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.order.BatchBounds;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Says how a slot is filled with the samples of a batch: what is read, what is copied within the
+/// slot, what the CPU makes, and where each field lies then.
+///
+/// Values that lie at one distance after they have been read stay where they are. Others are packed
+/// row by row. Pure, as far as the store is; thread-safe.
+final class BatchPlanner {
+  /// Requests of 4 MiB, so that several readers share a batch. Small gaps, since in random order
+  /// nobody wants what is between two samples.
+  static final PlanLimits LIMITS = new PlanLimits(4L << 20, 16L << 10, 1L << 62);
+
+  private final SampleCatalogue store;
+  private final List<Field> fields;
+  private final PlanLimits limits;
+  private final BatchLayout layout;
+
+  /// @param limits whose slab size is of no meaning: all that is read goes to the slot
+  BatchPlanner(SampleCatalogue store, BatchBounds bounds, PlanLimits limits) {
+    this.store = store;
+    this.fields = store.fields();
+    this.limits = new PlanLimits(limits.requestBytes(), limits.gapBytes(), LIMITS.slabBytes());
+    this.layout = BatchLayout.of(store, bounds, limits);
+  }
+
+  BatchLayout layout() {
+    return layout;
+  }
+
+  /// @param runs of a batch within the bounds
+  /// @param after where the dataset stands then
+  /// @throws IllegalStateException if the store's values take more room than it said
+  BatchPlan<BatchView> plan(List<SampleRun> runs, DatasetState after) {
+    int samples = runs.stream().mapToInt(SampleRun::count).sum();
+    List<FieldPieces> pieces = pieces(runs);
+    List<Wanted> wanted = new ArrayList<>();
+    for (FieldPieces ofField : pieces) {
+      ofField.addTo(wanted);
+    }
+    ReadPlan plan = Planner.plan(wanted, limits);
+    if (plan.allocatedBytes() > layout.rawBytes()) {
+      throw new IllegalStateException(
+          "a batch reads " + plan.allocatedBytes() + " bytes, of " + layout.rawBytes());
+    }
+    List<FieldView> views = new ArrayList<>();
+    List<SlotCopy> copies = new ArrayList<>();
+    MadeFields made = new MadeFields(store, runs, samples);
+    long packedAt = layout.packedOffset();
+    int placed = 0;
+    for (int i = 0; i < fields.size(); i++) {
+      Field field = fields.get(i);
+      if (field.sampleBytes() == 0) {
+        views.add(dense(field, samples, 0));
+      } else if (store.source(i) instanceof FieldSource.HostWritten) {
+        views.add(dense(field, samples, layout.madeOffset() + made.add(i)));
+      } else {
+        PlacedRows rows = pieces.get(i).placed(plan.placements(), placed);
+        placed += pieces.get(i).count();
+        int elementBytes = field.dtype().alignmentBytes();
+        if (rows.viewable(elementBytes)) {
+          views.add(view(field, samples, rows.first(), rows.stride() / elementBytes));
+        } else {
+          rows.pack(packedAt, copies);
+          views.add(dense(field, samples, packedAt));
+          packedAt += BatchLayout.align(samples * field.sampleBytes(), BatchLayout.ALIGNMENT);
+        }
+      }
+    }
+    check(packedAt <= layout.madeOffset() && made.bytes() <= layout.madeBytes());
+    HostWrites toMake = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.madeOffset());
+    return new BatchPlan<>(plan.reads(), toMake, copies, new BatchView(samples, views, after));
+  }
+
+  private List<FieldPieces> pieces(List<SampleRun> runs) {
+    List<FieldPieces> pieces = new ArrayList<>();
+    for (int i = 0; i < fields.size(); i++) {
+      FieldPieces ofField = new FieldPieces(fields.get(i).sampleBytes());
+      pieces.add(ofField);
+      if (ofField.rowBytes() > 0 && store.source(i) instanceof FieldSource.Filed) {
+        for (SampleRun run : runs) {
+          store.pieces(i, run, ofField);
+        }
+      }
+    }
+    return pieces;
+  }
+
+  private static void check(boolean fits) {
+    if (!fits) {
+      throw new IllegalStateException("a batch does not fit its slot");
+    }
+  }
+
+  private static FieldView dense(Field field, int samples, long offset) {
+    return view(field, samples, offset, Math.max(1, elements(field.shape(), 0)));
+  }
+
+  /// @param stride from one sample to the next, in elements
+  private static FieldView view(Field field, int samples, long offset, long stride) {
+    Shape shape = field.shape();
+    long[] dimensions = new long[shape.rank() + 1];
+    List<Long> strides = new ArrayList<>();
+    dimensions[0] = samples;
+    strides.add(stride);
+    for (int axis = 0; axis < shape.rank(); axis++) {
+      dimensions[axis + 1] = shape.dimension(axis);
+      strides.add(elements(shape, axis + 1));
+    }
+    return new FieldView(field.name(), field.dtype(), Shape.of(dimensions), offset, strides);
+  }
+
+  /// Elements of the axes from one on; an axis of none counts as one, as in PyTorch's strides.
+  private static long elements(Shape shape, int from) {
+    long elements = 1;
+    for (int axis = from; axis < shape.rank(); axis++) {
+      elements *= Math.max(1, shape.dimension(axis));
+    }
+    return elements;
+  }
+}

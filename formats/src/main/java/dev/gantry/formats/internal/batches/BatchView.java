@@ -1,0 +1,14 @@
+package dev.gantry.formats.internal.batches;
+
+import java.util.List;
+
+/// What a slot holds once it is filled.
+///
+/// @param samples in the batch
+/// @param fields in the dataset's order
+/// @param after where the dataset stands when this batch has been taken
+public record BatchView(int samples, List<FieldView> fields, DatasetState after) {
+  public BatchView {
+    fields = List.copyOf(fields);
+  }
+}

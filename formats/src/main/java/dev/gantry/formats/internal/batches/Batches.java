@@ -1,0 +1,34 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import java.util.OptionalLong;
+
+/// A dataset as this rank sees it: the batches of each epoch, in an order that depends on nothing
+/// but the dataset, the seed and the epoch.
+///
+/// Thread-safe; each source that it gives is for one ring.
+public interface Batches extends AutoCloseable {
+  /// The size of a slot that any of the batches fits in, in bytes, a multiple of 4096.
+  long slotBytes();
+
+  /// The most bytes of a batch that the CPU makes.
+  long madeBytes();
+
+  /// How many batches each epoch has on each rank, where that is known without reading it.
+  OptionalLong batchesPerEpoch();
+
+  /// Where a training begins.
+  DatasetState start();
+
+  /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless
+  /// the implementation says so. What its fillings read from belongs to these batches: a source
+  /// that came to its end may be closed before the last reads. What they are made of may belong to
+  /// the source: it is closed when all makers have run, or when none will run any more.
+  ///
+  /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
+  ///     order of its samples
+  BatchPlanSource<BatchView> from(DatasetState state);
+
+  @Override
+  default void close() {}
+}

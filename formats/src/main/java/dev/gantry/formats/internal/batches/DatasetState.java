@@ -1,0 +1,61 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.MisuseException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// Where a dataset stands: between two batches of this rank. It does not depend on how many are
+/// prefetched.
+///
+/// @param order stands for all that the order of samples depends on, the epoch aside: files, batch
+///     size, shuffling and its seed, world, and the rank where one rank's state is of no use to
+///     another
+/// @param epoch from 0
+/// @param batch the next one of the epoch, from 0
+/// @param cursor what else a stream needs to go on from there; empty where the numbers do. Without
+///     spaces
+public record DatasetState(String order, long epoch, long batch, String cursor) {
+  private static final Pattern TEXT =
+      Pattern.compile(
+          "gantry-dataset/1 order=(\\S*) epoch=(\\d{1,18}) batch=(\\d{1,18}) cursor=(\\S*)");
+
+  public DatasetState {
+    if (epoch < 0 || batch < 0) {
+      throw new MisuseException("epoch " + epoch + ", batch " + batch);
+    }
+    if (order.chars().anyMatch(Character::isWhitespace)
+        || cursor.chars().anyMatch(Character::isWhitespace)) {
+      throw new MisuseException("white space in '" + order + "' or '" + cursor + "'");
+    }
+  }
+
+  /// The beginning of an epoch of the same dataset.
+  public DatasetState atEpoch(long number) {
+    return new DatasetState(order, number, 0, "");
+  }
+
+  /// One line, for a checkpoint.
+  public String toText() {
+    return "gantry-dataset/1 order="
+        + order
+        + " epoch="
+        + epoch
+        + " batch="
+        + batch
+        + " cursor="
+        + cursor;
+  }
+
+  /// @throws MisuseException if the text is not one of [#toText]
+  public static DatasetState parse(String text) {
+    Matcher matcher = TEXT.matcher(text);
+    if (!matcher.matches()) {
+      throw new MisuseException("no state of a dataset: '" + text + "'");
+    }
+    return new DatasetState(
+        matcher.group(1),
+        Long.parseLong(matcher.group(2)),
+        Long.parseLong(matcher.group(3)),
+        matcher.group(4));
+  }
+}

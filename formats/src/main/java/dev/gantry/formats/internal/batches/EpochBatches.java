@@ -1,0 +1,122 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.order.BatchBounds;
+import dev.gantry.formats.internal.order.EpochOrder;
+import dev.gantry.formats.internal.order.OrderIdentity;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.spi.SampleCatalogue;
+import java.util.Optional;
+import java.util.OptionalLong;
+
+/// The batches of samples that are reached by number. Every place of every epoch is reached at
+/// once, and a state of one rank serves all of them.
+///
+/// It owns the store, and closes it.
+public final class EpochBatches implements Batches {
+  /// How reads are cut where nobody says otherwise: requests of 4 MiB, gaps of 16 KiB.
+  public static final PlanLimits LIMITS = BatchPlanner.LIMITS;
+
+  private final SampleCatalogue store;
+  private final OrderOptions options;
+  private final BatchPlanner planner;
+  private final String order;
+  private final long batches;
+
+  private EpochBatches(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
+    this.store = store;
+    this.options = options;
+    this.order = OrderIdentity.of(store.identity(), store.shardSamples(), options);
+    this.batches = EpochOrder.of(store.shardSamples(), options, 0).batches();
+    BatchBounds bounds = BatchBounds.of(store.shardSamples(), options);
+    this.planner = new BatchPlanner(store, bounds, limits);
+  }
+
+  /// With requests of 4 MiB that take in gaps of 16 KiB.
+  ///
+  /// @throws MisuseException if no memory holds such a batch
+  public static EpochBatches of(SampleCatalogue store, OrderOptions options) {
+    return of(store, options, BatchPlanner.LIMITS);
+  }
+
+  /// @param limits of the reads; the slab size is of no meaning, since all of a batch goes to its
+  ///     slot
+  /// @throws MisuseException if no memory holds such a batch
+  public static EpochBatches of(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
+    return new EpochBatches(store, options, limits);
+  }
+
+  @Override
+  public long slotBytes() {
+    return planner.layout().slotBytes();
+  }
+
+  @Override
+  public long madeBytes() {
+    return planner.layout().madeBytes();
+  }
+
+  @Override
+  public OptionalLong batchesPerEpoch() {
+    return OptionalLong.of(batches);
+  }
+
+  @Override
+  public DatasetState start() {
+    return new DatasetState(order, 0, 0, "");
+  }
+
+  @Override
+  public BatchPlanSource<BatchView> from(DatasetState state) {
+    OrderIdentity.check(state.order(), order);
+    if (state.batch() > batches || !state.cursor().isEmpty()) {
+      throw new MisuseException(
+          "no state of this dataset, whose epochs have " + batches + " batches: " + state.toText());
+    }
+    return new Source(
+        EpochOrder.of(store.shardSamples(), options, state.epoch()), state.epoch(), state.batch());
+  }
+
+  @Override
+  public void close() {
+    store.close();
+  }
+
+  private final class Source implements BatchPlanSource<BatchView> {
+    private final EpochOrder samples;
+    private final long epoch;
+    private long next;
+
+    Source(EpochOrder samples, long epoch, long next) {
+      this.samples = samples;
+      this.epoch = epoch;
+      this.next = next;
+    }
+
+    @Override
+    public Optional<BatchPlan<BatchView>> next() {
+      if (next == batches) {
+        return Optional.empty();
+      }
+      BatchPlan<BatchView> filling = planner.plan(samples.batch(next), after());
+      next++;
+      return Optional.of(filling);
+    }
+
+    @Override
+    public void opened(Location file, SourceFile.Identity identity) {
+      store.opened(file, identity);
+    }
+
+    private DatasetState after() {
+      return next + 1 < batches
+          ? new DatasetState(order, epoch, next + 1, "")
+          : new DatasetState(order, epoch + 1, 0, "");
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.store.SourceFile;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
+
+/// Several epochs, one after the other, without a pause for the ring between them.
+public final class EpochChain implements BatchPlanSource<BatchView> {
+  private final Batches batches;
+  private final long lastEpoch;
+
+  /// Those before, of which a batch may still be made: no more than the ring has slots.
+  private final List<Epoch> earlier = new ArrayList<>();
+
+  private volatile Epoch current;
+  private long epoch;
+
+  /// Whether the epoch has given a batch, or began behind some.
+  private boolean hasBatches;
+
+  /// @param from where to begin
+  /// @param lastEpoch the number of the last one to make
+  public EpochChain(Batches batches, DatasetState from, long lastEpoch) {
+    this.batches = batches;
+    this.lastEpoch = lastEpoch;
+    this.epoch = from.epoch();
+    this.hasBatches = from.batch() > 0;
+    this.current = new Epoch(batches.from(from));
+  }
+
+  @Override
+  public Optional<BatchPlan<BatchView>> next() {
+    Optional<BatchPlan<BatchView>> filling = current.next();
+    // Where an epoch has no batch, the others have none either.
+    while (filling.isEmpty() && hasBatches && epoch < lastEpoch) {
+      Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
+      earlier.add(current);
+      current = following;
+      epoch++;
+      hasBatches = false;
+      closeMade();
+      filling = current.next();
+    }
+    hasBatches |= filling.isPresent();
+    return filling;
+  }
+
+  /// What an epoch before this one has still to read is of the same batches.
+  @Override
+  public void opened(Location file, SourceFile.Identity identity) {
+    current.source.opened(file, identity);
+  }
+
+  private void closeMade() {
+    List<Epoch> made = earlier.stream().filter(Epoch::isMade).toList();
+    earlier.removeAll(made);
+    close(made);
+  }
+
+  private static void close(List<Epoch> epochs) {
+    Cleanup.runAll(epochs.stream().<Runnable>map(each -> each.source::close).toList());
+  }
+
+  @Override
+  public void close() {
+    earlier.add(current);
+    close(earlier);
+  }
+
+  /// A source, and how many writers of its batches have yet to run.
+  private static final class Epoch {
+    final BatchPlanSource<BatchView> source;
+    private final AtomicLong toMake = new AtomicLong();
+
+    Epoch(BatchPlanSource<BatchView> source) {
+      this.source = source;
+    }
+
+    Optional<BatchPlan<BatchView>> next() {
+      return source.next().map(this::counted);
+    }
+
+    private BatchPlan<BatchView> counted(BatchPlan<BatchView> filling) {
+      HostWrites made = filling.hostWrites();
+      List<HostWrites.HostWriter> writers =
+          made.writers().stream()
+              .<HostWrites.HostWriter>map(maker ->
+                  target -> {
+                    maker.write(target);
+                    toMake.decrementAndGet();
+                  })
+              .toList();
+      toMake.addAndGet(writers.size());
+      return new BatchPlan<>(
+          filling.reads(),
+          new HostWrites(made.slotOffset(), made.bytes(), writers),
+          filling.copies(),
+          filling.label());
+    }
+
+    boolean isMade() {
+      return toMake.get() == 0;
+    }
+  }
+}

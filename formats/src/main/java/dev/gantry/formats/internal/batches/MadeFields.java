@@ -1,0 +1,70 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
+import java.util.ArrayList;
+import java.util.List;
+
+/// What the CPU makes for a batch: field after field, in as many parts as are worth a thread each.
+final class MadeFields {
+  /// What one thread makes in no more than a few times what it takes to wake it.
+  private static final long PART_BYTES = 256L << 10;
+
+  private static final int MOST_PARTS = 16;
+
+  private final SampleCatalogue store;
+  private final List<SampleRun> runs;
+  private final int samples;
+  private final List<Target> targets = new ArrayList<>();
+  private long bytes;
+
+  private record Target(int field, long offset, long rowBytes) {}
+
+  MadeFields(SampleCatalogue store, List<SampleRun> runs, int samples) {
+    this.store = store;
+    this.runs = runs;
+    this.samples = samples;
+  }
+
+  /// Adds a field, and says where it lies in the memory that is made.
+  long add(int field) {
+    long offset = bytes;
+    long rowBytes = store.fields().get(field).sampleBytes();
+    targets.add(new Target(field, offset, rowBytes));
+    bytes += BatchLayout.align(samples * rowBytes, BatchLayout.ALIGNMENT);
+    return offset;
+  }
+
+  long bytes() {
+    return bytes;
+  }
+
+  HostWrites at(long slotOffset) {
+    int parts = (int) Math.min(Math.ceilDiv(bytes, PART_BYTES), Math.min(samples, MOST_PARTS));
+    List<HostWrites.HostWriter> writers = new ArrayList<>();
+    for (int part = 0; part < parts; part++) {
+      writers.add(
+          part((int) ((long) samples * part / parts), (int) ((long) samples * (part + 1) / parts)));
+    }
+    return new HostWrites(slotOffset, bytes, writers);
+  }
+
+  /// Makes the samples from `from` to `to`.
+  private HostWrites.HostWriter part(int from, int to) {
+    return memory -> {
+      int at = 0;
+      for (SampleRun run : runs) {
+        int first = Math.max(from, at);
+        int count = Math.min(to, at + run.count()) - first;
+        if (count > 0) {
+          SampleRun cut = new SampleRun(run.shard(), run.first() + (first - at), count);
+          for (Target target : targets) {
+            store.make(target.field(), cut, memory, target.offset() + first * target.rowBytes());
+          }
+        }
+        at += run.count();
+      }
+    };
+  }
+}

@@ -1,0 +1,76 @@
+package dev.gantry.formats.internal.batches;
+
+import dev.gantry.core.internal.ring.SlotCopy;
+import java.util.List;
+
+/// Where the values of one field of a batch lie in the slot once they are read: pieces of values
+/// that lie end to end.
+final class PlacedRows {
+  private final long rowBytes;
+  private final long[] offsets;
+  private final long[] lengths;
+  private int count;
+
+  PlacedRows(long rowBytes, int capacity) {
+    this.rowBytes = rowBytes;
+    this.offsets = new long[capacity];
+    this.lengths = new long[capacity];
+  }
+
+  /// The next piece; one that goes on where the last one ends becomes a part of it.
+  void add(long offset, long length) {
+    if (count > 0 && offset == offsets[count - 1] + lengths[count - 1]) {
+      lengths[count - 1] += length;
+    } else {
+      offsets[count] = offset;
+      lengths[count] = length;
+      count++;
+    }
+  }
+
+  /// The offset of the first value.
+  long first() {
+    return offsets[0];
+  }
+
+  /// Bytes from one value's start to the next one's, if that is the same for all.
+  long stride() {
+    return count == 1 ? rowBytes : offsets[1] - offsets[0];
+  }
+
+  /// Whether an array can lie over the values as they are.
+  boolean viewable(int elementBytes) {
+    return first() % elementBytes == 0
+        && stride() % elementBytes == 0
+        && (count == 1 || (lengths[0] == rowBytes && alike(0) == count));
+  }
+
+  /// Copies the values to where they lie end to end from `target` on.
+  void pack(long target, List<SlotCopy> copies) {
+    long to = target;
+    int first = 0;
+    while (first < count) {
+      int end = alike(first);
+      long length = lengths[first];
+      int rows = end - first;
+      long pitch = rows == 1 ? length : offsets[first + 1] - offsets[first];
+      copies.add(new SlotCopy(offsets[first], pitch, to, length, length, rows));
+      to += length * rows;
+      first = end;
+    }
+  }
+
+  /// The end of the pieces from `first` on that are of one length, each at the same distance behind
+  /// the one before it.
+  private int alike(int first) {
+    int end = first + 1;
+    long pitch = end < count ? offsets[end] - offsets[first] : 0;
+    while (end < count
+        && lengths[end] == lengths[first]
+        && offsets[end] - offsets[end - 1] == pitch
+        && pitch >= lengths[first]) {
+      end++;
+    }
+    return end;
+  }
+}

@@ -1,0 +1,132 @@
+package dev.gantry.formats.internal.examples;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.FieldView;
+import dev.gantry.formats.tfrecord.FeatureRules;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+
+/// Where the records of a batch are decoded to: field after field, in each the samples end to end.
+/// Room is kept for the largest values of all samples. Immutable.
+public final class DecodedLayout {
+  /// Where a field may begin: as a GPU likes to read.
+  private static final int ALIGNMENT_BYTES = 256;
+
+  private final List<FeatureLayout> features;
+  private final List<FeatureSpec> specs;
+  private final List<Optional<Field>> lengths;
+  private final long[] offsets;
+
+  /// Of the lengths of each feature that has a field for them.
+  private final long[] lengthOffsets;
+
+  private final long bytes;
+
+  /// @param lengths the field for each feature's lengths, if it has one
+  /// @param samples the most that a batch has
+  /// @throws MisuseException if it is more memory than can be addressed
+  DecodedLayout(
+      List<FeatureSpec> specs,
+      List<FeatureLayout> features,
+      List<Optional<Field>> lengths,
+      int samples) {
+    this.specs = specs;
+    this.features = features;
+    this.lengths = lengths;
+    offsets = new long[specs.size()];
+    lengthOffsets = new long[specs.size()];
+    long at = 0;
+    try {
+      for (int i = 0; i < offsets.length; i++) {
+        offsets[i] = at;
+        at = after(at, specs.get(i).field(), samples);
+        lengthOffsets[i] = at;
+        if (lengths.get(i).isPresent()) {
+          at = after(at, lengths.get(i).get(), samples);
+        }
+      }
+    } catch (ArithmeticException _) {
+      throw new MisuseException("batches of " + samples + " samples are too large");
+    }
+    bytes = at;
+  }
+
+  /// Where what follows a field may begin.
+  private static long after(long offset, Field field, int samples) {
+    long bytes = Math.multiplyExact(field.sampleBytes(), (long) samples);
+    return Math.addExact(offset, Math.addExact(bytes, ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES);
+  }
+
+  /// The most that a batch takes, in bytes.
+  public long bytes() {
+    return bytes;
+  }
+
+  /// How many units each row has where that does not depend on the batch, for [#views].
+  public long[] rows() {
+    return features.stream()
+        .mapToLong(feature -> feature.toLongest() ? 0 : feature.most())
+        .toArray();
+  }
+
+  /// Where a sample's row begins, in bytes from the batch's start.
+  ///
+  /// @param rows units of each feature's rows
+  long offset(int feature, int sample, long[] rows) {
+    return offsets[feature] + sample * rowBytes(feature, rows);
+  }
+
+  boolean hasLengths(int feature) {
+    return lengths.get(feature).isPresent();
+  }
+
+  /// Where a sample's length is, an I64, for a feature that has lengths.
+  long lengthOffset(int feature, int sample) {
+    return lengthOffsets[feature] + (long) sample * Long.BYTES;
+  }
+
+  long rowBytes(int feature, long[] rows) {
+    return rows[feature] * features.get(feature).unitBytes();
+  }
+
+  /// The fields of a batch.
+  public List<FieldView> views(int samples, long[] rows) {
+    List<FieldView> views = new ArrayList<>();
+    for (int i = 0; i < features.size(); i++) {
+      long[] dimensions = FeatureRules.stacked(samples, specs.get(i).field().shape()).toArray();
+      if (features.get(i).toLongest()) {
+        dimensions[1] = rows[i];
+      }
+      views.add(
+          new FieldView(
+              features.get(i).name(),
+              specs.get(i).dtype(),
+              Shape.of(dimensions),
+              offsets[i],
+              dense(dimensions)));
+      long lengthsAt = lengthOffsets[i];
+      lengths
+          .get(i)
+          .map(field ->
+              new FieldView(field.name(), field.dtype(), Shape.of(samples), lengthsAt, List.of(1L)))
+          .ifPresent(views::add);
+    }
+    return views;
+  }
+
+  private static List<Long> dense(long[] dimensions) {
+    List<Long> strides = new ArrayList<>(dimensions.length);
+    long stride = 1;
+    for (int axis = dimensions.length - 1; axis >= 0; axis--) {
+      strides.add(stride);
+      stride *= Math.max(1, dimensions[axis]);
+    }
+    Collections.reverse(strides);
+    return strides;
+  }
+}

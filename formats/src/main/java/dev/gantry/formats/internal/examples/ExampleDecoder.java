@@ -1,0 +1,211 @@
+package dev.gantry.formats.internal.examples;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.tfrecord.FeatureKind;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Writes the features of records where they belong in a batch.
+///
+/// A record that is not as its features say is a [MalformedFileException] of these kinds:
+/// `invalid-proto`, `missing-feature`, `wrong-kind`, `wrong-length`. Not thread-safe: one for each
+/// thread.
+public final class ExampleDecoder {
+  static final String INVALID_PROTO = "invalid-proto";
+  static final String MISSING_FEATURE = "missing-feature";
+  static final String WRONG_KIND = "wrong-kind";
+  static final String WRONG_LENGTH = "wrong-length";
+
+  private static final ValueLayout.OfLong LENGTH =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private final List<FeatureLayout> features;
+  private final @Nullable ExampleScan scan;
+
+  ExampleDecoder(List<FeatureLayout> features) {
+    this(features, new ExampleScan(features));
+  }
+
+  private ExampleDecoder(List<FeatureLayout> features, @Nullable ExampleScan scan) {
+    this.features = features;
+    this.scan = scan;
+  }
+
+  /// One that has protobuf read every record.
+  static ExampleDecoder byProtobuf(List<FeatureLayout> features) {
+    return new ExampleDecoder(features, null);
+  }
+
+  private ExampleValues values(MemorySegment record, RecordAddress where) {
+    if (scan != null && scan.scan(record)) {
+      return scan;
+    }
+    try {
+      return ParsedExample.parse(features, record);
+    } catch (InvalidProtocolBufferException e) {
+      throw where.fault(INVALID_PROTO, String.valueOf(e.getMessage()));
+    }
+  }
+
+  /// Makes rows that depend on the batch long enough for a record.
+  ///
+  /// @param rows units of each feature's rows
+  public void extend(MemorySegment record, RecordAddress where, long[] rows) {
+    ExampleValues values = values(record, where);
+    for (int i = 0; i < rows.length; i++) {
+      if (features.get(i).toLongest()) {
+        rows[i] = Math.max(rows[i], units(values, i, where));
+      }
+    }
+  }
+
+  /// Writes a record's features.
+  ///
+  /// @param batch memory that is laid out so
+  /// @param rows long enough for the record
+  public void decode(
+      MemorySegment record,
+      RecordAddress where,
+      MemorySegment batch,
+      DecodedLayout layout,
+      long[] rows,
+      int sample) {
+    ExampleValues values = values(record, where);
+    for (int i = 0; i < rows.length; i++) {
+      FeatureLayout feature = features.get(i);
+      long offset = layout.offset(i, sample, rows);
+      long end = offset + layout.rowBytes(i, rows);
+      long units = units(values, i, where);
+      if (layout.hasLengths(i)) {
+        batch.set(LENGTH, layout.lengthOffset(i, sample), units);
+      }
+      if (units < 0) {
+        fill(batch, offset, end, absent(feature, where));
+      } else if (units * feature.unitBytes() > end - offset) {
+        throw new MisuseException("rows too short for feature '" + feature.name() + "'");
+      } else {
+        write(values, i, units, batch, offset, where);
+        fill(batch, offset + units * feature.unitBytes(), end, feature.padding());
+      }
+    }
+  }
+
+  private static MemorySegment absent(FeatureLayout feature, RecordAddress where) {
+    return feature
+        .absent()
+        .orElseThrow(
+            () -> where.fault(MISSING_FEATURE, "feature '" + feature.name() + "' is not there"));
+  }
+
+  /// How many units a record has of a feature; -1 where it must have some and lacks the feature.
+  private long units(ExampleValues values, int number, RecordAddress where) {
+    FeatureLayout feature = features.get(number);
+    long units;
+    if (feature.steps()) {
+      units = values.steps(number);
+    } else {
+      FeatureValue value = values.value(number);
+      units = value.kind() == null ? -1 : elements(value, feature, where, "");
+    }
+    if (units < 0) {
+      return feature.exact() ? -1 : 0;
+    }
+    if (feature.exact() ? units != feature.most() : units > feature.most()) {
+      throw wrongLength(
+          feature, where, "", units, (feature.exact() ? "" : "up to ") + feature.most());
+    }
+    return units;
+  }
+
+  private void write(
+      ExampleValues values,
+      int number,
+      long units,
+      MemorySegment batch,
+      long offset,
+      RecordAddress where) {
+    FeatureLayout feature = features.get(number);
+    if (!feature.steps()) {
+      if (units > 0) {
+        values.value(number).copyTo(batch, offset);
+      }
+      return;
+    }
+    for (long step = 0; step < units; step++) {
+      FeatureValue value = values.step(number, step);
+      String which = "step " + step + ": ";
+      if (value.kind() == null) {
+        throw where.fault(
+            MISSING_FEATURE, "feature '" + feature.name() + "': " + which + "is not there");
+      }
+      long elements = elements(value, feature, where, which);
+      if (elements != feature.unitElements()) {
+        throw wrongLength(feature, where, which, elements, "" + feature.unitElements());
+      }
+      value.copyTo(batch, offset + step * feature.unitBytes());
+    }
+  }
+
+  /// How many elements of the feature's dtype a value has.
+  private static long elements(
+      FeatureValue value, FeatureLayout feature, RecordAddress where, String which) {
+    if (value.kind() != feature.kind()) {
+      throw where.fault(
+          WRONG_KIND,
+          "feature '"
+              + feature.name()
+              + "': "
+              + which
+              + "is of kind "
+              + value.kind()
+              + ", not "
+              + feature.kind());
+    }
+    if (feature.kind() != FeatureKind.BYTES || value.count() == 0) {
+      return value.count();
+    }
+    if (value.count() > 1) {
+      throw where.fault(
+          WRONG_LENGTH,
+          "feature '" + feature.name() + "': " + which + value.count() + " strings, not one");
+    }
+    if (value.stringBytes() % feature.elementBytes() != 0) {
+      throw where.fault(
+          WRONG_LENGTH,
+          "feature '"
+              + feature.name()
+              + "': "
+              + which
+              + value.stringBytes()
+              + " bytes are no elements of "
+              + feature.elementBytes());
+    }
+    return value.stringBytes() / feature.elementBytes();
+  }
+
+  private static MalformedFileException wrongLength(
+      FeatureLayout feature, RecordAddress where, String which, long length, String wanted) {
+    return where.fault(
+        WRONG_LENGTH,
+        "feature '" + feature.name() + "': " + which + "length " + length + ", not " + wanted);
+  }
+
+  /// Repeats an element.
+  private static void fill(MemorySegment batch, long from, long to, MemorySegment element) {
+    if (from == to) {
+      return;
+    }
+    MemorySegment row = batch.asSlice(from, to - from);
+    MemorySegment.copy(element, 0, row, 0, element.byteSize());
+    for (long done = element.byteSize(); done < row.byteSize(); ) {
+      long step = Math.min(done, row.byteSize() - done);
+      MemorySegment.copy(row, 0, row, done, step);
+      done += step;
+    }
+  }
+}

@@ -1,0 +1,137 @@
+package dev.gantry.formats.internal.examples;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.FieldView;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.proto.Feature;
+import dev.gantry.formats.tfrecord.proto.SequenceExample;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/// Makes batches of `tf.train.Example` records; of `SequenceExample` records where a feature is one
+/// of steps. Field after field, each with its samples end to end.
+///
+/// Records mean what protobuf says: of a name that is there twice the last counts, lists may be
+/// packed or not and in several parts, unknown fields are passed over. Features that are not wanted
+/// are not looked into, so what is wrong inside of them stays unseen. A feature that holds no list
+/// counts as missing.
+///
+/// Immutable and thread-safe.
+public final class ExampleParser {
+  private final List<FeatureSpec> specs;
+  private final List<FeatureLayout> features;
+
+  /// One a feature; empty where nothing is padded, or the name is another feature's.
+  private final List<Optional<Field>> lengths;
+
+  /// @throws MisuseException if there is no feature, or two have the same name
+  public ExampleParser(List<FeatureSpec> specs) {
+    this.specs = List.copyOf(specs);
+    if (specs.isEmpty()) {
+      throw new MisuseException("no feature is wanted");
+    }
+    Set<String> names = new HashSet<>();
+    for (FeatureSpec spec : specs) {
+      if (!names.add(spec.name())) {
+        throw new MisuseException("feature '" + spec.name() + "' is wanted twice");
+      }
+    }
+    features = specs.stream().map(FeatureLayout::of).toList();
+    lengths =
+        specs.stream()
+            .map(spec -> spec.lengthField().filter(length -> !names.contains(length.name())))
+            .toList();
+  }
+
+  public List<FeatureSpec> specs() {
+    return specs;
+  }
+
+  /// The largest values of one sample, each padded one followed by its length.
+  public List<Field> fields() {
+    List<Field> fields = new ArrayList<>();
+    for (int i = 0; i < specs.size(); i++) {
+      fields.add(specs.get(i).field());
+      lengths.get(i).ifPresent(fields::add);
+    }
+    return fields;
+  }
+
+  /// The most bytes that a batch takes.
+  ///
+  /// @throws MisuseException if that cannot be addressed
+  public long batchBytes(int samples) {
+    return layout(samples).bytes();
+  }
+
+  /// Makes a batch of records, on the calling thread.
+  ///
+  /// @param target at least [#batchBytes] of as many samples
+  /// @return where its [#fields] lie
+  /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`, `missing-feature`,
+  ///     `wrong-kind` or `wrong-length` for the first record that is not as its features say
+  public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
+    DecodedLayout layout = layout(records.size());
+    ExampleDecoder decoder = decoder();
+    long[] rows = layout.rows();
+    if (hasRowsOfTheLongest()) {
+      records.forEach(record -> decoder.extend(record.data(), record.address(), rows));
+    }
+    for (int i = 0; i < records.size(); i++) {
+      RawRecord record = records.get(i);
+      decoder.decode(record.data(), record.address(), target, layout, rows, i);
+    }
+    return layout.views(records.size(), rows);
+  }
+
+  /// Looks for features that are not among those wanted, which [#parse] passes over.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException of kind `unknown-feature` if the record has
+  ///     one, or of kind `invalid-proto`
+  public void requireNoOthers(RawRecord record) {
+    RecordAddress where = record.address();
+    SequenceExample example = Schema.parse(record.data(), where);
+    for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
+      if (entry.getValue().getKindCase() != Feature.KindCase.KIND_NOT_SET) {
+        requireWanted(entry.getKey(), false, where);
+      }
+    }
+    for (String name : example.getFeatureLists().getFeatureListMap().keySet()) {
+      requireWanted(name, true, where);
+    }
+  }
+
+  private void requireWanted(String name, boolean steps, RecordAddress where) {
+    for (FeatureLayout feature : features) {
+      if (feature.name().equals(name) && feature.steps() == steps) {
+        return;
+      }
+    }
+    throw where.fault(
+        "unknown-feature",
+        "feature '" + name + "' is none of " + features.stream().map(FeatureLayout::name).toList());
+  }
+
+  /// Whether a batch must have been looked at before its shape is known.
+  public boolean hasRowsOfTheLongest() {
+    return features.stream().anyMatch(FeatureLayout::toLongest);
+  }
+
+  public DecodedLayout layout(int samples) {
+    return new DecodedLayout(specs, features, lengths, samples);
+  }
+
+  public ExampleDecoder decoder() {
+    return new ExampleDecoder(features);
+  }
+
+  ExampleDecoder decoderByProtobuf() {
+    return ExampleDecoder.byProtobuf(features);
+  }
+}

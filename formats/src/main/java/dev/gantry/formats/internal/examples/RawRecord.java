@@ -1,0 +1,15 @@
+package dev.gantry.formats.internal.examples;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+
+/// A record's bytes, and where they are from, for errors.
+///
+/// @param number its number in its file, from 0
+/// @param offset of its header
+/// @param data of the CPU's memory
+public record RawRecord(Path file, long number, long offset, MemorySegment data) {
+  public RecordAddress address() {
+    return new RecordAddress(file, number, offset);
+  }
+}

@@ -1,0 +1,186 @@
+package dev.gantry.formats.internal.examples;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.tfrecord.FeatureKind;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.PadTo;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.formats.tfrecord.proto.Feature;
+import dev.gantry.formats.tfrecord.proto.FeatureList;
+import dev.gantry.formats.tfrecord.proto.SequenceExample;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+
+/// Guesses what features a file's records have, by looking at the first ones.
+public final class Schema {
+  /// How many records are looked at, unless said otherwise.
+  public static final int USUAL_RECORDS = 100;
+
+  private Schema() {}
+
+  /// @throws MalformedFileException if the file has no records, or they are no examples, besides
+  ///     what [TfRecordReader] throws
+  public static List<FeatureSpec> infer(GantrySession session, Path file) {
+    return infer(session, file, TfRecordOptions.defaults(), USUAL_RECORDS);
+  }
+
+  /// The features, in the order of their names. A feature that all records have, of the same
+  /// length, is fixed; a single number is a scalar. Others vary up to the longest that was seen,
+  /// padded with 0 to the batch's longest. Strings of bytes are of dtype U8; features that have
+  /// several in a record are left out, and so are those without any value.
+  ///
+  /// @param records how many to look at, at most
+  public static List<FeatureSpec> infer(
+      GantrySession session, Path file, TfRecordOptions options, int records) {
+    return infer(session, List.of(file), options, records);
+  }
+
+  /// As [#infer(GantrySession, Path, TfRecordOptions, int)], of the records of several files, one file
+  /// after the other. Files behind the last record that is looked at are not opened.
+  ///
+  /// @param files one or more
+  public static List<FeatureSpec> infer(
+      GantrySession session, List<Path> files, TfRecordOptions options, long records) {
+    Map<String, Seen> values = new TreeMap<>();
+    Map<String, Seen> lists = new TreeMap<>();
+    long looked = 0;
+    for (Path file : files) {
+      if (looked >= records) {
+        break;
+      }
+      try (TfRecordReader reader = TfRecordReader.open(session, file, options)) {
+        while (looked < records && reader.next()) {
+          RecordAddress where = new RecordAddress(file, reader.number(), reader.offset());
+          SequenceExample example = parse(reader.record(), where);
+          for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
+            values.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
+          }
+          for (Map.Entry<String, FeatureList> entry :
+              example.getFeatureLists().getFeatureListMap().entrySet()) {
+            lists.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
+          }
+          looked++;
+        }
+      }
+    }
+    if (looked == 0) {
+      throw new MalformedFileException(
+          files.getFirst(), 0, "no-records", "nothing to tell features from");
+    }
+    List<FeatureSpec> specs = new ArrayList<>();
+    for (Seen seen : values.values()) {
+      seen.feature(looked).ifPresent(specs::add);
+    }
+    for (Seen seen : lists.values()) {
+      seen.steps(looked).ifPresent(specs::add);
+    }
+    return specs;
+  }
+
+  /// An example is a sequence example that has no lists.
+  static SequenceExample parse(MemorySegment record, RecordAddress where) {
+    try {
+      return SequenceExample.parseFrom(record.asByteBuffer());
+    } catch (InvalidProtocolBufferException e) {
+      throw where.fault(ExampleDecoder.INVALID_PROTO, String.valueOf(e.getMessage()));
+    }
+  }
+
+  /// What is known of one name so far.
+  private static final class Seen {
+    private final String name;
+    private Optional<FeatureKind> kind = Optional.empty();
+    private boolean plural;
+    private boolean varies;
+
+    /// -1 before the first value.
+    private long length = -1;
+
+    private long steps = -1;
+    private boolean stepsVary;
+    private long records;
+
+    Seen(String name) {
+      this.name = name;
+    }
+
+    void add(Feature feature, RecordAddress where) {
+      Optional<FeatureKind> found =
+          switch (feature.getKindCase()) {
+            case BYTES_LIST -> Optional.of(FeatureKind.BYTES);
+            case FLOAT_LIST -> Optional.of(FeatureKind.FLOAT);
+            case INT64_LIST -> Optional.of(FeatureKind.INT64);
+            case KIND_NOT_SET -> Optional.empty();
+          };
+      if (found.isEmpty()) {
+        return;
+      }
+      if (kind.isPresent() && !kind.equals(found)) {
+        throw where.fault(
+            ExampleDecoder.WRONG_KIND,
+            "feature '" + name + "' is of kind " + found.get() + ", before of " + kind.get());
+      }
+      kind = found;
+      records++;
+      long here =
+          switch (found.get()) {
+            case BYTES -> {
+              int strings = feature.getBytesList().getValueCount();
+              plural |= strings > 1;
+              yield strings == 0 ? 0 : feature.getBytesList().getValue(0).size();
+            }
+            case FLOAT -> feature.getFloatList().getValueCount();
+            case INT64 -> feature.getInt64List().getValueCount();
+          };
+      varies |= length >= 0 && here != length;
+      length = Math.max(length, here);
+    }
+
+    void add(FeatureList list, RecordAddress where) {
+      stepsVary |= steps >= 0 && steps != list.getFeatureCount();
+      steps = Math.max(steps, list.getFeatureCount());
+      long before = records;
+      list.getFeatureList().forEach(feature -> add(feature, where));
+      records = before + 1;
+    }
+
+    private DType dtype(FeatureKind of) {
+      return switch (of) {
+        case BYTES -> DType.U8;
+        case FLOAT -> DType.F32;
+        case INT64 -> DType.I64;
+      };
+    }
+
+    private Shape shape(FeatureKind of) {
+      return of != FeatureKind.BYTES && length == 1 ? Shape.of() : Shape.of(length);
+    }
+
+    Optional<FeatureSpec> feature(long looked) {
+      return kind.filter(_ -> !plural)
+          .map(of ->
+              varies || records < looked
+                  ? new FeatureSpec.VariableLength(name, of, dtype(of), length, 0, PadTo.LONGEST)
+                  : new FeatureSpec.FixedLength(name, of, dtype(of), shape(of), Optional.empty()));
+    }
+
+    Optional<FeatureSpec> steps(long looked) {
+      return kind.filter(_ -> !plural && !varies)
+          .map(of ->
+              stepsVary || records < looked
+                  ? new FeatureSpec.VariableSteps(
+                      name, of, dtype(of), steps, shape(of), 0, PadTo.LONGEST)
+                  : new FeatureSpec.FixedSteps(name, of, dtype(of), steps, shape(of)));
+    }
+  }
+}

@@ -1,0 +1,54 @@
+package dev.gantry.formats.internal.files;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Optional;
+
+/// Files that people take for weights or datasets, told by their first bytes, so that an error says
+/// what the file is.
+public final class OtherFormats {
+  private record Signature(String start, String description) {}
+
+  private static final String PICKLE =
+      "a Python pickle, as older PyTorch writes them; save it as safetensors";
+
+  /// Each start is of bytes, as ISO-8859-1 has them.
+  private static final List<Signature> SIGNATURES =
+      List.of(
+          new Signature(
+              "version https://git-lfs",
+              "a Git LFS pointer, not the file itself; `git lfs pull` gets the file"),
+          new Signature(
+              "PK\u0003\u0004",
+              "a ZIP archive, as PyTorch's .pt and .bin and NumPy's .npz are; save it as"
+                  + " safetensors"),
+          new Signature("\u0080\u0002", PICKLE),
+          new Signature("\u0080\u0003", PICKLE),
+          new Signature("\u0080\u0004", PICKLE),
+          new Signature("\u0080\u0005", PICKLE),
+          new Signature("GGUF", "a GGUF file; save it as safetensors"),
+          new Signature("\u0089HDF", "an HDF5 file, as Keras writes them; save it as safetensors"),
+          new Signature("\u0093NUMPY", "a NumPy array; save it as safetensors"),
+          new Signature("\u001f\u008b", "compressed with gzip; decompress it first"),
+          new Signature("(\u00b5/\u00fd", "compressed with Zstandard; decompress it first"),
+          new Signature(
+              "<", "HTML or XML, as of an error that was downloaded instead of the file"));
+
+  /// Enough of a file to tell.
+  private static final int START_BYTES = 32;
+
+  private OtherFormats() {}
+
+  /// What a file is, as an error goes on after `the file is`; empty where its start is of no format
+  /// known here.
+  public static Optional<String> describe(FileBytes file) {
+    ByteBuffer bytes = ByteBuffer.allocate((int) Math.min(START_BYTES, file.length()));
+    file.readFully(bytes, 0);
+    String start = new String(bytes.array(), StandardCharsets.ISO_8859_1);
+    return SIGNATURES.stream()
+        .filter(signature -> start.startsWith(signature.start()))
+        .map(Signature::description)
+        .findFirst();
+  }
+}

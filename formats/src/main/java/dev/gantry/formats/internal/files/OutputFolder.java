@@ -1,0 +1,57 @@
+package dev.gantry.formats.internal.files;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Folders;
+import java.nio.file.Path;
+
+/// A folder that one writer of all processes has for itself until it is done. For one thread.
+public final class OutputFolder {
+  private final MadeFolders made;
+  private final FolderLock lock;
+
+  private OutputFolder(MadeFolders made, FolderLock lock) {
+    this.made = made;
+    this.lock = lock;
+  }
+
+  /// Makes the folder where it is missing, and those above it, and takes it.
+  ///
+  /// @param writer what writers of such folders are called, for errors
+  /// @throws MisuseException if another writer has it, or something else has its name
+  /// @throws TransferException if it cannot be made, or takes no file
+  public static OutputFolder take(Folders folders, Path folder, String writer) {
+    MadeFolders made = MadeFolders.make(folders, folder);
+    try {
+      return new OutputFolder(made, FolderLock.take(folder, writer));
+    } catch (RuntimeException | Error failure) {
+      made.takeBack(failure);
+      throw failure;
+    }
+  }
+
+  /// Lets others have it.
+  public void release() {
+    lock.remove();
+  }
+
+  /// Runs what removes the writer's files, then lets others have the folder, also where that fails,
+  /// and removes those folders that were made for it and in which nothing is.
+  public void takeBack(Runnable removal) {
+    try {
+      removal.run();
+    } finally {
+      lock.remove();
+    }
+    made.takeBack();
+  }
+
+  /// As [#takeBack(Runnable)], after `failure`, which keeps what fails besides.
+  public void takeBack(Runnable removal, Throwable failure) {
+    try {
+      takeBack(removal);
+    } catch (RuntimeException besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+}

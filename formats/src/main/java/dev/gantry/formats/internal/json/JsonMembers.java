@@ -1,0 +1,90 @@
+package dev.gantry.formats.internal.json;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Shape;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+
+/// What several formats say in the same words, read with the same errors.
+public final class JsonMembers {
+  /// The most dimensions of a tensor. Source: NumPy and PyTorch hold no more than 64.
+  public static final int MAX_RANK = 64;
+
+  /// Dimensions that are not counted as entries: more than real tensors have.
+  private static final int FREE_RANK = 8;
+
+  private JsonMembers() {}
+
+  /// A dtype by its name: the kinds are `invalid-dtype` and `unknown-dtype`.
+  ///
+  /// @param noun what has it, for errors, as `name` does
+  public static DType dtype(JsonReader json, String noun, String name) {
+    if (json.peek() != JsonReader.Kind.STRING) {
+      throw json.unwanted("invalid-dtype", subject(noun, name) + " has a dtype that is no string");
+    }
+    String spelled = json.string();
+    return DType.named(spelled)
+        .orElseThrow(() ->
+            json.malformed("unknown-dtype", subject(noun, name) + " has dtype '" + spelled + "'"));
+  }
+
+  /// An array of dimensions: the kinds are `invalid-shape`, `too-many-dimensions` and those of
+  /// [JsonReader#count] and [JsonReader#countEntry].
+  ///
+  /// @param noun what has it, for errors, as `name` does
+  public static Shape shape(JsonReader json, String noun, String name) {
+    if (json.peek() != JsonReader.Kind.ARRAY) {
+      throw json.unwanted("invalid-shape", subject(noun, name) + " has a shape that is no array");
+    }
+    long[] dimensions = new long[4];
+    int rank = 0;
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      if (rank == MAX_RANK) {
+        throw json.malformed(
+            "too-many-dimensions",
+            subject(noun, name) + " has more than " + MAX_RANK + " dimensions");
+      }
+      if (rank >= FREE_RANK) {
+        json.countEntry();
+      }
+      if (rank == dimensions.length) {
+        dimensions = Arrays.copyOf(dimensions, 2 * rank);
+      }
+      dimensions[rank++] = json.count("dimension");
+    }
+    return Shape.of(Arrays.copyOf(dimensions, rank));
+  }
+
+  private static String subject(String noun, String name) {
+    return noun + " '" + name + "'";
+  }
+
+  /// A string that can only mean a file beside the one that names it: the kinds are
+  /// `shard-name-with-dot-dot`, `shard-name-with-separator` and `unsafe-shard-name`.
+  ///
+  /// @param name the string that `json` read last
+  /// @param claim what the file says, for errors
+  public static void checkShardName(JsonReader json, String name, String claim) {
+    List<String> parts = List.of(name.split("[/\\\\]", -1));
+    if (parts.contains("..")) {
+      throw json.malformed("shard-name-with-dot-dot", claim + ", which leads out of the folder");
+    }
+    if (parts.size() > 1) {
+      throw json.malformed("shard-name-with-separator", claim + ", which is a path");
+    }
+    if (name.isEmpty() || name.equals(".") || !isPath(name)) {
+      throw json.malformed("unsafe-shard-name", claim + ", which cannot be a file's name");
+    }
+  }
+
+  /// False where there is a NUL, or a character that this system's file names cannot hold.
+  private static boolean isPath(String name) {
+    try {
+      return Path.of(name).getNameCount() == 1;
+    } catch (InvalidPathException _) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,295 @@
+package dev.gantry.formats.internal.json;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.core.util.JsonRecyclerPools;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.files.FileErrors;
+import java.io.IOException;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+
+/// Strict JSON from a section of a file, value by value, keeping none of it: Jackson's tokens with
+/// the errors of this project.
+///
+/// It draws the line where the safetensors reference (serde_json) draws it: strict UTF-8, no byte
+/// order mark, no lone surrogates, no trailing anything. An error is at the byte that shows it, or
+/// at the start of the value that it is about. Not thread-safe.
+///
+/// An object is read as `for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+/// json.memberName(); … }`, an array likewise.
+public final class JsonReader {
+  /// Arrays and objects inside each other; serde_json refuses the 128th.
+  public static final int MAX_DEPTH = 127;
+
+  /// A longer string is refused, so that no file makes one token the whole heap. Trainers' notes in
+  /// `__metadata__` reach some megabytes.
+  public static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
+
+  /// The most entries of one file that a reader keeps: tensors, files, notes and the like. Each takes
+  /// some hundred bytes of the heap, however short it is in the file: a megabyte of text would be
+  /// tens of them.
+  public static final int MAX_ENTRIES = 2_000_000;
+
+  /// The most of these that may be notes, which can be shorter than all else.
+  public static final int MAX_NOTES = 100_000;
+
+  /// A longer number is refused. No number that fits 64 bits or a double needs as many.
+  private static final int MAX_NUMBER_CHARACTERS = 4096;
+
+  /// Fewer digits than this cannot pass the largest double.
+  private static final int SURELY_FINITE_DIGITS = 300;
+
+  /// Names are not shared between files: a header's are all different, and may be hostile. The
+  /// section's length, which callers bound, is the document's.
+  private static final JsonFactory JSON =
+      JsonFactory.builder()
+          .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
+          .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+          .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
+          .recyclerPool(JsonRecyclerPools.nonRecyclingPool())
+          .streamReadConstraints(
+              StreamReadConstraints.builder()
+                  .maxNestingDepth(MAX_DEPTH)
+                  .maxStringLength(MAX_STRING_CHARACTERS)
+                  .maxNameLength(MAX_STRING_CHARACTERS)
+                  .maxNumberLength(MAX_NUMBER_CHARACTERS)
+                  .maxDocumentLength(-1)
+                  .maxTokenCount(-1)
+                  .build())
+          .build();
+
+  /// What the next value is.
+  public enum Kind {
+    OBJECT,
+    ARRAY,
+    STRING,
+    NUMBER,
+    BOOLEAN,
+    NULL
+  }
+
+  private final JsonParser parser;
+  private final Utf8Reader text;
+  private final JsonFaults faults;
+  private int entries;
+  private int notes;
+
+  /// @param from file offset of the section's first byte
+  /// @param to file offset just past its last
+  public JsonReader(FileBytes source, long from, long to) {
+    text = new Utf8Reader(source, from, to);
+    try {
+      parser = JSON.createParser(text);
+    } catch (IOException e) {
+      throw FileErrors.of("read", source.file().toString(), e);
+    }
+    faults = new JsonFaults(source, from, to, parser, text);
+  }
+
+  /// The kind of the next value.
+  public Kind peek() {
+    JsonToken token = parser.currentToken();
+    if (token == null || token == JsonToken.FIELD_NAME) {
+      token = advance();
+    }
+    return switch (token) {
+      case START_OBJECT -> Kind.OBJECT;
+      case START_ARRAY -> Kind.ARRAY;
+      case VALUE_STRING -> Kind.STRING;
+      case VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> Kind.NUMBER;
+      case VALUE_TRUE, VALUE_FALSE -> Kind.BOOLEAN;
+      case VALUE_NULL -> Kind.NULL;
+      case null -> throw faults.unexpectedEnd("no value");
+      case END_OBJECT, END_ARRAY, FIELD_NAME, VALUE_EMBEDDED_OBJECT, NOT_AVAILABLE ->
+          throw new IllegalStateException("at " + token + ", which is no value");
+    };
+  }
+
+  /// Enters an object; call only where [#peek] says so. True if it has a member.
+  public boolean beginObject() {
+    return nextMember();
+  }
+
+  /// After a member's value: true if another member follows, false if the object has ended.
+  public boolean nextMember() {
+    return advance() == JsonToken.FIELD_NAME;
+  }
+
+  /// The name of the member that has begun.
+  public String memberName() {
+    return wellFormed(currentText());
+  }
+
+  /// Enters an array; call only where [#peek] says so. True if it has an element.
+  public boolean beginArray() {
+    return nextElement();
+  }
+
+  /// After an element: true if another follows, false if the array has ended.
+  public boolean nextElement() {
+    return advance() != JsonToken.END_ARRAY;
+  }
+
+  /// A string; call only where [#peek] says so.
+  public String string() {
+    return wellFormed(currentText());
+  }
+
+  /// A number as it is written; call only where [#peek] says so. The reference refuses those past
+  /// the largest double, also where it does not use them.
+  public String number() {
+    String number = currentText();
+    boolean scaled = number.indexOf('e') >= 0 || number.indexOf('E') >= 0;
+    if ((scaled || number.length() > SURELY_FINITE_DIGITS)
+        && Double.isInfinite(Double.parseDouble(number))) {
+      throw malformed("number-out-of-range", "a number past the largest double");
+    }
+    return number;
+  }
+
+  /// A whole number from 0 to 2⁶³-1, without fraction or exponent.
+  ///
+  /// @param noun what it counts: the kinds are `invalid-NOUN` for what is no number,
+  ///     `negative-NOUN`, `fractional-NOUN` and `NOUN-too-large`
+  public long count(String noun) {
+    if (peek() != Kind.NUMBER) {
+      throw unwanted("invalid-" + noun, "not a number");
+    }
+    String number = number();
+    if (number.startsWith("-")) {
+      throw malformed("negative-" + noun, number);
+    }
+    if (parser.currentToken() == JsonToken.VALUE_NUMBER_FLOAT) {
+      throw malformed("fractional-" + noun, number + " is not written as a whole number");
+    }
+    try {
+      return Long.parseLong(number);
+    } catch (NumberFormatException _) {
+      throw malformed(noun + "-too-large", number + " is past 2⁶³-1");
+    }
+  }
+
+  /// Reads past the next value, whatever it is, as strictly as if it were wanted.
+  public void skip() {
+    switch (peek()) {
+      case OBJECT -> {
+        for (boolean more = beginObject(); more; more = nextMember()) {
+          memberName();
+          skip();
+        }
+      }
+      case ARRAY -> {
+        for (boolean more = beginArray(); more; more = nextElement()) {
+          skip();
+        }
+      }
+      case STRING -> string();
+      case NUMBER -> number();
+      case BOOLEAN, NULL -> {}
+    }
+  }
+
+  /// Called before something of the file is kept, at its value or name.
+  ///
+  /// @throws MalformedFileException of kind `too-many-entries` where [#MAX_ENTRIES] were
+  public void countEntry() {
+    if (entries == MAX_ENTRIES) {
+      throw malformed(
+          "too-many-entries", "more than " + MAX_ENTRIES + " tensors, files, notes and the like");
+    }
+    entries++;
+  }
+
+  /// As [#countEntry], of a note.
+  ///
+  /// @throws MalformedFileException of kind `too-many-notes` where [#MAX_NOTES] were
+  public void countNote() {
+    countEntry();
+    if (notes == MAX_NOTES) {
+      throw malformed("too-many-notes", "more than " + MAX_NOTES + " notes in metadata");
+    }
+    notes++;
+  }
+
+  /// Makes sure that only whitespace is left.
+  public void end() {
+    try {
+      if (parser.nextToken() == null) {
+        return;
+      }
+    } catch (JsonProcessingException _) {
+      throw faults.trailing(faults.lastRead());
+    } catch (IOException e) {
+      throw faults.of(e, false);
+    }
+    throw faults.trailing(valueOffset());
+  }
+
+  /// An error at the value or member name that was begun last.
+  public MalformedFileException malformed(String kind, String detail) {
+    return malformedAt(valueOffset(), kind, detail);
+  }
+
+  /// An error about the next value as a whole, such as its kind. If that is no JSON, this throws:
+  /// what cannot be read comes before what is not wanted.
+  public MalformedFileException unwanted(String kind, String detail) {
+    peek();
+    MalformedFileException unwanted = malformed(kind, detail);
+    skip();
+    return unwanted;
+  }
+
+  /// An error at a file offset that [#valueOffset] gave earlier.
+  public MalformedFileException malformedAt(long offset, String kind, String detail) {
+    return faults.malformed(offset, kind, detail);
+  }
+
+  /// The file offset of the value or member name that was begun last.
+  public long valueOffset() {
+    return text.offset(parser.currentTokenLocation().getCharOffset());
+  }
+
+  private @Nullable JsonToken advance() {
+    try {
+      return parser.nextToken();
+    } catch (IOException e) {
+      throw faults.of(e, false);
+    }
+  }
+
+  private String currentText() {
+    try {
+      return parser.getText();
+    } catch (IOException e) {
+      throw faults.of(e, parser.currentToken() == JsonToken.VALUE_STRING);
+    }
+  }
+
+  /// Jackson lets an escaped half of a surrogate pair stand alone.
+  private String wellFormed(String string) {
+    OptionalInt lone = loneSurrogate(string);
+    if (lone.isPresent()) {
+      throw malformed(
+          "lone-surrogate", String.format("\\u%04x without its other half", lone.getAsInt()));
+    }
+    return string;
+  }
+
+  /// The first half of a surrogate pair that stands alone, if there is one.
+  public static OptionalInt loneSurrogate(String string) {
+    int codePoint;
+    for (int i = 0; i < string.length(); i += Character.charCount(codePoint)) {
+      codePoint = string.codePointAt(i);
+      if (codePoint >= Character.MIN_SURROGATE && codePoint <= Character.MAX_SURROGATE) {
+        return OptionalInt.of(codePoint);
+      }
+    }
+    return OptionalInt.empty();
+  }
+}

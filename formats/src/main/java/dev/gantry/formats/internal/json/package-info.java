@@ -1,0 +1,5 @@
+/// Strict JSON over a file's bytes, and what writes it.
+@NullMarked
+package dev.gantry.formats.internal.json;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,26 @@
+package dev.gantry.formats.internal.order;
+
+import dev.gantry.formats.LastBatch;
+import java.util.List;
+
+/// What no batch of any epoch exceeds: the memory of a slot is computed from it.
+///
+/// @param samples in a batch
+/// @param runs that its samples are in
+public record BatchBounds(int samples, int runs) {
+  public static BatchBounds of(List<Long> shardSamples, OrderOptions options) {
+    long total = shardSamples.stream().mapToLong(Long::longValue).sum();
+    int samples = mostSamples(total, options);
+    return new BatchBounds(samples, RunBound.of(shardSamples, options, samples));
+  }
+
+  private static int mostSamples(long total, OrderOptions options) {
+    long round = (long) options.batchSize() * options.world();
+    if (total >= round || (total > 0 && options.lastBatch() == LastBatch.PAD)) {
+      return options.batchSize();
+    }
+    return options.lastBatch() == LastBatch.KEEP
+        ? (int) Math.ceilDiv(total, (long) options.world())
+        : 0;
+  }
+}

@@ -1,0 +1,49 @@
+package dev.gantry.formats.internal.order;
+
+/// Blocks of consecutive samples in random order. They are counted from a random sample on, round
+/// the end of the files to their beginning, so that it is each epoch another block that is short
+/// and comes last.
+final class BlockSequence implements SampleSequence {
+  private final ShardSequence files;
+  private final int blockSamples;
+  private final long fullBlocks;
+  private final long offset;
+  private final Permutation order;
+
+  BlockSequence(ShardSequence files, int blockSamples, long seed, long epoch) {
+    this.files = files;
+    this.blockSamples = blockSamples;
+    this.fullBlocks = files.size() / blockSamples;
+    this.offset = Mix.below(files.size(), Mix.key(seed, epoch, 1), 0);
+    this.order = Permutation.of(fullBlocks, Mix.key(seed, epoch, 2));
+  }
+
+  @Override
+  public long size() {
+    return files.size();
+  }
+
+  @Override
+  public void collect(long position, long count, RunCollector runs) {
+    long at = position;
+    long end = position + count;
+    while (at < end) {
+      long block = at / blockSamples;
+      long within = at % blockSamples;
+      long samples = Math.min(end - at, blockSamples - within);
+      long from = block < fullBlocks ? order.at(block) : fullBlocks;
+      collectWrapping(from * blockSamples + within, samples, runs);
+      at += samples;
+    }
+  }
+
+  /// @param from counted from the offset on
+  private void collectWrapping(long from, long samples, RunCollector runs) {
+    long start = from < size() - offset ? from + offset : from - (size() - offset);
+    long untilEnd = Math.min(samples, size() - start);
+    files.collect(start, untilEnd, runs);
+    if (untilEnd < samples) {
+      files.collect(0, samples - untilEnd, runs);
+    }
+  }
+}

@@ -1,0 +1,101 @@
+package dev.gantry.formats.internal.order;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.LastBatch;
+import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.spi.SampleRun;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.IntStream;
+
+/// The samples of one epoch as one rank gets them: a pure function of the shards' sizes, the
+/// options and the epoch's number. Immutable, thread-safe.
+///
+/// The epoch's samples are dealt in rounds: of each round the ranks take a batch each, one after
+/// the other. So the batches of all ranks, in turn, are what a single rank would get. What is left
+/// after the full rounds is up to [LastBatch].
+public final class EpochOrder {
+  /// The most samples that a dataset may have.
+  public static final long MOST_SAMPLES = 1L << 62;
+
+  private final SampleSequence samples;
+  private final OrderOptions options;
+  private final long rounds;
+  private final long rest;
+
+  private EpochOrder(SampleSequence samples, OrderOptions options) {
+    this.samples = samples;
+    this.options = options;
+    // Below 2^24 times 2^31.
+    long round = (long) options.batchSize() * options.world();
+    this.rounds = samples.size() / round;
+    this.rest = samples.size() % round;
+  }
+
+  /// Takes time and memory of the number of shards, and never of the number of samples.
+  ///
+  /// @param shardSamples the samples of each shard, 0 or more, up to [#MOST_SAMPLES] together
+  /// @param epoch its number, from 0
+  public static EpochOrder of(List<Long> shardSamples, OrderOptions options, long epoch) {
+    return new EpochOrder(SampleSequence.of(shardSamples, options, epoch), options);
+  }
+
+  /// In which order an epoch reads whole shards, none of them empty; for [Shuffle.Samples], before
+  /// a buffer mixes their samples.
+  ///
+  /// @return the shards' numbers
+  /// @throws MisuseException for [Shuffle.Blocks], which mixes shards
+  public static int[] shards(int shards, Shuffle shuffle, long epoch) {
+    return switch (shuffle) {
+      case Shuffle.None() -> IntStream.range(0, shards).toArray();
+      case Shuffle.Shards(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
+      case Shuffle.Samples(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
+      case Shuffle.Blocks _ -> throw new MisuseException("blocks mix shards");
+    };
+  }
+
+  /// How many batches the epoch has on each rank.
+  public long batches() {
+    return rest == 0 || options.lastBatch() == LastBatch.DROP ? rounds : rounds + 1;
+  }
+
+  /// What the batch consists of, in its order. Takes time of the number of runs, wherever in the
+  /// epoch it is.
+  ///
+  /// @return runs none of which goes on where the one before it ends
+  /// @throws IndexOutOfBoundsException if the epoch has no such batch
+  public List<SampleRun> batch(long index) {
+    Objects.checkIndex(index, batches());
+    if (index < rounds || options.lastBatch() == LastBatch.PAD) {
+      long position = (index * options.world() + options.rank()) * options.batchSize();
+      return collect(position, options.batchSize());
+    }
+    return share();
+  }
+
+  /// This rank's share of what is left: as many as the others have, or one more.
+  private List<SampleRun> share() {
+    long start = samples.size() - rest;
+    long all = rest / options.world();
+    long more = rest % options.world();
+    int rank = options.rank();
+    long count = all + (rank < more ? 1 : 0);
+    return count == 0
+        ? collect(rank - more, 1)
+        : collect(start + rank * all + Math.min(rank, more), count);
+  }
+
+  /// @param position may be past the end: the epoch begins again there
+  private List<SampleRun> collect(long position, long count) {
+    RunCollector runs = new RunCollector();
+    long at = position % samples.size();
+    long left = count;
+    while (left > 0) {
+      long taken = Math.min(left, samples.size() - at);
+      samples.collect(at, taken, runs);
+      left -= taken;
+      at = 0;
+    }
+    return runs.runs();
+  }
+}

@@ -1,0 +1,165 @@
+package dev.gantry.formats.internal.order;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.TreeMap;
+
+/// Several shards are open at once, each in a place of its own. In each round every place gives a
+/// block of its shard's samples, or what the shard has left; where a shard ends, the next one takes
+/// its place, from the next round on.
+///
+/// A shard is open for as many rounds as it has blocks, so all rounds are known beforehand: between
+/// the rounds in which shards begin or end, each gives the same number of samples. Memory is a few
+/// numbers a shard.
+final class InterleavedSequence implements SampleSequence {
+  private final ShardSequence shards;
+  private final int block;
+
+  /// The shards of each place, in their order.
+  private final int[][] places;
+
+  /// The round in which each shard begins.
+  private final long[] begins;
+
+  /// Where the number of samples a round changes: the round, its first position, and the number.
+  private final long[] rounds;
+
+  private final long[] positions;
+  private final long[] samples;
+
+  /// @param open places, 2 up to the number of shards
+  InterleavedSequence(ShardSequence shards, int open, int block) {
+    this.shards = shards;
+    this.block = block;
+    this.begins = new long[shards.shards()];
+    this.places = assign(open);
+    Map<Long, Long> changes = changes();
+    this.rounds = changes.keySet().stream().mapToLong(Long::longValue).toArray();
+    this.samples = changes.values().stream().mapToLong(Long::longValue).toArray();
+    Arrays.parallelPrefix(samples, Long::sum);
+    this.positions = new long[rounds.length];
+    for (int i = 1; i < rounds.length; i++) {
+      positions[i] = positions[i - 1] + samples[i - 1] * (rounds[i] - rounds[i - 1]);
+    }
+  }
+
+  @Override
+  public long size() {
+    return shards.size();
+  }
+
+  private record Free(long round, int place) {}
+
+  private int[][] assign(int open) {
+    PriorityQueue<Free> free =
+        new PriorityQueue<>(Comparator.comparingLong(Free::round).thenComparingInt(Free::place));
+    List<List<Integer>> assigned = new ArrayList<>();
+    for (int place = 0; place < open; place++) {
+      free.add(new Free(0, place));
+      assigned.add(new ArrayList<>());
+    }
+    for (int i = 0; i < shards.shards(); i++) {
+      Free first = free.remove();
+      begins[i] = first.round();
+      assigned.get(first.place()).add(i);
+      free.add(new Free(end(i), first.place()));
+    }
+    return assigned.stream()
+        .map(list -> list.stream().mapToInt(Integer::intValue).toArray())
+        .toArray(int[][]::new);
+  }
+
+  /// The round after the last one of a shard.
+  private long end(int i) {
+    return begins[i] + Math.ceilDiv(shards.samples(i), (long) block);
+  }
+
+  /// By how much the number of samples a round changes, by round.
+  private Map<Long, Long> changes() {
+    Map<Long, Long> changes = new TreeMap<>();
+    for (int i = 0; i < shards.shards(); i++) {
+      long last = shards.samples(i) - (end(i) - 1 - begins[i]) * block;
+      changes.merge(begins[i], (long) block, Long::sum);
+      changes.merge(end(i) - 1, last - block, Long::sum);
+      changes.merge(end(i), -last, Long::sum);
+    }
+    return changes;
+  }
+
+  @Override
+  public void collect(long position, long count, RunCollector runs) {
+    int found = Arrays.binarySearch(positions, position);
+    int change = found < 0 ? -found - 2 : found;
+    long since = position - positions[change];
+    long round = rounds[change] + since / samples[change];
+    new Walk(round).collect(since % samples[change], count, runs);
+  }
+
+  /// Goes from place to place, round after round.
+  private final class Walk {
+    private long round;
+
+    /// The places that are open in the round, and for each place the index of its shard.
+    private final int[] open = new int[places.length];
+
+    private final int[] at = new int[places.length];
+    private int count;
+
+    Walk(long round) {
+      this.round = round;
+      for (int place = 0; place < places.length; place++) {
+        at[place] = lastBegun(places[place]);
+        if (round < end(places[place][at[place]])) {
+          open[count++] = place;
+        }
+      }
+    }
+
+    private int lastBegun(int[] shardsOfPlace) {
+      int low = 0;
+      int high = shardsOfPlace.length - 1;
+      while (low < high) {
+        int middle = (low + high + 1) >>> 1;
+        if (begins[shardsOfPlace[middle]] <= round) {
+          low = middle;
+        } else {
+          high = middle - 1;
+        }
+      }
+      return low;
+    }
+
+    /// @param skip samples of the round that are not wanted
+    void collect(long skip, long wanted, RunCollector runs) {
+      long toSkip = skip;
+      long left = wanted;
+      while (left > 0) {
+        int stillOpen = 0;
+        for (int i = 0; i < count && left > 0; i++) {
+          int place = open[i];
+          int shard = places[place][at[place]];
+          long first = (round - begins[shard]) * block;
+          long rest = shards.samples(shard) - first;
+          // A last shard that is alone gives all of it at once.
+          long given = count == 1 ? rest : Math.min(block, rest);
+          long skipped = Math.min(toSkip, given);
+          long taken = Math.min(left, given - skipped);
+          toSkip -= skipped;
+          left -= taken;
+          if (taken > 0) {
+            runs.add(shards.shard(shard), first + skipped, taken);
+          }
+          if (given < rest || ++at[place] < places[place].length) {
+            open[stillOpen++] = place;
+          }
+        }
+        count = stillOpen;
+        round++;
+      }
+    }
+  }
+}

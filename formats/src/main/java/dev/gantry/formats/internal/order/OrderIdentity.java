@@ -1,0 +1,92 @@
+package dev.gantry.formats.internal.order;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.batches.DatasetState;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.List;
+
+/// What the order of samples depends on, the seed included and the epoch aside, as a
+/// [DatasetState#order]: 16 digits of a hash of the dataset, and the options as they are, so that a
+/// message can say which of them differ.
+///
+/// The rank is left out: where samples are reached by number, all ranks stand at the same epoch and
+/// batch, and any rank's state will do for all of them.
+public final class OrderIdentity {
+  private static final int HASH_BYTES = 8;
+
+  private OrderIdentity() {}
+
+  /// @param dataset tells it from others
+  /// @param shardSamples empty where nobody knows them
+  public static String of(String dataset, List<Long> shardSamples, OrderOptions options) {
+    return hash(dataset, shardSamples)
+        + ",batch="
+        + options.batchSize()
+        + ",last="
+        + options.lastBatch()
+        + ",shuffle="
+        + text(options.shuffle())
+        + ",interleave="
+        + options.interleave()
+        + "x"
+        + options.interleaveBlock()
+        + ",world="
+        + options.world();
+  }
+
+  /// @throws MisuseException if a state's order is not this one; it says in what they differ
+  public static void check(String stored, String order) {
+    if (stored.equals(order)) {
+      return;
+    }
+    String[] was = stored.split(",", -1);
+    String[] is = order.split(",", -1);
+    if (was.length != is.length) {
+      throw new MisuseException("state of another kind of dataset: '" + stored + "'");
+    }
+    if (!was[0].equals(is[0])) {
+      throw new MisuseException(
+          "state of another dataset, or its files have changed since: "
+              + was[0]
+              + ", not "
+              + is[0]);
+    }
+    StringBuilder differences = new StringBuilder();
+    for (int i = 1; i < is.length; i++) {
+      if (!was[i].equals(is[i])) {
+        differences.append(differences.isEmpty() ? "" : ", ").append(was[i]);
+        differences.append(" (now ").append(is[i]).append(')');
+      }
+    }
+    throw new MisuseException("state of another order of the samples: " + differences);
+  }
+
+  private static String text(Shuffle shuffle) {
+    return switch (shuffle) {
+      case Shuffle.None() -> "none";
+      case Shuffle.Shards(long seed) -> "shards:" + seed;
+      case Shuffle.Samples(long seed) -> "samples:" + seed;
+      case Shuffle.Blocks(long seed, int samples) -> "blocks:" + seed + ":" + samples;
+    };
+  }
+
+  private static String hash(String dataset, List<Long> shardSamples) {
+    try {
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
+      for (long samples : shardSamples) {
+        digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, samples));
+      }
+      // Ends the sizes: none of them is negative.
+      digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, -1));
+      byte[] hash = digest.digest(dataset.getBytes(StandardCharsets.UTF_8));
+      return HexFormat.of().formatHex(hash, 0, HASH_BYTES);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JVM has SHA-256", e);
+    }
+  }
+}

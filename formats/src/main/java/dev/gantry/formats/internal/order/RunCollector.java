@@ -1,0 +1,37 @@
+package dev.gantry.formats.internal.order;
+
+import dev.gantry.formats.spi.SampleRun;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Gathers a batch's runs, and makes one of those that follow each other in a shard.
+final class RunCollector {
+  private final List<SampleRun> runs = new ArrayList<>();
+  private int shard;
+  private long first;
+  private int count;
+
+  /// @param samples 1 or more; those of a batch fit an int
+  void add(int shard, long first, long samples) {
+    if (count > 0 && shard == this.shard && first == this.first + count) {
+      count = Math.toIntExact(count + samples);
+      return;
+    }
+    flush();
+    this.shard = shard;
+    this.first = first;
+    this.count = Math.toIntExact(samples);
+  }
+
+  List<SampleRun> runs() {
+    flush();
+    return List.copyOf(runs);
+  }
+
+  private void flush() {
+    if (count > 0) {
+      runs.add(new SampleRun(shard, first, count));
+      count = 0;
+    }
+  }
+}

@@ -1,0 +1,153 @@
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.tfrecord.SkippedFaults;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordPosition;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/// The records of several files, some of which are open at once and give a block of records each in
+/// turn. A file that ends gives what it has left; the next one takes its place when its turn comes
+/// again. Not thread-safe.
+final class RecordStream implements Records {
+  private final GantrySession session;
+  private final List<Path> files;
+  private final TfRecordOptions options;
+  private final int block;
+  private final SkippedFaults skipped;
+  private final List<Place> places = new ArrayList<>();
+  private int nextFile;
+  private int place;
+  private int left;
+  private @Nullable TfRecordReader current;
+
+  /// A file that is open, or is to be opened where the place was left.
+  private static final class Place {
+    private int file;
+    private TfRecordPosition from;
+    private @Nullable TfRecordReader reader;
+
+    Place(StreamCursor.Place place) {
+      file = place.file();
+      from = place.position();
+    }
+
+    StreamCursor.Place cursor() {
+      return new StreamCursor.Place(file, reader == null ? from : reader.position());
+    }
+
+    void open(int number) {
+      file = number;
+      from = TfRecordPosition.START;
+    }
+
+    void close() {
+      file = -1;
+      from = TfRecordPosition.START;
+      TfRecordReader open = reader;
+      reader = null;
+      if (open != null) {
+        open.close();
+      }
+    }
+  }
+
+  /// @param files in the epoch's order
+  /// @param block records of a turn
+  RecordStream(
+      GantrySession session,
+      List<Path> files,
+      TfRecordOptions options,
+      int block,
+      SkippedFaults skipped,
+      StreamCursor from) {
+    this.session = session;
+    this.files = files;
+    this.options = options;
+    this.block = block;
+    this.skipped = skipped;
+    nextFile = from.nextFile();
+    place = from.place();
+    left = from.left();
+    from.places().forEach(each -> places.add(new Place(each)));
+  }
+
+  @Override
+  public boolean next() {
+    current = null;
+    int closed = 0;
+    while (closed < places.size()) {
+      Place at = places.get(place);
+      boolean given = left < block;
+      if (left > 0 && (at.file >= 0 || (!given && takesNext(at)))) {
+        TfRecordReader reader = reader(at);
+        if (reader.next()) {
+          left--;
+          current = reader;
+          return true;
+        }
+        at.close();
+        if (!given) {
+          // It had ended with its last block: its successor's turn is now.
+          continue;
+        }
+      } else if (at.file < 0 && !given) {
+        closed++;
+      }
+      left = block;
+      place = place + 1 == places.size() ? 0 : place + 1;
+    }
+    return false;
+  }
+
+  private boolean takesNext(Place at) {
+    if (nextFile == files.size()) {
+      return false;
+    }
+    at.open(nextFile++);
+    return true;
+  }
+
+  private TfRecordReader reader(Place at) {
+    TfRecordReader reader = at.reader;
+    if (reader == null) {
+      reader = TfRecordReader.open(session, files.get(at.file), options, at.from, skipped);
+      at.reader = reader;
+    }
+    return reader;
+  }
+
+  @Override
+  public RawRecord record() {
+    TfRecordReader reader = current;
+    if (reader == null) {
+      throw new MisuseException("the stream of records has not begun, or has ended");
+    }
+    return new RawRecord(reader.file(), reader.number(), reader.offset(), reader.record());
+  }
+
+  /// Only reading tells.
+  @Override
+  public OptionalLong left() {
+    return OptionalLong.empty();
+  }
+
+  @Override
+  public StreamCursor cursor() {
+    return new StreamCursor(
+        nextFile, place, left, skipped.count(), places.stream().map(Place::cursor).toList());
+  }
+
+  @Override
+  public void close() {
+    Cleanup.runAll(places.stream().<Runnable>map(each -> each::close).toList());
+  }
+}

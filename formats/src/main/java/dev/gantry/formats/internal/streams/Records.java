@@ -1,0 +1,26 @@
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.formats.internal.examples.RawRecord;
+import java.util.OptionalLong;
+
+/// Records one after the other, and where to go on later. Not thread-safe.
+public sealed interface Records extends AutoCloseable permits RecordStream, ShuffledStream {
+  /// Goes to the next record.
+  ///
+  /// @return whether there is one
+  boolean next();
+
+  /// The record at hand; its data until the next call of [#next].
+  ///
+  /// @throws dev.gantry.core.MisuseException if there is none
+  RawRecord record();
+
+  /// How many records follow, where that is known.
+  OptionalLong left();
+
+  /// After the record, and before the next one.
+  RecordCursor cursor();
+
+  @Override
+  void close();
+}

@@ -1,0 +1,256 @@
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.order.ShuffleDraws;
+import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
+
+/// The records of a stream, mixed by a shuffle buffer, which gives a random one of those that it
+/// holds and reads the next one in its place ([ShuffleDraws]).
+///
+/// The buffer is bounded in records and in bytes. It is filled before the first record is given.
+/// When records turn out to be longer later on, it goes on with half as many: these pauses are part
+/// of a cursor. What the buffer held is computed from the cursor, and read again from the oldest of
+/// it on: some n · ln n records for a buffer of n, since an old record may be long in coming.
+final class ShuffledStream implements Records {
+  /// So many records apart are the places from which reading again may begin.
+  private static final int SECTION_RECORDS = 256;
+
+  private final RecordStream stream;
+  private final ShuffleDraws order;
+  private final int mostRecords;
+  private final long mostBytes;
+  private final RecordHeap heap = new RecordHeap();
+  private final List<@Nullable Slot> slots = new ArrayList<>();
+
+  /// From the one with the oldest record of the buffer on.
+  private final Deque<Section> sections = new ArrayDeque<>();
+
+  private final List<Pause> pauses;
+  private final ShuffledCursor begin;
+  private int filled;
+
+  /// Records that the stream has given.
+  private long read;
+
+  private long draws;
+
+  /// The slot of the last draw; -1 before the first and behind the last.
+  private int given = -1;
+
+  /// Consecutive records of the stream.
+  private static final class Section {
+    final StreamCursor from;
+    final long firstRecord;
+
+    /// Of those in the buffer.
+    int waiting;
+
+    Section(StreamCursor from, long firstRecord) {
+      this.from = from;
+      this.firstRecord = firstRecord;
+    }
+  }
+
+  private record Slot(RecordHeap.Entry entry, Section section) {}
+
+  /// @param stream at the cursor's place, which this closes, also if it cannot be made
+  /// @throws MisuseException if no such buffer comes to that cursor
+  ShuffledStream(
+      RecordStream stream, ShuffleDraws order, TfRecordOptions options, ShuffledCursor from) {
+    this.stream = stream;
+    this.order = order;
+    mostRecords = options.shuffleRecords();
+    mostBytes = options.shuffleBytes();
+    begin = from;
+    pauses = new ArrayList<>(from.pauses());
+    filled = from.filled();
+    draws = from.draws();
+    read = from.fromRecord();
+    boolean complete = false;
+    try {
+      if (draws > 0) {
+        refill(contents(order, mostRecords, from));
+      }
+      complete = true;
+    } finally {
+      if (!complete) {
+        close();
+      }
+    }
+  }
+
+  /// The numbers of the records that the buffer holds, by slot; -1 for the one that was given last.
+  ///
+  /// @param mostRecords that a buffer holds
+  /// @throws MisuseException if the cursor is of no such buffer
+  static long[] contents(ShuffleDraws order, int mostRecords, ShuffledCursor cursor) {
+    try {
+      if (cursor.filled() <= mostRecords) {
+        long[] contents = order.contents(cursor.filled(), cursor.pauses(), cursor.draws());
+        if (LongStream.of(contents).allMatch(n -> n < 0 || n >= cursor.fromRecord())) {
+          return contents;
+        }
+      }
+    } catch (IllegalArgumentException | ArithmeticException _) {
+      // Numbers that no buffer comes to.
+    }
+    throw ShuffledCursor.noCursor(cursor.toText());
+  }
+
+  private void refill(long[] contents) {
+    Map<Long, Integer> places = new HashMap<>();
+    for (int slot = 0; slot < contents.length; slot++) {
+      slots.add(null);
+      if (contents[slot] < 0) {
+        given = slot;
+      } else {
+        places.put(contents[slot], slot);
+      }
+    }
+    long end = ShuffleDraws.read(filled, pauses, draws);
+    while (read < end) {
+      if (!advance()) {
+        throw new MisuseException(
+            "the files have "
+                + read
+                + " records, of which a state says that "
+                + end
+                + " were read");
+      }
+      Integer slot = places.get(read - 1);
+      if (slot != null) {
+        slots.set(slot, keep());
+      }
+    }
+  }
+
+  @Override
+  public boolean next() {
+    if (draws == 0) {
+      fill();
+    } else if (given >= 0) {
+      replaceGiven();
+    }
+    if (slots.isEmpty()) {
+      return false;
+    }
+    given = order.slot(draws, slots.size());
+    draws++;
+    Objects.requireNonNull(slots.get(given)).section().waiting--;
+    while (sections.size() > 1 && sections.getFirst().waiting == 0) {
+      sections.removeFirst();
+    }
+    return true;
+  }
+
+  private void fill() {
+    while (slots.size() < mostRecords && heap.bytes() < mostBytes && advance()) {
+      slots.add(keep());
+    }
+    filled = slots.size();
+  }
+
+  /// By the next record of the stream, or where there is to be none, by the last slot's.
+  private void replaceGiven() {
+    Slot old = slots.get(given);
+    if (old != null) {
+      heap.remove(old.entry());
+    }
+    if (pauses() || !advance(slots.size())) {
+      Slot last = slots.removeLast();
+      if (given < slots.size()) {
+        slots.set(given, last);
+      }
+    } else {
+      slots.set(given, keep());
+    }
+    given = -1;
+  }
+
+  /// Whether nothing is to be read behind the last draw.
+  private boolean pauses() {
+    boolean paused = !pauses.isEmpty() && pauses.getLast().covers(draws - 1);
+    if (!paused && heap.bytes() > mostBytes) {
+      pauses.add(new Pause(draws - 1, slots.size() / 2));
+      return true;
+    }
+    return paused;
+  }
+
+  /// @param left draws, behind none of which anything is read if the stream has ended
+  private boolean advance(int left) {
+    boolean found = advance();
+    if (!found) {
+      pauses.add(new Pause(draws - 1, left));
+    }
+    return found;
+  }
+
+  /// To the stream's next record.
+  private boolean advance() {
+    boolean begins = read % SECTION_RECORDS == 0;
+    Optional<StreamCursor> from = begins ? Optional.of(stream.cursor()) : Optional.empty();
+    if (!stream.next()) {
+      return false;
+    }
+    from.ifPresent(cursor -> sections.add(new Section(cursor, read)));
+    read++;
+    return true;
+  }
+
+  /// The record that the stream stands at.
+  private Slot keep() {
+    Section section = sections.getLast();
+    section.waiting++;
+    return new Slot(heap.add(stream.record()), section);
+  }
+
+  @Override
+  public RawRecord record() {
+    Slot slot = given < 0 ? null : slots.get(given);
+    if (slot == null) {
+      throw new MisuseException("the stream of records has not begun, or has ended");
+    }
+    return heap.record(slot.entry());
+  }
+
+  /// When the stream has ended, it is what the buffer holds.
+  @Override
+  public OptionalLong left() {
+    boolean ended = draws > 0 && pauses.stream().mapToLong(Pause::draws).sum() == filled;
+    return ended
+        ? OptionalLong.of(given < 0 ? slots.size() : slots.size() - 1)
+        : OptionalLong.empty();
+  }
+
+  @Override
+  public ShuffledCursor cursor() {
+    if (draws == 0) {
+      return begin;
+    }
+    Section oldest = sections.getFirst();
+    // That the stream has ended is found out again behind its last record.
+    List<Pause> before = pauses.stream().filter(pause -> pause.first() < draws - 1).toList();
+    return new ShuffledCursor(oldest.from, oldest.firstRecord, draws, filled, before);
+  }
+
+  @Override
+  public void close() {
+    try (stream) {
+      heap.close();
+    }
+  }
+}

@@ -1,0 +1,250 @@
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.formats.LastBatch;
+import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.batches.DatasetState;
+import dev.gantry.formats.internal.examples.DecodedLayout;
+import dev.gantry.formats.internal.examples.ExampleDecoder;
+import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.order.OrderOptions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/// One epoch's batches of one rank, from some batch on.
+///
+/// Every rank reads all records, in rounds of a batch for each rank, and keeps those of its own
+/// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the
+/// last one, which may fall short, is made up alike on all of them.
+final class StreamSource implements BatchPlanSource<BatchView> {
+  private final StreamedBatches dataset;
+  private final OrderOptions order;
+  private final DecodedLayout layout;
+
+  /// Looks at records on the asking thread, where the batch's shape depends on them.
+  private final Optional<ExampleDecoder> measure;
+
+  /// Of batches that are under way.
+  private final Set<RecordBuffer> taken = ConcurrentHashMap.newKeySet();
+
+  private DatasetState state;
+  private @Nullable Records stream;
+  private boolean ended;
+
+  StreamSource(StreamedBatches dataset, DatasetState state) {
+    this.dataset = dataset;
+    this.order = dataset.order();
+    this.state = state;
+    layout = dataset.parser().layout(order.batchSize());
+    measure =
+        dataset.parser().hasRowsOfTheLongest()
+            ? Optional.of(dataset.parser().decoder())
+            : Optional.empty();
+  }
+
+  @Override
+  public Optional<BatchPlan<BatchView>> next() {
+    if (ended) {
+      return Optional.empty();
+    }
+    RecordBuffer buffer = dataset.buffers().take();
+    taken.add(buffer);
+    boolean used = false;
+    try {
+      if (!fill(buffer)) {
+        ended = true;
+        closeStream();
+        return Optional.empty();
+      }
+      BatchPlan<BatchView> filling = filling(buffer);
+      used = true;
+      return Optional.of(filling);
+    } finally {
+      if (!used) {
+        giveBack(buffer);
+      }
+    }
+  }
+
+  /// Reads a round and keeps this rank's records.
+  ///
+  /// @return whether it makes a batch
+  private boolean fill(RecordBuffer buffer) {
+    Records open = open();
+    RecordCursor begin = open.cursor();
+    long round = (long) order.world() * order.batchSize();
+    long left = open.left().orElse(round);
+    Part mine =
+        left < round && order.lastBatch() == LastBatch.KEEP
+            ? share(left)
+            : new Part((long) order.rank() * order.batchSize(), order.batchSize());
+    long count = 0;
+    while (count < round && open.next()) {
+      RawRecord record = open.record();
+      if (count >= mine.first() && count - mine.first() < mine.count()) {
+        buffer.add(record);
+      }
+      dataset.read(record.data().byteSize());
+      count++;
+    }
+    if (count == round) {
+      state = dataset.after(state, open.cursor());
+      return true;
+    }
+    RecordCursor end = open.cursor();
+    if (count > 0) {
+      switch (order.lastBatch()) {
+        case DROP -> buffer.clear();
+        case KEEP -> keep(buffer, begin, mine, count);
+        case PAD -> pad(buffer, mine.first(), count);
+      }
+    }
+    // From there on nothing is found.
+    state = dataset.after(state, end);
+    return buffer.size() > 0;
+  }
+
+  /// Records of a round.
+  private record Part(long first, long count) {}
+
+  /// This rank's share of a round that falls short: as many as the others have, or one more.
+  private Part share(long records) {
+    int rank = order.rank();
+    long all = records / order.world();
+    long more = records % order.world();
+    return new Part(rank * all + Math.min(rank, more), all + (rank < more ? 1 : 0));
+  }
+
+  /// This rank's share of what is left; where there are fewer than ranks, one from the epoch's
+  /// beginning.
+  ///
+  /// @param read what the buffer has, as far as it was there
+  private void keep(RecordBuffer buffer, RecordCursor begin, Part read, long count) {
+    Part share = share(count);
+    if (share.count() == 0) {
+      buffer.clear();
+      long first = order.rank() - count % order.world();
+      copy(dataset.begin(), first % (before() + count), 1, buffer);
+    } else if (share.first() != read.first() || share.count() != buffer.size()) {
+      buffer.clear();
+      copy(begin, share.first(), share.count(), buffer);
+    }
+  }
+
+  /// From the epoch's beginning, as often as it takes.
+  private void pad(RecordBuffer buffer, long mine, long count) {
+    long position = before() + mine + buffer.size();
+    copy(dataset.begin(), position % (before() + count), order.batchSize() - buffer.size(), buffer);
+  }
+
+  /// Records of the epoch before the round at hand.
+  private long before() {
+    return state.batch() * order.batchSize() * order.world();
+  }
+
+  /// Reads records again; after the epoch's last one comes its first.
+  ///
+  /// @param skip records that come before, from `from` on
+  private void copy(RecordCursor from, long skip, long count, RecordBuffer buffer) {
+    long toSkip = skip;
+    long left = count;
+    RecordCursor at = from;
+    while (left > 0) {
+      boolean found = false;
+      try (Records again = dataset.again(state.epoch(), at)) {
+        while (left > 0 && again.next()) {
+          found = true;
+          if (toSkip > 0) {
+            toSkip--;
+          } else {
+            buffer.add(again.record());
+            left--;
+          }
+        }
+      }
+      if (!found) {
+        throw new IllegalStateException("records that were there are gone");
+      }
+      at = dataset.begin();
+    }
+  }
+
+  private Records open() {
+    Records open = stream;
+    if (open == null) {
+      open = dataset.stream(state);
+      stream = open;
+    }
+    return open;
+  }
+
+  private BatchPlan<BatchView> filling(RecordBuffer buffer) {
+    int samples = buffer.size();
+    long[] rows = layout.rows();
+    measure.ifPresent(decoder -> {
+      for (int i = 0; i < samples; i++) {
+        RawRecord record = buffer.record(i);
+        decoder.extend(record.data(), record.address(), rows);
+      }
+    });
+    HostWrites made = new HostWrites(0, layout.bytes(), writers(buffer, rows));
+    BatchView view = new BatchView(samples, layout.views(samples, rows), state);
+    return new BatchPlan<>(List.of(), made, List.of(), view);
+  }
+
+  /// Equal parts of the samples; the last one done gives the records back.
+  private List<HostWrites.HostWriter> writers(RecordBuffer buffer, long[] rows) {
+    int samples = buffer.size();
+    int parts = Math.min(dataset.parts(), samples);
+    AtomicInteger left = new AtomicInteger(parts);
+    List<HostWrites.HostWriter> writers = new ArrayList<>(parts);
+    for (int part = 0; part < parts; part++) {
+      int from = (int) ((long) samples * part / parts);
+      int to = (int) ((long) samples * (part + 1) / parts);
+      writers.add(target -> {
+        ExampleDecoder decoder = dataset.parser().decoder();
+        for (int i = from; i < to; i++) {
+          RawRecord record = buffer.record(i);
+          decoder.decode(record.data(), record.address(), target, layout, rows, i);
+        }
+        if (left.decrementAndGet() == 0) {
+          giveBack(buffer);
+        }
+      });
+    }
+    return writers;
+  }
+
+  /// Once only: after that it may be another's.
+  private void giveBack(RecordBuffer buffer) {
+    if (taken.remove(buffer)) {
+      dataset.buffers().giveBack(buffer);
+    }
+  }
+
+  private void closeStream() {
+    Records open = stream;
+    stream = null;
+    if (open != null) {
+      open.close();
+    }
+  }
+
+  /// Takes back also what batches hold that were never made.
+  @Override
+  public void close() {
+    ended = true;
+    try {
+      closeStream();
+    } finally {
+      taken.forEach(this::giveBack);
+    }
+  }
+}

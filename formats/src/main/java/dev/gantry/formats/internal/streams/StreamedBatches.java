@@ -1,0 +1,276 @@
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.batches.Batches;
+import dev.gantry.formats.internal.batches.DatasetState;
+import dev.gantry.formats.internal.examples.ExampleParser;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.order.EpochOrder;
+import dev.gantry.formats.internal.order.OrderIdentity;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.internal.order.ShuffleDraws;
+import dev.gantry.formats.tfrecord.CorruptionPolicy;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.SkippedFaults;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordStatistics;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+
+/// Batches of TFRecord files that are read from beginning to end: files of any compression, and
+/// files that have no index. Every rank reads and checks all records, and decodes its own.
+///
+/// The order is that of [EpochOrder] for as many samples, though nobody knows beforehand how many
+/// there are: `interleave` files are open at once, `interleaveBlock` records are read of each in
+/// turn, and the next file takes the place of one that has ended. Files of no bytes are left out.
+/// For [Shuffle.Samples] files are in random order, and what is read of them goes through a shuffle
+/// buffer ([TfRecordOptions#withShuffleBuffer]), which gives random records of those that it holds:
+/// where it holds the whole epoch, any record may come next to any other.
+///
+/// A state holds the open files with their offsets: going on from it takes no time for files that
+/// are not compressed; what is compressed is decompressed again up to there. A shuffle buffer is
+/// filled again, from the oldest record that it held. The same goes for what
+/// [dev.gantry.formats.LastBatch] takes from earlier in the epoch. Faults that a
+/// [CorruptionPolicy] passes over count over all files of an epoch.
+///
+/// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, one and a half times what the
+/// shuffle buffer holds, and the records of each batch that a ring is filling. It is given back by
+/// [#close], after the rings that use it are closed. Thread-safe.
+public final class StreamedBatches implements Batches {
+  /// Parts of a batch that are decoded at once.
+  private static final int MOST_PARTS = 32;
+
+  private final GantrySession session;
+  private final List<Path> files;
+  private final ExampleParser parser;
+  private final OrderOptions order;
+  private final TfRecordOptions options;
+  private final RecordBuffers buffers;
+  private final String identity;
+  private final int open;
+
+  /// Empty where records are not shuffled one by one.
+  private final OptionalLong shuffleSeed;
+
+  private final Map<String, LongAdder> skipped = new ConcurrentHashMap<>();
+  private final LongAdder records = new LongAdder();
+  private final LongAdder bytes = new LongAdder();
+
+  private StreamedBatches(
+      GantrySession session,
+      List<Path> files,
+      String identity,
+      ExampleParser parser,
+      OrderOptions order,
+      TfRecordOptions options) {
+    this.session = session;
+    this.files = files;
+    this.identity = identity;
+    this.parser = parser;
+    this.order = order;
+    this.options = options;
+    shuffleSeed =
+        order.shuffle() instanceof Shuffle.Samples(long seed)
+            ? OptionalLong.of(seed)
+            : OptionalLong.empty();
+    open = Math.max(1, Math.min(order.interleave(), files.size()));
+    buffers = new RecordBuffers(options.mostBatchBytes());
+  }
+
+  /// @param session stays open for as long as this is used
+  /// @throws MisuseException if blocks of samples are to be shuffled: only an index tells where
+  ///     they are
+  /// @throws dev.gantry.core.TransferException if a file is not there
+  public static StreamedBatches open(
+      GantrySession session,
+      List<Path> files,
+      List<FeatureSpec> features,
+      OrderOptions order,
+      TfRecordOptions options) {
+    if (order.shuffle() instanceof Shuffle.Blocks) {
+      throw new MisuseException(
+          "a stream of records cannot be shuffled by blocks: build an index, or shuffle samples,"
+              + " which go through a buffer then, or whole files");
+    }
+    ExampleParser parser = new ExampleParser(features);
+    long _ = parser.batchBytes(order.batchSize());
+    List<Path> read = new ArrayList<>(files.size());
+    StringBuilder text = new StringBuilder("tfrecord-stream");
+    for (Path file : files) {
+      long size = size(file);
+      text.append('\n').append(file.getFileName()).append(' ').append(size);
+      if (size > 0) {
+        read.add(file);
+      }
+    }
+    // A rank's state says where it reads, and is of no use to the others.
+    String buffer =
+        order.shuffle() instanceof Shuffle.Samples
+            ? options.shuffleRecords() + "x" + options.shuffleBytes()
+            : "none";
+    String identity =
+        OrderIdentity.of(text.toString(), List.of(), order)
+            + ",buffer="
+            + buffer
+            + ",rank="
+            + order.rank();
+    return new StreamedBatches(session, List.copyOf(read), identity, parser, order, options);
+  }
+
+  private static long size(Path file) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      return bytes.length();
+    }
+  }
+
+  @Override
+  public long slotBytes() {
+    long blocks = Math.max(1, Math.ceilDiv(madeBytes(), PlanLimits.BLOCK_BYTES));
+    return blocks * PlanLimits.BLOCK_BYTES;
+  }
+
+  @Override
+  public long madeBytes() {
+    return parser.batchBytes(order.batchSize());
+  }
+
+  /// Nobody knows before all is read.
+  @Override
+  public OptionalLong batchesPerEpoch() {
+    return OptionalLong.empty();
+  }
+
+  @Override
+  public DatasetState start() {
+    return new DatasetState(identity, 0, 0, "");
+  }
+
+  @Override
+  public BatchPlanSource<BatchView> from(DatasetState state) {
+    OrderIdentity.check(state.order(), identity);
+    RecordCursor _ = cursor(state);
+    if (state.batch() > EpochOrder.MOST_SAMPLES / order.batchSize() / order.world()) {
+      throw new MisuseException("no epoch has so many batches: " + state.toText());
+    }
+    return new StreamSource(this, state);
+  }
+
+  /// What was read so far, over all sources. Of records those of all ranks count.
+  public TfRecordStatistics statistics() {
+    Map<String, Long> faults = new ConcurrentHashMap<>();
+    skipped.forEach((kind, count) -> faults.put(kind, count.sum()));
+    return new TfRecordStatistics(records.sum(), bytes.sum(), faults);
+  }
+
+  /// Frees the memory of records; no ring may use it any more.
+  @Override
+  public void close() {
+    buffers.close();
+  }
+
+  private RecordCursor cursor(DatasetState state) {
+    if (state.cursor().isEmpty()) {
+      if (state.batch() != 0) {
+        throw new MisuseException("the state lacks its cursor: " + state.toText());
+      }
+      return begin();
+    }
+    if (shuffleSeed.isEmpty()) {
+      return StreamCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
+    }
+    ShuffledCursor cursor =
+        ShuffledCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
+    if (cursor.draws() > 0) {
+      long[] _ = ShuffledStream.contents(draws(state.epoch()), options.shuffleRecords(), cursor);
+    }
+    return cursor;
+  }
+
+  /// Where each epoch begins.
+  RecordCursor begin() {
+    StreamCursor start = StreamCursor.start(open, order.interleaveBlock());
+    return shuffleSeed.isPresent() ? ShuffledCursor.start(start) : start;
+  }
+
+  private ShuffleDraws draws(long epoch) {
+    return new ShuffleDraws(shuffleSeed.orElseThrow(), epoch);
+  }
+
+  Records stream(DatasetState state) {
+    RecordCursor from = cursor(state);
+    long before =
+        switch (from) {
+          case StreamCursor plain -> plain.skipped();
+          case ShuffledCursor shuffled -> shuffled.from().skipped();
+        };
+    SkippedFaults faults =
+        new SkippedFaults(
+            options.corruption(),
+            before,
+            kind -> skipped.computeIfAbsent(kind, _ -> new LongAdder()).increment());
+    return stream(state.epoch(), from, faults);
+  }
+
+  /// For records that were read before: what was passed over then is again, and not counted.
+  Records again(long epoch, RecordCursor from) {
+    CorruptionPolicy policy =
+        switch (options.corruption()) {
+          case CorruptionPolicy.Fail fail -> fail;
+          case CorruptionPolicy.Skip(_, long searchBytes) ->
+              new CorruptionPolicy.Skip(Long.MAX_VALUE, searchBytes);
+        };
+    return stream(epoch, from, new SkippedFaults(policy));
+  }
+
+  private Records stream(long epoch, RecordCursor from, SkippedFaults faults) {
+    List<Path> ordered = new ArrayList<>(files.size());
+    for (int file : EpochOrder.shards(files.size(), order.shuffle(), epoch)) {
+      ordered.add(files.get(file));
+    }
+    int block = order.interleaveBlock();
+    return switch (from) {
+      case StreamCursor plain -> new RecordStream(session, ordered, options, block, faults, plain);
+      case ShuffledCursor shuffled -> {
+        RecordStream stream =
+            new RecordStream(session, ordered, options, block, faults, shuffled.from());
+        yield new ShuffledStream(stream, draws(epoch), options, shuffled);
+      }
+    };
+  }
+
+  /// The state after a batch.
+  DatasetState after(DatasetState state, RecordCursor cursor) {
+    return new DatasetState(identity, state.epoch(), state.batch() + 1, cursor.toText());
+  }
+
+  void read(long recordBytes) {
+    records.increment();
+    bytes.add(recordBytes);
+  }
+
+  ExampleParser parser() {
+    return parser;
+  }
+
+  OrderOptions order() {
+    return order;
+  }
+
+  RecordBuffers buffers() {
+    return buffers;
+  }
+
+  int parts() {
+    return Math.min(MOST_PARTS, Runtime.getRuntime().availableProcessors());
+  }
+}

@@ -1,0 +1,23 @@
+package dev.gantry.formats.spi;
+
+import dev.gantry.core.MisuseException;
+
+/// Where the values of a field come from.
+public sealed interface FieldSource {
+  /// The CPU makes them: [SampleCatalogue#make].
+  record HostWritten() implements FieldSource {}
+
+  /// They are in files, byte for byte: [SampleCatalogue#pieces].
+  ///
+  /// @param spacing the most bytes from the start of one sample's value to the start of the next
+  ///     one's, over all shards: a value's size where they lie end to end. It bounds the memory of
+  ///     a batch, so a spacing that is too small fails, and one that is too large wastes
+  /// @param aligned whether every value begins at a multiple of its dtype's size in the file
+  record Filed(long spacing, boolean aligned) implements FieldSource {
+    public Filed {
+      if (spacing < 0) {
+        throw new MisuseException("negative spacing: " + spacing);
+      }
+    }
+  }
+}

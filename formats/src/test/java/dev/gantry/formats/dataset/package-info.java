@@ -1,4 +1,0 @@
-@NullMarked
-package dev.gantry.formats.dataset;
-
-import org.jspecify.annotations.NullMarked;

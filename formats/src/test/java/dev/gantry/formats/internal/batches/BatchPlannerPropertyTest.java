@@ -1,0 +1,124 @@
+package dev.gantry.formats.internal.batches;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.order.BatchBounds;
+import dev.gantry.formats.internal.order.EpochOrder;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.internal.order.Orders;
+import dev.gantry.formats.spi.SampleRun;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.LongRange;
+
+class BatchPlannerPropertyTest {
+  private static final int BLOCK = PlanLimits.BLOCK_BYTES;
+
+  @Provide
+  Arbitrary<OrderOptions> options() {
+    return Orders.options();
+  }
+
+  @Provide
+  Arbitrary<MemoryStore> stores() {
+    return Combinators.combine(
+            fields(), Orders.shards(), Arbitraries.of(MemoryStore.Kind.class), Arbitraries.longs())
+        .as(MemoryStore::of)
+        .withoutEdgeCases();
+  }
+
+  @Provide
+  Arbitrary<PlanLimits> limits() {
+    return Combinators.combine(
+            Arbitraries.of(BLOCK, 2 * BLOCK, 1 << 20), Arbitraries.of(0, 1, BLOCK, 16 << 10))
+        .as((request, gap) -> new PlanLimits(request, gap, BLOCK))
+        .withoutEdgeCases();
+  }
+
+  /// Of single numbers, of no bytes at all, or of a few blocks.
+  private static Arbitrary<List<Field>> fields() {
+    Arbitrary<Shape> shapes =
+        Arbitraries.of(
+            Shape.of(),
+            Shape.of(3),
+            Shape.of(2, 0),
+            Shape.of(0, 2),
+            Shape.of(3, 1, 5),
+            Shape.of(BLOCK),
+            Shape.of(1500, 2));
+    Arbitrary<DType> types = Arbitraries.of(DType.U8, DType.BF16, DType.F32, DType.I64, DType.BOOL);
+    return Combinators.combine(types, shapes)
+        .as((type, shape) -> new Field("f", type, shape))
+        .list()
+        .ofMinSize(1)
+        .ofMaxSize(4);
+  }
+
+  @Property
+  void viewsHoldTheSamplesInOrder(
+      @ForAll("stores") MemoryStore store,
+      @ForAll("options") OrderOptions options,
+      @ForAll("limits") PlanLimits limits,
+      @ForAll @LongRange(max = 100) long epoch) {
+    EpochBatches batches = EpochBatches.of(store, options, limits);
+    EpochOrder order = EpochOrder.of(store.shardSamples(), options, epoch);
+    BatchPlanner planner =
+        new BatchPlanner(store, BatchBounds.of(store.shardSamples(), options), limits);
+    for (long batch = 0; batch < order.batches(); batch++) {
+      List<SampleRun> runs = order.batch(batch);
+      BatchPlan<BatchView> filling = planner.plan(runs, batches.start());
+      checkReads(filling.reads(), limits, planner.layout());
+      byte[] slot = SlotSimulation.fill(filling, store, batches.slotBytes(), batches.madeBytes());
+      BatchView view = filling.label();
+      List<Orders.Sample> samples = Orders.samples(runs);
+      assertThat(view.samples()).isEqualTo(samples.size());
+      assertThat(view.fields()).hasSameSizeAs(store.fields());
+      for (int field = 0; field < store.fields().size(); field++) {
+        assertThat(SlotSimulation.values(slot, view.fields().get(field), store.fields().get(field)))
+            .isEqualTo(store.values(field, samples));
+      }
+    }
+  }
+
+  /// Aligned, each byte once, no place of the slot twice.
+  private static void checkReads(List<Read> reads, PlanLimits limits, BatchLayout layout) {
+    for (Read read : reads) {
+      assertThat(read.slab()).isZero();
+      assertThat(read.fileOffset() % BLOCK).isZero();
+      assertThat(read.length() % BLOCK).isZero();
+      assertThat(read.slabOffset() % BLOCK).isZero();
+      assertThat(read.length()).isBetween(1L, limits.requestBytes());
+      assertThat(read.required()).isBetween(1L, read.length());
+      assertThat(read.slabOffset() + read.length()).isLessThanOrEqualTo(layout.rawBytes());
+    }
+    List<Read> bySlot = new ArrayList<>(reads);
+    bySlot.sort(Comparator.comparingLong(Read::slabOffset));
+    List<Read> byFile = new ArrayList<>(reads);
+    byFile.sort(
+        Comparator.comparing((Read read) -> read.file().path())
+            .thenComparingLong(Read::fileOffset));
+    for (int i = 1; i < reads.size(); i++) {
+      Read before = bySlot.get(i - 1);
+      assertThat(bySlot.get(i).slabOffset())
+          .isGreaterThanOrEqualTo(before.slabOffset() + before.length());
+      Read earlier = byFile.get(i - 1);
+      if (earlier.file().equals(byFile.get(i).file())) {
+        assertThat(byFile.get(i).fileOffset())
+            .isGreaterThanOrEqualTo(earlier.fileOffset() + earlier.length());
+      }
+    }
+  }
+}

@@ -1,0 +1,189 @@
+package dev.gantry.formats.internal.batches;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.LastBatch;
+import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.internal.order.Orders;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Example;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.IntRange;
+
+class EpochBatchesTest {
+  private static final List<Field> FIELDS =
+      List.of(new Field("x", DType.F32, Shape.of(2)), new Field("y", DType.U8, Shape.of()));
+
+  @Provide
+  Arbitrary<List<Long>> shards() {
+    return Orders.shards();
+  }
+
+  @Provide
+  Arbitrary<OrderOptions> options() {
+    return Orders.options();
+  }
+
+  private static MemoryStore store(List<Long> shards) {
+    return MemoryStore.of(FIELDS, shards, MemoryStore.Kind.LABELLED, 1);
+  }
+
+  private static List<BatchPlan<BatchView>> rest(Batches batches, DatasetState state) {
+    List<BatchPlan<BatchView>> rest = new ArrayList<>();
+    try (BatchPlanSource<BatchView> source = batches.from(state)) {
+      for (Optional<BatchPlan<BatchView>> next = source.next();
+          next.isPresent();
+          next = source.next()) {
+        rest.add(next.get());
+      }
+      assertThat(source.next()).isEmpty();
+    }
+    return rest;
+  }
+
+  private static List<?> content(List<BatchPlan<BatchView>> fillings) {
+    return fillings.stream()
+        .map(filling -> List.of(filling.reads(), filling.copies(), filling.label()))
+        .toList();
+  }
+
+  /// After any batch, in this process or another one, from any rank's state.
+  @Property(tries = 300)
+  void whatIsLeftIsTheSameAfterAnyBatch(
+      @ForAll("shards") List<Long> shards,
+      @ForAll("options") OrderOptions options,
+      @ForAll @IntRange(max = 3) int epochs) {
+    EpochBatches batches = EpochBatches.of(store(shards), options);
+    EpochBatches ofLastRank =
+        EpochBatches.of(
+            store(shards), Orders.ranked(options, options.world() - 1, options.world()));
+    DatasetState state = ofLastRank.start();
+    long count = batches.batchesPerEpoch().orElseThrow();
+    for (int epoch = 0; epoch < (count == 0 ? 0 : epochs); epoch++) {
+      List<BatchPlan<BatchView>> all = rest(batches, state);
+      assertThat(all).hasSize((int) count);
+      for (int batch = 0; batch < count; batch++) {
+        assertThat(content(rest(EpochBatches.of(store(shards), options), state)))
+            .isEqualTo(content(all.subList(batch, all.size())));
+        state = DatasetState.parse(all.get(batch).label().after().toText());
+      }
+      assertThat(state.epoch()).isEqualTo(epoch + 1L);
+      assertThat(state.batch()).isZero();
+      // The end of an epoch may also be said in its own numbers.
+      assertThat(rest(batches, new DatasetState(state.order(), epoch, count, ""))).isEmpty();
+    }
+  }
+
+  private static OrderOptions options(int batchSize, Shuffle shuffle, int world) {
+    return new OrderOptions(batchSize, LastBatch.KEEP, shuffle, 1, 1, 0, world);
+  }
+
+  @Example
+  void aStateOfAnotherOrderIsRefusedAndSaysInWhat() {
+    List<Long> shards = List.of(10L, 20L);
+    Batches batches = EpochBatches.of(store(shards), options(4, new Shuffle.Blocks(7, 2), 1));
+    DatasetState start = batches.start();
+    assertThat(start.order())
+        .matches("[0-9a-f]{16},batch=4,last=KEEP,shuffle=blocks:7:2,interleave=1x1,world=1");
+    Batches others = EpochBatches.of(store(shards), options(8, new Shuffle.Blocks(8, 2), 1));
+    assertThatThrownBy(() -> others.from(start))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "state of another order of the samples: batch=4 (now batch=8),"
+                + " shuffle=blocks:7:2 (now shuffle=blocks:8:2)");
+    Batches moreRanks = EpochBatches.of(store(shards), options(4, new Shuffle.Blocks(7, 2), 2));
+    assertThatThrownBy(() -> moreRanks.from(start))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("world=1 (now world=2)");
+    Batches moreSamples =
+        EpochBatches.of(store(List.of(20L, 10L)), options(4, new Shuffle.Blocks(7, 2), 1));
+    assertThatThrownBy(() -> moreSamples.from(start))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("another dataset, or its files have changed");
+    assertThatThrownBy(() -> batches.from(new DatasetState("stream", 0, 0, "")))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("another kind of dataset");
+  }
+
+  @Example
+  void aStatePastTheEpochIsRefused() {
+    Batches batches = EpochBatches.of(store(List.of(10L)), options(4, new Shuffle.None(), 1));
+    String order = batches.start().order();
+    for (DatasetState state :
+        List.of(new DatasetState(order, 0, 4, ""), new DatasetState(order, 0, 0, "17"))) {
+      assertThatThrownBy(() -> batches.from(state))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("epochs have 3 batches");
+    }
+  }
+
+  /// Four samples whose values are this large.
+  private record Enormous(long bytes, FieldSource from) implements SampleCatalogue {
+    @Override
+    public List<Field> fields() {
+      return List.of(new Field("x", DType.U8, Shape.of(bytes)));
+    }
+
+    @Override
+    public List<Long> shardSamples() {
+      return List.of(4L);
+    }
+
+    @Override
+    public String identity() {
+      return "enormous";
+    }
+
+    @Override
+    public FieldSource source(int field) {
+      return from;
+    }
+
+    @Override
+    public void pieces(int field, SampleRun run, PieceSink sink) {}
+
+    @Override
+    public void make(int field, SampleRun run, MemorySegment target, long offset) {}
+  }
+
+  @Example
+  void aBatchThatNoMemoryHoldsIsAMisuse() {
+    for (long bytes : new long[] {1L << 61, Long.MAX_VALUE / 4, 1L << 62, Long.MAX_VALUE}) {
+      for (FieldSource source :
+          List.of(
+              new FieldSource.HostWritten(),
+              new FieldSource.Filed(bytes, true),
+              new FieldSource.Filed(bytes, false))) {
+        SampleCatalogue store = new Enormous(bytes, source);
+        assertThatThrownBy(() -> EpochBatches.of(store, OrderOptions.of(4)))
+            .as("%s", store)
+            .isInstanceOf(MisuseException.class)
+            .hasMessage("no memory holds a batch of 4 samples; make it smaller");
+      }
+    }
+  }
+
+  @Example
+  void theStoreIsClosed() {
+    MemoryStore store = store(List.of(10L));
+    EpochBatches.of(store, OrderOptions.of(4)).close();
+    assertThat(store.isClosed()).isTrue();
+  }
+}

@@ -1,0 +1,96 @@
+package dev.gantry.formats.internal.batches;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.ring.SlotCopy;
+import dev.gantry.formats.Field;
+import java.io.ByteArrayOutputStream;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/// Fills a slot that is an array.
+final class SlotSimulation {
+  private SlotSimulation() {}
+
+  /// Reads, lets the parts be made in any order, copies.
+  static byte[] fill(
+      BatchPlan<BatchView> filling, MemoryStore store, long slotBytes, long mostMadeBytes) {
+    byte[] slot = new byte[Math.toIntExact(slotBytes)];
+    // What is written to, byte by byte: nothing is to be written twice.
+    boolean[] written = new boolean[slot.length];
+    for (Read read : filling.reads()) {
+      byte[] file = store.file(read.file().path());
+      int present = (int) Math.min(read.length(), file.length - read.fileOffset());
+      assertThat(present).isGreaterThanOrEqualTo((int) read.required());
+      mark(written, read.slabOffset(), read.length());
+      System.arraycopy(file, (int) read.fileOffset(), slot, (int) read.slabOffset(), present);
+    }
+    make(filling.hostWrites(), slot, written, mostMadeBytes);
+    for (SlotCopy copy : filling.copies()) {
+      for (long row = 0; row < copy.rows(); row++) {
+        long to = copy.to() + row * copy.toPitch();
+        mark(written, to, copy.rowBytes());
+        int from = (int) (copy.from() + row * copy.fromPitch());
+        System.arraycopy(slot, from, slot, (int) to, (int) copy.rowBytes());
+      }
+    }
+    return slot;
+  }
+
+  private static void make(HostWrites made, byte[] slot, boolean[] written, long mostMadeBytes) {
+    assertThat(made.bytes()).isLessThanOrEqualTo(mostMadeBytes);
+    if (made.bytes() == 0) {
+      assertThat(made.writers()).isEmpty();
+      return;
+    }
+    mark(written, made.slotOffset(), made.bytes());
+    MemorySegment target = MemorySegment.ofArray(slot).asSlice(made.slotOffset(), made.bytes());
+    List<HostWrites.HostWriter> writers = new ArrayList<>(made.writers());
+    Collections.reverse(writers);
+    writers.forEach(maker -> maker.write(target));
+  }
+
+  private static void mark(boolean[] written, long offset, long length) {
+    for (long i = offset; i < offset + length; i++) {
+      if (written[(int) i]) {
+        throw new AssertionError("written twice: " + i);
+      }
+      written[(int) i] = true;
+    }
+  }
+
+  /// The values that a view shows, in C order.
+  static byte[] values(byte[] slot, FieldView view, Field field) {
+    int elementBytes = field.dtype().alignmentBytes();
+    assertThat(view.name()).isEqualTo(field.name());
+    assertThat(view.dtype()).isEqualTo(field.dtype());
+    assertThat(view.offset() % elementBytes).isZero();
+    assertThat(view.shape().rank()).isEqualTo(field.shape().rank() + 1);
+    assertThat(view.strides()).hasSize(view.shape().rank());
+    for (int axis = 0; axis < field.shape().rank(); axis++) {
+      assertThat(view.shape().dimension(axis + 1)).isEqualTo(field.shape().dimension(axis));
+    }
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    append(slot, view, 0, view.offset(), bytes);
+    return bytes.toByteArray();
+  }
+
+  private static void append(
+      byte[] slot, FieldView view, int axis, long offset, ByteArrayOutputStream bytes) {
+    int elementBytes = view.dtype().alignmentBytes();
+    Shape shape = view.shape();
+    if (axis == shape.rank()) {
+      bytes.write(slot, (int) offset, elementBytes);
+      return;
+    }
+    for (long i = 0; i < shape.dimension(axis); i++) {
+      append(slot, view, axis + 1, offset + i * view.strides().get(axis) * elementBytes, bytes);
+    }
+  }
+}

@@ -1,0 +1,250 @@
+package dev.gantry.formats.internal.examples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.protobuf.CodedOutputStream;
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.tfrecord.FeatureKind;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.PadTo;
+import dev.gantry.formats.tfrecord.index.WireMessages;
+import dev.gantry.formats.tfrecord.proto.Example;
+import dev.gantry.formats.tfrecord.proto.SequenceExample;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+
+/// Decoding without protobuf's objects gives what protobuf gives, for any message.
+class ExamplePropertiesTest {
+  private static final String[] NAMES = {"a", "b", "label", "é", "", "unknown"};
+
+  /// All features that messages here may have, so that nothing goes unseen.
+  private static final List<FeatureSpec> FEATURES =
+      List.of(
+          new FeatureSpec.VariableLength("a", FeatureKind.BYTES, DType.U8, 12, 7, PadTo.LONGEST),
+          new FeatureSpec.FixedLength(
+              "b", FeatureKind.FLOAT, DType.F32, Shape.of(2), Optional.of(-1.5)),
+          new FeatureSpec.VariableLength("label", FeatureKind.INT64, DType.I64, 6, -3, PadTo.MOST),
+          new FeatureSpec.FixedLength(
+              "é", FeatureKind.BYTES, DType.I16, Shape.of(3), Optional.of(-2)));
+
+  private static final List<FeatureSpec> SEQUENCES =
+      List.of(
+          new FeatureSpec.VariableSteps(
+              "a", FeatureKind.INT64, DType.I64, 4, Shape.of(), 9, PadTo.LONGEST),
+          new FeatureSpec.VariableSteps(
+              "b", FeatureKind.FLOAT, DType.F32, 4, Shape.of(2), 0.5, PadTo.MOST),
+          new FeatureSpec.FixedLength(
+              "label", FeatureKind.INT64, DType.I64, Shape.of(1), Optional.of(5)),
+          new FeatureSpec.FixedSteps("é", FeatureKind.BYTES, DType.U8, 2, Shape.of(3)));
+
+  /// Messages as writers of every kind might write them: in parts, out of order, with names that
+  /// are there twice.
+  private record Writer(Random random) {
+    byte[] message(boolean sequence) {
+      return WireMessages.message(out -> {
+        for (int i = random.nextInt(8) == 0 ? 2 : 1; i > 0; i--) {
+          out.writeByteArray(1, map(false));
+          if (sequence || random.nextInt(16) == 0) {
+            out.writeByteArray(2, map(true));
+          }
+        }
+        unknown(out);
+      });
+    }
+
+    private byte[] map(boolean lists) {
+      return WireMessages.message(out -> {
+        for (int i = random.nextInt(6); i > 0; i--) {
+          String name = NAMES[random.nextInt(NAMES.length)];
+          out.writeByteArray(1, entry(name, lists ? list(name) : feature(name)));
+          unknown(out);
+        }
+      });
+    }
+
+    private byte[] entry(String name, byte[] value) {
+      return WireMessages.message(out -> {
+        switch (random.nextInt(16)) {
+          case 0 -> {
+            out.writeByteArray(2, value);
+            out.writeString(1, name);
+          }
+          case 1 -> out.writeByteArray(2, value);
+          case 2 -> out.writeString(1, name);
+          case 3 -> {
+            out.writeString(1, name);
+            out.writeByteArray(2, value);
+            out.writeByteArray(2, value);
+          }
+          default -> {
+            out.writeString(1, name);
+            out.writeByteArray(2, value);
+          }
+        }
+        unknown(out);
+      });
+    }
+
+    private byte[] list(String name) {
+      return WireMessages.message(out -> {
+        for (int i = random.nextInt(4); i > 0; i--) {
+          out.writeByteArray(1, feature(name));
+        }
+      });
+    }
+
+    /// Mostly of the kind that is wanted.
+    private byte[] feature(String name) {
+      int usual =
+          switch (name) {
+            case "a", "é" -> 1;
+            case "b" -> 2;
+            default -> 3;
+          };
+      return WireMessages.message(out -> {
+        for (int parts = random.nextInt(8) == 0 ? random.nextInt(3) : 1; parts > 0; parts--) {
+          int kind = random.nextInt(8) == 0 ? random.nextInt(1, 4) : usual;
+          out.writeByteArray(kind, WireMessages.message(list -> values(kind, list)));
+        }
+        unknown(out);
+      });
+    }
+
+    private void values(int kind, CodedOutputStream out) throws IOException {
+      switch (kind) {
+        case 1 -> {
+          for (int i = random.nextInt(8) == 0 ? random.nextInt(3) : 1; i > 0; i--) {
+            byte[] bytes = new byte[random.nextBoolean() ? 6 : random.nextInt(10)];
+            random.nextBytes(bytes);
+            out.writeByteArray(1, bytes);
+          }
+        }
+        case 2 -> {
+          int count = random.nextInt(8) == 0 ? random.nextInt(4) : 2;
+          if (random.nextInt(6) == 0) {
+            for (int i = 0; i < count; i++) {
+              out.writeFixed32(1, random.nextInt());
+            }
+          } else {
+            byte[] packed = new byte[Float.BYTES * count];
+            random.nextBytes(packed);
+            out.writeByteArray(1, packed);
+          }
+        }
+        default -> {
+          int count = random.nextInt(5);
+          if (random.nextInt(6) == 0) {
+            for (int i = 0; i < count; i++) {
+              out.writeInt64(1, random.nextLong() >> random.nextInt(64));
+            }
+          } else {
+            out.writeByteArray(
+                1,
+                WireMessages.message(packed -> {
+                  for (int i = 0; i < count; i++) {
+                    packed.writeInt64NoTag(random.nextLong() >> random.nextInt(64));
+                  }
+                }));
+          }
+        }
+      }
+    }
+
+    private void unknown(CodedOutputStream out) throws IOException {
+      if (random.nextInt(40) == 0) {
+        out.writeByteArray(9, new byte[3]);
+      }
+    }
+  }
+
+  /// What a decoder makes of a record: rows and bytes, or the fault.
+  private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
+    RecordAddress where = new RecordAddress(Path.of("file"), 3, 33);
+    DecodedLayout layout = parser.layout(2);
+    long[] rows = layout.rows();
+    try (Arena arena = Arena.ofConfined()) {
+      // Native and at an odd address, as in a file.
+      MemorySegment record = arena.allocate(message.length + 1L).asSlice(1);
+      record.copyFrom(MemorySegment.ofArray(message));
+      MemorySegment batch = arena.allocate(layout.bytes());
+      batch.fill((byte) 0x5a);
+      decoder.extend(record, where, rows);
+      decoder.decode(record, where, batch, layout, rows, 1);
+      return layout.views(2, rows) + HexFormat.of().formatHex(batch.toArray(ValueLayout.JAVA_BYTE));
+    } catch (MalformedFileException fault) {
+      // What protobuf says differs with how it is asked.
+      return fault.kind().equals("invalid-proto") ? fault.kind() : fault.getMessage();
+    }
+  }
+
+  private static boolean readable(byte[] message, boolean sequence) {
+    try {
+      if (sequence) {
+        SequenceExample _ = SequenceExample.parseFrom(message);
+      } else {
+        Example _ = Example.parseFrom(message);
+      }
+      return true;
+    } catch (InvalidProtocolBufferException _) {
+      return false;
+    }
+  }
+
+  /// @return whether it was decoded without protobuf
+  private static boolean compare(byte[] message, boolean sequence) {
+    ExampleParser parser = new ExampleParser(sequence ? SEQUENCES : FEATURES);
+    String byProtobuf = decoded(parser, parser.decoderByProtobuf(), message);
+    String ours = decoded(parser, parser.decoder(), message);
+    if (readable(message, sequence)) {
+      assertThat(ours).isEqualTo(byProtobuf);
+    } else {
+      assertThat(byProtobuf).isEqualTo("invalid-proto");
+    }
+    ExampleScan scan = new ExampleScan(parser.specs().stream().map(FeatureLayout::of).toList());
+    return scan.scan(MemorySegment.ofArray(message));
+  }
+
+  @Property(tries = 3000)
+  void anyMessageIsReadAsProtobufReadsIt(@ForAll long seed, @ForAll boolean sequence) {
+    compare(new Writer(new Random(seed)).message(sequence), sequence);
+  }
+
+  @Property(tries = 5000)
+  void aChangedMessageIsReadAsProtobufReadsIt(@ForAll long seed, @ForAll boolean sequence) {
+    Random random = new Random(seed);
+    byte[] message = new Writer(random).message(sequence);
+    if (message.length == 0) {
+      return;
+    }
+    for (int i = random.nextInt(1, 3); i > 0; i--) {
+      message[random.nextInt(message.length)] =
+          (byte) (random.nextBoolean() ? random.nextInt(32) : random.nextInt(256));
+    }
+    compare(message, sequence);
+  }
+
+  /// Else the properties above would compare protobuf with itself.
+  @Property(tries = 1, generation = net.jqwik.api.GenerationMode.RANDOMIZED)
+  void manyMessagesAreReadWithoutProtobuf(@ForAll long seed) {
+    Random random = new Random(seed);
+    List<Boolean> usual = new ArrayList<>();
+    for (int i = 0; i < 400; i++) {
+      boolean sequence = i % 2 == 0;
+      usual.add(compare(new Writer(random).message(sequence), sequence));
+    }
+    assertThat(usual.stream().filter(Boolean::booleanValue).count()).isBetween(40L, 360L);
+  }
+}

@@ -1,0 +1,130 @@
+package dev.gantry.formats.internal.examples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.FeatureKind;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.Framed;
+import dev.gantry.formats.tfrecord.PadTo;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.proto.Example;
+import dev.gantry.formats.tfrecord.proto.Feature;
+import dev.gantry.formats.tfrecord.proto.Features;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What records have besides the features that are wanted, and what several files have together.
+@ExtendWith(NoLeaks.class)
+class UnknownFeatureTest {
+  private static final ExampleParser PARSER =
+      new ExampleParser(
+          List.of(
+              FeatureSpec.int64s("label"),
+              new FeatureSpec.FixedSteps("steps", FeatureKind.INT64, DType.I64, 2, Shape.of())));
+
+  @TempDir Path folder;
+
+  private static RawRecord record(byte[] bytes) {
+    return new RawRecord(Path.of("file"), 7, 40, MemorySegment.ofArray(bytes));
+  }
+
+  private static void assertRefused(ExampleBuilder example, String name) {
+    assertThatThrownBy(() -> PARSER.requireNoOthers(record(example.toBytes())))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessage(
+            "file: offset 40: unknown-feature: record 7: feature '"
+                + name
+                + "' is none of [label, steps]");
+  }
+
+  @Test
+  void whatIsWantedIsNoOther() {
+    assertThatCode(() -> PARSER.requireNoOthers(record(new byte[0]))).doesNotThrowAnyException();
+    ExampleBuilder example =
+        new ExampleBuilder().floats("label", 1).int64Steps("steps", List.of(new long[] {1}));
+    assertThatCode(() -> PARSER.requireNoOthers(record(example.toBytes())))
+        .doesNotThrowAnyException();
+  }
+
+  @Test
+  void anotherFeatureIsRefused() {
+    assertRefused(new ExampleBuilder().int64s("label", 1).int64s("other", 2), "other");
+    assertRefused(new ExampleBuilder().bytesSteps("other", List.of(new byte[1])), "other");
+  }
+
+  @Test
+  void aListIsNoFeatureOfItsName() {
+    assertRefused(new ExampleBuilder().int64s("steps", 1), "steps");
+    assertRefused(new ExampleBuilder().int64Steps("label", List.of(new long[1])), "label");
+  }
+
+  @Test
+  void aFeatureThatHoldsNoListIsNone() {
+    byte[] bytes =
+        Example.newBuilder()
+            .setFeatures(Features.newBuilder().putFeature("other", Feature.getDefaultInstance()))
+            .build()
+            .toByteArray();
+    assertThatCode(() -> PARSER.requireNoOthers(record(bytes))).doesNotThrowAnyException();
+  }
+
+  @Test
+  void noExampleIsRefused() {
+    assertThatThrownBy(() -> PARSER.requireNoOthers(record(new byte[] {1, 2, 3})))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageStartingWith("file: offset 40: invalid-proto: record 7: ");
+  }
+
+  @Test
+  void theSchemaOfSeveralFilesIsOfAllTheirRecords() throws IOException {
+    Path empty = Files.write(folder.resolve("empty"), new byte[0]);
+    Path first = write("first", new ExampleBuilder().int64s("a", 1).floats("b", 1, 2));
+    Path second = write("second", new ExampleBuilder().int64s("a", 2).floats("b", 1, 2, 3));
+    try (GantrySession session = GantrySession.open()) {
+      TfRecordOptions options = TfRecordOptions.defaults();
+      List<Path> files = List.of(empty, first, second);
+      assertThat(Schema.infer(session, files, options, Long.MAX_VALUE))
+          .containsExactly(
+              FeatureSpec.int64s("a"),
+              new FeatureSpec.VariableLength(
+                  "b", FeatureKind.FLOAT, DType.F32, 3, 0, PadTo.LONGEST));
+      assertThat(Schema.infer(session, files, options, 1))
+          .containsExactly(FeatureSpec.int64s("a"), FeatureSpec.floats("b", 2));
+      assertThatThrownBy(() -> Schema.infer(session, List.of(empty, empty), options, 1))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("no-records");
+    }
+  }
+
+  @Test
+  void filesBehindTheRecordsThatTellAreNotOpened() throws IOException {
+    Path first = write("first", new ExampleBuilder().int64s("a", 1));
+    List<Path> files = List.of(first, folder.resolve("missing"));
+    try (GantrySession session = GantrySession.open()) {
+      TfRecordOptions options = TfRecordOptions.defaults();
+      assertThat(Schema.infer(session, files, options, 1)).containsExactly(FeatureSpec.int64s("a"));
+      assertThatThrownBy(() -> Schema.infer(session, files, options, 2))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("missing");
+    }
+  }
+
+  private Path write(String name, ExampleBuilder example) throws IOException {
+    return Files.write(folder.resolve(name), Framed.of(List.of(example.toBytes())));
+  }
+}

@@ -1,0 +1,160 @@
+package dev.gantry.formats.internal.json;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class JsonReaderTest {
+  /// Bytes that are not the section's, on both sides of it.
+  private static final String OTHER = "\"}]";
+
+  @TempDir Path folder;
+
+  private FileBytes file(String json) throws IOException {
+    return FileBytes.open(Files.writeString(folder.resolve("made.json"), OTHER + json + OTHER));
+  }
+
+  private static JsonReader section(FileBytes bytes) {
+    return new JsonReader(bytes, OTHER.length(), bytes.length() - OTHER.length());
+  }
+
+  /// With the offset from the section's start.
+  private String fault(String json) throws IOException {
+    try (FileBytes bytes = file(json)) {
+      JsonReader reader = section(bytes);
+      MalformedFileException fault =
+          catchThrowableOfType(
+              MalformedFileException.class,
+              () -> {
+                reader.skip();
+                reader.end();
+              });
+      assertThat(fault).as(json).isNotNull();
+      assertThat(fault.getMessage())
+          .hasLineCount(1)
+          .doesNotContain("[Source", "StreamRead", "enable `");
+      return fault.kind() + " " + (fault.offset() - OTHER.length());
+    }
+  }
+
+  /// In a number Jackson gives the place of a sign, point or exponent before the fault.
+  @ParameterizedTest(name = "{0}: {1}")
+  @CsvSource(
+      quoteCharacter = '`',
+      ignoreLeadingAndTrailingWhitespace = false,
+      value = {
+        "``,unexpected-end 0",
+        "` \t`,unexpected-end 2",
+        "`[1`,unexpected-end 2",
+        "`{\"a\":1`,unexpected-end 6",
+        "`[1, ]`,trailing-comma 2",
+        "`{\"é\":1,\n}`,trailing-comma 7",
+        "`[,]`,invalid-json 1",
+        "`{,}`,invalid-json 1",
+        "`[1}`,invalid-json 2",
+        "`[\",\"}`,invalid-json 4",
+        "`[5 0]`,invalid-json 3",
+        "`[NaN]`,invalid-json 3",
+        "`{\"a\" 0}`,invalid-json 5",
+        "`{0:1}`,invalid-json 1",
+        "`[.5]`,invalid-json 1",
+        "`[/**/]`,invalid-json 1",
+        "`[1\n.]`,invalid-json 3",
+        "`[\"é\nb\"]`,control-character 4",
+        "`[\":1.\n\"]`,control-character 5",
+        "`{\"a\tb\":1}`,control-character 3",
+        "`{\"a\":1,\",0\n\":1}`,control-character 10",
+        "`[\u0000]`,control-character 1",
+        "`[1.\n2]`,invalid-number 2",
+        "`{\"a\":-\n}`,invalid-number 6",
+        "`[2,\n-01]`,invalid-number 5",
+        "`[1.5E+]`,invalid-number 2",
+        "`[\",]\\]\"]`,invalid-escape 5",
+        "`{\"\\u12\n\":1}`,invalid-escape 6",
+        "`[\"😀\\ud83d\"]`,lone-surrogate 1",
+        "`[] ]`,trailing-characters 3",
+        "`[] \"`,trailing-characters 3",
+        "`\uFEFF[]`,byte-order-mark 0",
+        "`[\uFEFF]`,invalid-json 1",
+      })
+  void aFaultIsNamedWhereItShows(String json, String expected) throws IOException {
+    assertThat(fault(json)).isEqualTo(expected);
+  }
+
+  @Test
+  void boundsAreToldApart() throws IOException {
+    int longest = 16 * 1024 * 1024;
+    String deepest = "[".repeat(JsonReader.MAX_DEPTH);
+    assertThat(fault(deepest + "1.")).startsWith("invalid-number");
+    assertThat(fault(deepest + "[")).isEqualTo("nesting-too-deep " + JsonReader.MAX_DEPTH);
+    assertThat(fault(deepest + "9".repeat(5000))).startsWith("number-too-long");
+    assertThat(fault("{\"a\":" + "9".repeat(5000) + "}")).startsWith("number-too-long");
+    assertThat(fault(deepest + '"' + "x".repeat(longest + 1) + '"')).startsWith("string-too-long");
+    assertThat(fault("{\"" + "x".repeat(longest + 1) + "\":1}")).startsWith("string-too-long");
+    assertThat(fault("[\"" + "x".repeat(longest) + "\",\"" + "x".repeat(longest) + "\",]"))
+        .startsWith("trailing-comma");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"-0", "2.0", "1e2", "1E+02", "-0.10", "18446744073709551616"})
+  void aNumberIsGivenAsItIsWritten(String number) throws IOException {
+    try (FileBytes bytes = file(number)) {
+      JsonReader reader = section(bytes);
+      assertThat(reader.peek()).isEqualTo(JsonReader.Kind.NUMBER);
+      assertThat(reader.number()).isEqualTo(number);
+      reader.end();
+    }
+  }
+
+  /// Over many of the buffers' edges, at which a character can lie on both sides.
+  @ParameterizedTest
+  @ValueSource(strings = {"a", "aaé", "☃", "😀", "aé☃😀"})
+  void offsetsAreOfBytesWhateverTheText(String letters) throws IOException {
+    Random random = new Random(7);
+    int[] alphabet = letters.codePoints().toArray();
+    StringBuilder json = new StringBuilder("[{");
+    List<Long> expected = new ArrayList<>();
+    long written = OTHER.length() + 2L;
+    for (int i = 0; i < 300; i++) {
+      StringBuilder name = new StringBuilder();
+      random
+          .ints(random.nextInt(2000), 0, alphabet.length)
+          .forEach(at -> name.appendCodePoint(alphabet[at]));
+      String member = "\"" + name + "\" : ";
+      expected.add(written);
+      expected.add(written + member.getBytes(StandardCharsets.UTF_8).length);
+      json.append(member).append("true, ");
+      written += (member + "true, ").getBytes(StandardCharsets.UTF_8).length;
+    }
+    json.append("\"\":1}]");
+    List<Long> found = new ArrayList<>();
+    try (FileBytes bytes = file(json.toString())) {
+      JsonReader reader = section(bytes);
+      reader.peek();
+      reader.beginArray();
+      reader.peek();
+      for (boolean more = reader.beginObject(); more; more = reader.nextMember()) {
+        reader.memberName();
+        found.add(reader.valueOffset());
+        reader.peek();
+        found.add(reader.valueOffset());
+        reader.skip();
+      }
+    }
+    assertThat(found.subList(0, expected.size())).isEqualTo(expected);
+  }
+}

@@ -1,4 +1,0 @@
-@NullMarked
-package dev.gantry.formats.internal;
-
-import org.jspecify.annotations.NullMarked;

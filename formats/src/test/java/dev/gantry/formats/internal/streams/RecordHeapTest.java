@@ -1,0 +1,61 @@
+package dev.gantry.formats.internal.streams;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.formats.internal.examples.RawRecord;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+class RecordHeapTest {
+  private static final Path FILE = Path.of("file");
+
+  private record Kept(RecordHeap.Entry entry, int length, byte value) {
+    /// All its bytes are the same.
+    byte[] data() {
+      byte[] data = new byte[length];
+      Arrays.fill(data, value);
+      return data;
+    }
+  }
+
+  /// At most a mebibyte is kept, of records of up to 100 KB: the memory is used again and again.
+  @Test
+  void keepsWhatIsNotRemovedAndUsesTheMemoryOfTheRestAgain() {
+    Random random = new Random(11);
+    List<Kept> kept = new ArrayList<>();
+    long bytes = 0;
+    try (RecordHeap heap = new RecordHeap()) {
+      for (int i = 0; i < 5000; i++) {
+        int length = random.nextInt(10) == 0 ? 0 : random.nextInt(100_000);
+        byte[] data = new byte[length];
+        Arrays.fill(data, (byte) i);
+        RawRecord record = new RawRecord(FILE, i, 7L * i, MemorySegment.ofArray(data));
+        kept.add(new Kept(heap.add(record), length, (byte) i));
+        bytes += length;
+        while (bytes > 1 << 20) {
+          Kept gone = kept.remove(random.nextInt(kept.size()));
+          heap.remove(gone.entry());
+          bytes -= gone.length();
+        }
+        assertThat(heap.bytes()).isEqualTo(bytes);
+        Kept any = kept.get(random.nextInt(kept.size()));
+        assertThat(heap.record(any.entry()).data().toArray(ValueLayout.JAVA_BYTE))
+            .isEqualTo(any.data());
+      }
+      for (Kept each : kept) {
+        assertThat(heap.record(each.entry()).data().toArray(ValueLayout.JAVA_BYTE))
+            .isEqualTo(each.data());
+      }
+      assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
+      assertThat(LiveResources.snapshot().hostBytes()).isLessThan(4 << 20);
+    }
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+}

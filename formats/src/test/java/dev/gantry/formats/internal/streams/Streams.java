@@ -1,0 +1,119 @@
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.core.internal.ring.BatchPlan;
+import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.LastBatch;
+import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.batches.Batches;
+import dev.gantry.formats.internal.batches.DatasetState;
+import dev.gantry.formats.internal.batches.FieldView;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.List;
+import java.util.Optional;
+
+/// Files whose records know where they are from, and what their batches hold.
+final class Streams {
+  /// A file's number times this, plus the record's number, is the record's `id`.
+  static final long FILE = 1000;
+
+  private Streams() {}
+
+  /// A batch: which records, and the state after it.
+  record Batch(List<Long> ids, DatasetState after) {}
+
+  static ExampleBuilder example(long id) {
+    byte[] text = new byte[(int) (id % 7)];
+    Arrays.fill(text, (byte) id);
+    return new ExampleBuilder().int64s("id", id).bytes("text", text);
+  }
+
+  static Path write(
+      GantrySession session, Path folder, int file, long records, Compression compression) {
+    Path path = folder.resolve("part-" + file);
+    try (TfRecordWriter writer = TfRecordWriter.create(session, path, compression)) {
+      for (long i = 0; i < records; i++) {
+        writer.write(example(file * FILE + i).toBytes());
+      }
+      writer.commit();
+    }
+    return path;
+  }
+
+  static OrderOptions order(int batchSize, LastBatch last, int rank, int world) {
+    return new OrderOptions(batchSize, last, new Shuffle.None(), 1, 1, rank, world);
+  }
+
+  /// All batches from a state on. Up to three of them are under way at once, as in a ring, and
+  /// their writers run last to first.
+  static List<Batch> run(Batches batches, DatasetState from) {
+    List<Batch> all = new ArrayList<>();
+    Deque<BatchPlan<BatchView>> ahead = new ArrayDeque<>();
+    try (BatchPlanSource<BatchView> source = batches.from(from)) {
+      boolean more = true;
+      while (more) {
+        Optional<BatchPlan<BatchView>> next = source.next();
+        next.ifPresent(ahead::add);
+        more = next.isPresent();
+        if (ahead.size() == 3) {
+          all.add(make(ahead.remove()));
+        }
+      }
+      while (!ahead.isEmpty()) {
+        all.add(make(ahead.remove()));
+      }
+    }
+    return all;
+  }
+
+  private static Batch make(BatchPlan<BatchView> filling) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment slot = arena.allocate(Math.max(1, filling.hostWrites().bytes()));
+      for (HostWrites.HostWriter maker : filling.hostWrites().writers().reversed()) {
+        maker.write(slot);
+      }
+      BatchView label = filling.label();
+      FieldView ids = label.fields().getFirst();
+      List<Long> found = new ArrayList<>();
+      for (int i = 0; i < label.samples(); i++) {
+        long id = slot.get(ValueLayout.JAVA_LONG_UNALIGNED, ids.offset() + 8L * i);
+        checkText(label.fields(), slot, i, id);
+        found.add(id);
+      }
+      return new Batch(found, label.after());
+    }
+  }
+
+  /// The text is that of the same record, padded with -1.
+  private static void checkText(List<FieldView> fields, MemorySegment slot, int row, long id) {
+    if (fields.size() < 2) {
+      return;
+    }
+    FieldView text = fields.get(1);
+    long length = text.shape().dimension(1);
+    for (long i = 0; i < length; i++) {
+      byte found = slot.get(ValueLayout.JAVA_BYTE, text.offset() + row * length + i);
+      byte expected = i < id % 7 ? (byte) id : -1;
+      if (found != expected) {
+        throw new AssertionError("text of " + id + " at " + i + " is " + found);
+      }
+    }
+  }
+
+  static List<List<Long>> ids(List<Batch> batches) {
+    return batches.stream().map(Batch::ids).toList();
+  }
+}

@@ -1,0 +1,75 @@
+package dev.gantry.djl.internal.datasets;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import dev.gantry.core.Device;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.djl.internal.TorchArrays;
+import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.batches.FieldView;
+import java.util.List;
+
+/// Makes DJL's batches of filled slots: an array over each field, normalised and transformed where
+/// that is asked for.
+final class BatchMaker {
+  private final DatasetSettings settings;
+  private final Device device;
+
+  BatchMaker(DatasetSettings settings, Device device) {
+    this.settings = settings;
+    this.device = device;
+  }
+
+  /// @param manager to which all arrays belong, and which the batch closes
+  /// @param slot which the batch closes; if this throws, it is the caller's still
+  SlotBatch make(NDManager manager, RingBatch<BatchView> slot, long progress, long progressTotal) {
+    NDList data = settings.transform().apply(arrays(manager, slot, settings.roles().data()));
+    NDList labels =
+        settings.labelTransform().apply(arrays(manager, slot, settings.roles().labels()));
+    return new SlotBatch(manager, data, labels, progress, progressTotal, slot);
+  }
+
+  private NDList arrays(NDManager manager, RingBatch<BatchView> slot, List<String> names) {
+    NDList arrays = new NDList(names.size());
+    for (String name : names) {
+      NDArray array = wrap(manager, slot, view(slot.label(), name));
+      Normalization normalization = settings.roles().normalizations().get(name);
+      arrays.add(normalization == null ? array : normalization.apply(array));
+    }
+    return arrays;
+  }
+
+  private static FieldView view(BatchView batch, String name) {
+    return batch.fields().stream()
+        .filter(field -> field.name().equals(name))
+        .findFirst()
+        .orElseThrow(() -> new IllegalStateException("a batch without '" + name + "'"));
+  }
+
+  private NDArray wrap(NDManager manager, RingBatch<BatchView> slot, FieldView field) {
+    Region place = slot.region(field.offset(), 0);
+    long[] strides = field.strides().stream().mapToLong(Long::longValue).toArray();
+    Runnable release = place.retain();
+    boolean complete = false;
+    try {
+      NDArray array =
+          TorchArrays.wrap(
+              manager,
+              place.address(),
+              device,
+              field.dtype(),
+              field.shape(),
+              strides,
+              field.name(),
+              release);
+      complete = true;
+      return array;
+    } finally {
+      if (!complete) {
+        release.run();
+      }
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package dev.gantry.djl.internal.datasets;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDList;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.batches.Batches;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+
+/// How batches are brought and what becomes of them.
+///
+/// @param device where they go; empty for the manager's
+/// @param slots batches in memory at once
+/// @param epochs in one call of `getData`
+/// @param transform of the data
+/// @param labelTransform of the labels
+public record DatasetSettings(
+    GantrySession session,
+    TransferOptions transfer,
+    Optional<Device> device,
+    int slots,
+    boolean poison,
+    long epochs,
+    FieldRoles roles,
+    UnaryOperator<NDList> transform,
+    UnaryOperator<NDList> labelTransform) {
+  RingOptions ring(Batches batches, dev.gantry.core.Device target) {
+    return new RingOptions(
+        target, slots, batches.slotBytes(), batches.madeBytes(), transfer, poison);
+  }
+}

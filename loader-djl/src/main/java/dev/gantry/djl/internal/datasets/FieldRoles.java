@@ -1,0 +1,105 @@
+package dev.gantry.djl.internal.datasets;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/// What becomes of each field of a batch.
+///
+/// @param data names of the fields that are data, in order
+/// @param labels of those that are labels
+/// @param normalizations by field
+public record FieldRoles(
+    List<String> data, List<String> labels, Map<String, Normalization> normalizations) {
+  private static final Set<String> USUAL_LABELS = Set.of("label", "labels");
+
+  public FieldRoles {
+    data = List.copyOf(data);
+    labels = List.copyOf(labels);
+    normalizations = Map.copyOf(normalizations);
+  }
+
+  /// @param available the names of the dataset's fields
+  /// @throws MisuseException if a field is unknown or named twice, there is no data, or it is not
+  ///     said which of several fields is the label
+  public static FieldRoles of(
+      List<String> available,
+      Optional<List<String>> data,
+      Optional<List<String>> labels,
+      Map<String, Normalization> normalizations) {
+    boolean chosen = data.isPresent() || labels.isPresent();
+    if (!chosen && available.stream().filter(name -> !isLength(name, available)).count() > 1) {
+      requireLabel(available);
+    }
+    Set<String> taken = new HashSet<>(data.orElse(List.of()));
+    List<String> labelFields =
+        labels.orElseGet(() ->
+            available.stream()
+                .filter(name -> USUAL_LABELS.contains(name) && !taken.contains(name))
+                .toList());
+    List<String> dataFields =
+        data.orElseGet(
+            () -> available.stream().filter(name -> !labelFields.contains(name)).toList());
+    FieldRoles roles = new FieldRoles(dataFields, labelFields, normalizations);
+    roles.check(available);
+    return roles;
+  }
+
+  /// Whether a field only says how long another one is.
+  private static boolean isLength(String name, List<String> available) {
+    String suffix = FeatureSpec.LENGTH_SUFFIX;
+    return name.endsWith(suffix)
+        && available.contains(name.substring(0, name.length() - suffix.length()));
+  }
+
+  /// Taken for data, a label would fail only in the block, or be learned from.
+  private static void requireLabel(List<String> available) {
+    if (available.stream().noneMatch(USUAL_LABELS::contains)) {
+      throw new MisuseException(
+          "optLabels was not called, and none of the fields "
+              + available
+              + " is called label or labels; name those that are labels by optLabels, without any"
+              + " where there are none");
+    }
+  }
+
+  /// All fields that are read, data first.
+  public List<String> all() {
+    List<String> all = new ArrayList<>(data);
+    all.addAll(labels);
+    return all;
+  }
+
+  private void check(List<String> available) {
+    if (data.isEmpty()) {
+      throw new MisuseException("optData names no field; it must name one or more of " + available);
+    }
+    Set<String> seen = new LinkedHashSet<>();
+    for (String name : all()) {
+      if (!available.contains(name)) {
+        throw new MisuseException(
+            option(name) + " names the field '" + name + "'; it must be one of " + available);
+      }
+      if (!seen.add(name)) {
+        throw new MisuseException(
+            "optData and optLabels name the field '" + name + "' twice; once is enough");
+      }
+    }
+    for (String name : normalizations.keySet()) {
+      if (!seen.contains(name)) {
+        throw new MisuseException(
+            "optNormalize names the field '" + name + "'; it must be one that is read: " + seen);
+      }
+    }
+  }
+
+  private String option(String name) {
+    return data.contains(name) ? "optData" : "optLabels";
+  }
+}

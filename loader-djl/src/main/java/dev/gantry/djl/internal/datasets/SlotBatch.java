@@ -1,0 +1,63 @@
+package dev.gantry.djl.internal.datasets;
+
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import ai.djl.translate.Batchifier;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.formats.internal.batches.BatchView;
+import java.util.UUID;
+
+/// A batch whose arrays lie in a slot of a ring. Closing it gives the slot back; views that outlive
+/// it keep the memory.
+final class SlotBatch extends Batch {
+  private final String id = "gantry-slot-" + UUID.randomUUID();
+  private final RingBatch<BatchView> slot;
+  private volatile boolean closed;
+
+  SlotBatch(
+      NDManager manager,
+      NDList data,
+      NDList labels,
+      long progress,
+      long progressTotal,
+      RingBatch<BatchView> slot) {
+    super(
+        manager,
+        data,
+        labels,
+        slot.label().samples(),
+        // These only say how to split a batch among devices.
+        Batchifier.STACK,
+        Batchifier.STACK,
+        progress,
+        progressTotal);
+    this.slot = slot;
+    // For a manager that is closed although the batch is not.
+    manager.attachInternal(id, this::giveBack);
+  }
+
+  private void giveBack() {
+    closed = true;
+    slot.close();
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  /// Idempotent.
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    try {
+      // After the arrays: as long as they live, the memory cannot be used again.
+      getManager().detachInternal(id);
+      super.close();
+    } finally {
+      giveBack();
+    }
+  }
+}
