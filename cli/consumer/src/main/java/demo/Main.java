@@ -1,9 +1,8 @@
 package demo;
 
-import dev.gantry.djl.Weights;
-
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import dev.gantry.djl.Weights;
 import java.nio.file.Path;
 
 /// Loads weights and prints their names and shapes.
