@@ -6,7 +6,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
-import dev.gantry.djl.internal.ArrayMemory;
+import dev.gantry.djl.internal.guard.ArrayMemory;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.lang.foreign.MemorySegment;

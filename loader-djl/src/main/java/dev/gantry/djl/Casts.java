@@ -3,7 +3,7 @@ package dev.gantry.djl;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.PyTorch;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.spi.StoredTensor;
 
 /// Which casts exist.

@@ -3,7 +3,7 @@ package dev.gantry.djl;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.OptimizerState;
+import dev.gantry.djl.internal.training.OptimizerState;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;

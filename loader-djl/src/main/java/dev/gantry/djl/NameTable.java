@@ -1,7 +1,7 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.Names;
+import dev.gantry.djl.internal.training.Names;
 import java.util.Collection;
 import java.util.Map;
 import java.util.Optional;

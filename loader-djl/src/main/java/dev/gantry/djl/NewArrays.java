@@ -7,7 +7,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.GantryNDArray;
+import dev.gantry.djl.internal.guard.GantryNDArray;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;

@@ -8,7 +8,7 @@ import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.djl.internal.TorchArrays;
+import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.HashMap;

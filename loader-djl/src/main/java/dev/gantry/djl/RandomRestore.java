@@ -3,7 +3,7 @@ package dev.gantry.djl;
 import ai.djl.engine.Engine;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.RandomSource;
+import dev.gantry.djl.internal.training.RandomSource;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.OptionalInt;

@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.TransferException;
-import dev.gantry.djl.internal.Training;
+import dev.gantry.djl.internal.training.Training;
 import java.nio.file.Path;
 
 /// Saves a training on a GPU of which a kernel has failed. For a JVM of its own: nothing of that GPU

@@ -1,7 +1,7 @@
 package dev.gantry.djl;
 
-import dev.gantry.djl.internal.Optimizers;
-import dev.gantry.djl.internal.Training;
+import dev.gantry.djl.internal.training.Optimizers;
+import dev.gantry.djl.internal.training.Training;
 import java.nio.file.Path;
 
 /// Goes on from the latest checkpoint of a folder. For a JVM of its own.

@@ -20,7 +20,7 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.DType;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.djl.internal.Training;
+import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;

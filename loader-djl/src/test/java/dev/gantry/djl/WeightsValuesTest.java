@@ -10,7 +10,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.util.JsonUtils;
 import com.google.gson.JsonObject;
 import dev.gantry.core.DType;
-import dev.gantry.djl.internal.PyTorch;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.nio.ByteBuffer;

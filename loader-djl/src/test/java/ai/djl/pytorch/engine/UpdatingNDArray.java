@@ -1,7 +1,7 @@
 package ai.djl.pytorch.engine;
 
 import ai.djl.ndarray.types.SparseFormat;
-import dev.gantry.djl.internal.PyTorch;
+import dev.gantry.djl.internal.torch.PyTorch;
 
 /// An array that every optimizer of DJL can update; see [UpdatingNDArrayEx].
 public final class UpdatingNDArray extends PtNDArray {

@@ -1,0 +1,23 @@
+package dev.gantry.djl.internal.guard;
+
+import ai.djl.ndarray.NDArray;
+import dev.gantry.core.DType;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.torch.PyTorch;
+import java.util.Optional;
+
+/// What an array is, without its values.
+///
+/// @param dtype empty for one that only libtorch knows, such as complex128
+public record ArrayKind(Optional<DType> dtype, Shape shape) {
+  /// @throws dev.gantry.core.MisuseException if it is not an array of DJL's PyTorch engine
+  public static ArrayKind of(NDArray array) {
+    return new ArrayKind(TorchArrays.dtype(array), PyTorch.shape(array.getShape()));
+  }
+
+  /// As in `F32 [2, 3]`.
+  @Override
+  public String toString() {
+    return dtype.map(DType::name).orElse("of a type without a name") + " " + shape;
+  }
+}

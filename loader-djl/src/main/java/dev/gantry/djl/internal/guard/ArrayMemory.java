@@ -1,0 +1,132 @@
+package dev.gantry.djl.internal.guard;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.pytorch.engine.PtNDArray;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.torch.PrivateField;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.djl.internal.torch.TorchCodes;
+import dev.gantry.djl.internal.torch.TorchLibrary;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// The memory of an array, dense and in C order: the array's own where that is so, else a copy. It
+/// lives until this is closed, also where the array is closed before; what is written into the
+/// array meanwhile may be seen here.
+///
+/// On a GPU it has the values of kernels that may be queued still: synchronise before it is read
+/// past libtorch. Thread-safe.
+public final class ArrayMemory implements AutoCloseable {
+  /// Where DJL holds the Java buffer that an array on the CPU may lie in, and drops it on closing.
+  private static final PrivateField<ByteBuffer> BUFFER =
+      PrivateField.of(PtNDArray.class, "dataRef", "java.nio.ByteBuffer");
+
+  /// A share of the tensor, and of the buffer that it may lie in.
+  private record Share(TorchLibrary torch, long handle, Optional<ByteBuffer> buffer) {}
+
+  private final AtomicReference<@Nullable Share> share;
+  private final Device device;
+  private final long address;
+  private final long bytes;
+  private final DType dtype;
+  private final Shape shape;
+
+  private ArrayMemory(Share share, DType dtype) {
+    this.share = new AtomicReference<>(share);
+    this.dtype = dtype;
+    device = share.torch().device(share.handle());
+    address = share.torch().address(share.handle());
+    shape = share.torch().shape(share.handle());
+    bytes = Math.multiplyExact(TorchCodes.elements(shape), dtype.bits() / Byte.SIZE);
+  }
+
+  /// @throws MisuseException if the array is sparse, of strings, of a type that [DType] does not
+  ///     have, on a device that is neither the CPU nor a GPU of CUDA, or another engine's
+  /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
+  public static ArrayMemory of(NDArray array) {
+    PtNDArray torchArray = TorchArrays.torchArray(array);
+    PrivateField.requireAll(List.of(BUFFER));
+    if (array.getDataType() == DataType.STRING || array.isSparse()) {
+      throw new MisuseException(described(array) + " has no memory of numbers in a row");
+    }
+    TorchLibrary torch = PyTorch.library();
+    DType dtype =
+        torch
+            .dtype(torchArray.getHandle())
+            .orElseThrow(() ->
+                new MisuseException(described(array) + " is of a type that has no name here"));
+    Share share =
+        // libtorch conjugates complex numbers when they are read, not in memory.
+        dtype != DType.C64 && isDense(torch, torchArray.getHandle())
+            ? new Share(torch, torch.share(torchArray.getHandle()), buffer(torchArray))
+            : new Share(
+                torch,
+                torch.move(torchArray.getHandle(), torch.device(torchArray.getHandle())),
+                Optional.empty());
+    try {
+      return new ArrayMemory(share, dtype);
+    } catch (RuntimeException refused) {
+      torch.delete(share.handle());
+      throw refused;
+    }
+  }
+
+  public Device device() {
+    return device;
+  }
+
+  /// Of the first element; of no meaning where there are no bytes.
+  public long address() {
+    return address;
+  }
+
+  public long bytes() {
+    return bytes;
+  }
+
+  public DType dtype() {
+    return dtype;
+  }
+
+  public Shape shape() {
+    return shape;
+  }
+
+  /// Idempotent. If nobody else holds the memory, it goes.
+  @Override
+  public void close() {
+    Share held = share.getAndSet(null);
+    if (held != null) {
+      held.torch().delete(held.handle());
+    }
+  }
+
+  /// The strides of an axis of one element, and all where there are no elements, do not matter.
+  private static boolean isDense(TorchLibrary torch, long handle) {
+    Shape shape = torch.shape(handle);
+    long[] strides = torch.strides(handle);
+    long[] dense = TorchCodes.denseStrides(shape);
+    boolean isDense = true;
+    for (int axis = 0; axis < strides.length; axis++) {
+      isDense &= shape.dimension(axis) <= 1 || strides[axis] == dense[axis];
+    }
+    return isDense || TorchCodes.elements(shape) == 0;
+  }
+
+  private static Optional<ByteBuffer> buffer(PtNDArray array) {
+    PtNDArray holder = array instanceof GantryNDArray ours ? ours.bufferHolder() : array;
+    return BUFFER.find(holder);
+  }
+
+  private static String described(NDArray array) {
+    String name = array.getName();
+    return name == null ? "an array without a name" : "the array '" + name + "'";
+  }
+}

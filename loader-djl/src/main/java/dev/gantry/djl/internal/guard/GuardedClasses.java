@@ -1,0 +1,235 @@
+package dev.gantry.djl.internal.guard;
+
+import static java.lang.constant.ConstantDescs.CD_long;
+import static java.lang.constant.ConstantDescs.CD_void;
+import static java.lang.constant.ConstantDescs.INIT_NAME;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.internal.NDArrayEx;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.pytorch.engine.PtNDManager;
+import java.lang.classfile.ClassBuilder;
+import java.lang.classfile.ClassFile;
+import java.lang.classfile.CodeBuilder;
+import java.lang.classfile.TypeKind;
+import java.lang.constant.ClassDesc;
+import java.lang.constant.MethodTypeDesc;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
+
+/// Makes the subclasses of [GantryNDArray] and [GuardedOperations] at run time: some 150 methods of
+/// DJL that each call DJL's own and pass what it returns through `result`.
+///
+/// Beside that they override the method `NDArrayEx getNDArrayInternal()`, which Java has no words
+/// for. `PtNDArray` declares it with the return type `PtNDArrayEx`, so an override in Java would
+/// have to return one too, and only DJL's own package can make one. A class of ours in that package
+/// would not do: it would be another package's under a class loader of its own, and would split the
+/// package on the module path. To the JVM, methods with different return types are different
+/// methods, and the one that callers by the interface reach can be overridden alone.
+final class GuardedClasses {
+  /// Methods that make complex numbers, which are none of the eight dtypes.
+  private static final Set<String> COMPLEX =
+      Set.of("complex", "fft", "fft2", "ifft", "ifft2", "rfft");
+
+  /// Each class is made when it is first needed.
+  private static final class OfSafeType {
+    static final MethodHandle CONSTRUCTOR =
+        array(
+            "LoadedNDArray", method -> hasParameter(method) || COMPLEX.contains(method.getName()));
+  }
+
+  private static final class OfOtherType {
+    static final MethodHandle CONSTRUCTOR = array("GuardedNDArray", _ -> true);
+  }
+
+  private static final class Operations {
+    static final MethodHandle CONSTRUCTOR = operations();
+  }
+
+  private GuardedClasses() {}
+
+  /// @param isSafe whether DJL's own methods can do with the array
+  /// @throws IllegalStateException if the manager is closed or capped
+  static GantryNDArray array(PtNDManager manager, long handle, DataType dataType, boolean isSafe) {
+    MethodHandle constructor = isSafe ? OfSafeType.CONSTRUCTOR : OfOtherType.CONSTRUCTOR;
+    try {
+      return (GantryNDArray) constructor.invokeExact(manager, handle, dataType);
+    } catch (RuntimeException | Error refused) {
+      throw refused;
+    } catch (Throwable impossible) {
+      throw new AssertionError("no constructor of DJL's arrays throws this", impossible);
+    }
+  }
+
+  /// @param plain DJL's own operations of `array`
+  static NDArrayEx operations(GantryNDArray array, NDArrayEx plain) {
+    try {
+      return (NDArrayEx) Operations.CONSTRUCTOR.invokeExact(array, plain);
+    } catch (Throwable impossible) {
+      throw new AssertionError("the constructor only sets fields", impossible);
+    }
+  }
+
+  /// @param guarded which of the methods that return arrays may return one of a dtype that DJL does
+  ///     not know
+  private static MethodHandle array(String name, Predicate<Method> guarded) {
+    ClassDesc parent = desc(GantryNDArray.class);
+    MethodTypeDesc get = MethodTypeDesc.of(desc(NDArrayEx.class));
+    return constructor(
+        name,
+        GantryNDArray.class,
+        MethodTypeDesc.of(CD_void, desc(PtNDManager.class), CD_long, desc(DataType.class)),
+        MethodType.methodType(GantryNDArray.class, PtNDManager.class, long.class, DataType.class),
+        made -> {
+          // public NDArrayEx getNDArrayInternal() { return operations(); }
+          made.withMethodBody(
+              "getNDArrayInternal",
+              get,
+              ClassFile.ACC_PUBLIC,
+              code -> code.aload(0).invokevirtual(parent, "operations", get).areturn());
+          Stream.of(GantryNDArray.class.getMethods())
+              .filter(method -> !method.isBridge() && !Modifier.isStatic(method.getModifiers()))
+              .filter(method -> isArrays(method.getReturnType()))
+              .filter(guarded)
+              // public X method(A a, …) { return (X) result(super.method(a, …)); }
+              .forEach(method ->
+                  pass(
+                      made,
+                      method,
+                      parent,
+                      _ -> {},
+                      (code, type) -> code.invokespecial(parent, method.getName(), type)));
+        });
+  }
+
+  private static MethodHandle operations() {
+    ClassDesc parent = desc(GuardedOperations.class);
+    ClassDesc plain = desc(NDArrayEx.class);
+    return constructor(
+        "PassedOperations",
+        GuardedOperations.class,
+        MethodTypeDesc.of(CD_void, desc(GantryNDArray.class), plain),
+        MethodType.methodType(NDArrayEx.class, GantryNDArray.class, NDArrayEx.class),
+        made ->
+            Stream.of(GuardedOperations.class.getMethods())
+                .filter(method -> method.getDeclaringClass() == NDArrayEx.class)
+                .forEach(method -> {
+                  if (method.isDefault()) {
+                    // public X method(A a, …) { return (X) result(super.method(a, …)); }
+                    pass(
+                        made,
+                        method,
+                        parent,
+                        _ -> {},
+                        (code, type) -> code.invokespecial(parent, method.getName(), type));
+                  } else {
+                    // public X method(A a, …) { return (X) result(plain.method(a, …)); }
+                    pass(
+                        made,
+                        method,
+                        parent,
+                        code -> code.getfield(parent, "plain", plain),
+                        (code, type) -> code.invokeinterface(plain, method.getName(), type));
+                  }
+                }));
+  }
+
+  private interface Call {
+    void emit(CodeBuilder code, MethodTypeDesc type);
+  }
+
+  /// Overrides a method by one that calls another of its name and type, and guards the result.
+  ///
+  /// @param receiver replaces `this`, which is on the stack, by the object to call
+  private static void pass(
+      ClassBuilder made,
+      Method method,
+      ClassDesc parent,
+      Consumer<CodeBuilder> receiver,
+      Call call) {
+    Class<?> returned = method.getReturnType();
+    MethodTypeDesc type =
+        MethodTypeDesc.of(
+            desc(returned),
+            Stream.of(method.getParameterTypes()).map(GuardedClasses::desc).toList());
+    made.withMethodBody(
+        method.getName(),
+        type,
+        ClassFile.ACC_PUBLIC,
+        code -> {
+          if (isArrays(returned)) {
+            code.aload(0);
+          }
+          code.aload(0);
+          receiver.accept(code);
+          for (int i = 0; i < type.parameterCount(); i++) {
+            code.loadLocal(TypeKind.from(type.parameterType(i)), code.parameterSlot(i));
+          }
+          call.emit(code, type);
+          if (isArrays(returned)) {
+            ClassDesc general = desc(returned == NDList.class ? NDList.class : NDArray.class);
+            code.invokevirtual(parent, "result", MethodTypeDesc.of(general, general))
+                .checkcast(type.returnType());
+          }
+          code.return_(TypeKind.from(type.returnType()));
+        });
+  }
+
+  /// Defines a class, and finds its constructor as one of the given type.
+  private static MethodHandle constructor(
+      String name,
+      Class<?> parent,
+      MethodTypeDesc construct,
+      MethodType type,
+      Consumer<ClassBuilder> methods) {
+    byte[] bytes =
+        ClassFile.of()
+            .build(
+                ClassDesc.of(parent.getPackageName(), name),
+                made -> {
+                  made.withFlags(
+                          ClassFile.ACC_FINAL | ClassFile.ACC_SUPER | ClassFile.ACC_SYNTHETIC)
+                      .withSuperclass(desc(parent))
+                      .withMethodBody(
+                          INIT_NAME, construct, 0, code -> construct(code, parent, construct));
+                  methods.accept(made);
+                });
+    try {
+      MethodHandles.Lookup made = MethodHandles.lookup().defineHiddenClass(bytes, true);
+      return made.findConstructor(made.lookupClass(), type.changeReturnType(void.class))
+          .asType(type);
+    } catch (ReflectiveOperationException fault) {
+      throw new LinkageError("the class was made here", fault);
+    }
+  }
+
+  private static void construct(CodeBuilder code, Class<?> parent, MethodTypeDesc type) {
+    code.aload(0);
+    for (int i = 0; i < type.parameterCount(); i++) {
+      code.loadLocal(TypeKind.from(type.parameterType(i)), code.parameterSlot(i));
+    }
+    code.invokespecial(desc(parent), INIT_NAME, type).return_();
+  }
+
+  private static boolean isArrays(Class<?> type) {
+    return NDArray.class.isAssignableFrom(type) || type == NDList.class;
+  }
+
+  /// Whether a dtype comes in from outside.
+  private static boolean hasParameter(Method method) {
+    return Stream.of(method.getParameterTypes())
+        .anyMatch(type -> isArrays(type) || type == DataType.class);
+  }
+
+  private static ClassDesc desc(Class<?> type) {
+    return type.describeConstable().orElseThrow();
+  }
+}

@@ -1,0 +1,78 @@
+package dev.gantry.djl.internal.guard;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.internal.NDArrayEx;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.pytorch.engine.PtNDArray;
+
+/// The operations that DJL's blocks call, of an array that has any dtype. Here are those that would
+/// reach DJL's native code with a dtype that it does not know; [GuardedClasses] adds the others,
+/// which pass on to DJL's own and guard what these return.
+abstract class GuardedOperations implements NDArrayEx {
+  final GantryNDArray array;
+  final NDArrayEx plain;
+
+  /// @param plain DJL's own operations of `array`
+  GuardedOperations(GantryNDArray array, NDArrayEx plain) {
+    this.array = array;
+    this.plain = plain;
+  }
+
+  final NDArray result(NDArray made) {
+    return array.result(made);
+  }
+
+  final NDList result(NDList made) {
+    return array.result(made);
+  }
+
+  /// DJL resizes numbers of FLOAT32 and casts back to a type that it knows.
+  @Override
+  public NDArray resize(int width, int height, int interpolation) {
+    DataType type = array.getDataType();
+    if (type == DataType.FLOAT32) {
+      return result(plain.resize(width, height, interpolation));
+    }
+    try (PtNDArray floats = array.toType(DataType.FLOAT32, true);
+        PtNDArray resized =
+            GantryNDArray.guard(floats.getNDArrayInternal().resize(width, height, interpolation))) {
+      return resized.toType(type, true);
+    }
+  }
+
+  @Override
+  public NDArray rdiv(Number n) {
+    return rdiv(number(n));
+  }
+
+  @Override
+  public NDArray rdivi(Number n) {
+    return rdivi(number(n));
+  }
+
+  @Override
+  public NDArray rmod(Number n) {
+    return rmod(number(n));
+  }
+
+  @Override
+  public NDArray rmodi(Number n) {
+    return rmodi(number(n));
+  }
+
+  @Override
+  public NDArray rpow(Number n) {
+    return number(n).pow(array);
+  }
+
+  /// A scalar of the array's own type, which DJL makes by a cast to a type that it knows.
+  private NDArray number(Number n) {
+    return GantryNDArray.guard(array.getManager().create(n)).toType(array.getDataType(), false);
+  }
+
+  @Override
+  public NDArray getArray() {
+    return array;
+  }
+}

@@ -1,0 +1,172 @@
+package dev.gantry.djl.internal.guard;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.NDScope;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.pytorch.engine.PtNDArray;
+import ai.djl.pytorch.engine.PtNDManager;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.djl.internal.torch.TorchCodes;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// Makes DJL arrays over memory that somebody else owns. Thread-safe.
+public final class TorchArrays {
+  private TorchArrays() {}
+
+  /// An array over memory, without a copy: dense, in C order, any dtype that [TorchLibrary#holds][dev.gantry.djl.internal.torch.TorchLibrary#holds].
+  /// It belongs to `manager`, which closes it at the latest; the manager may be for another device.
+  ///
+  /// `release` runs once, when the array and all views of it are closed, on the thread that closes
+  /// the last. For memory of a GPU that is when the last kernel that uses it has been queued, not
+  /// when it has run. If this throws, `release` has not run and never will: the memory is still the
+  /// caller's.
+  ///
+  /// @param address of the first element, aligned to it; ignored where there are no elements
+  /// @throws MisuseException if the manager is not of DJL's PyTorch engine, the address or shape is
+  ///     impossible, or no tensor holds the dtype
+  /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public static NDArray wrap(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      Shape shape,
+      @Nullable String name,
+      Runnable release) {
+    long[] dense = TorchCodes.denseStrides(shape);
+    return wrap(manager, address, device, dtype, shape, dense, name, release);
+  }
+
+  /// As above, for elements that do not lie end to end.
+  ///
+  /// @param strides from one element to the next along each axis, in elements; 0 or more
+  public static NDArray wrap(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      Shape shape,
+      long[] strides,
+      @Nullable String name,
+      Runnable release) {
+    if (!(manager instanceof PtNDManager torchManager)) {
+      throw new MisuseException(
+          "a manager of " + manager.getClass().getName() + " is not one of DJL's PyTorch engine");
+    }
+    Handover handover = new Handover(release);
+    long handle = PyTorch.library().wrap(address, device, dtype, shape, strides, handover);
+    GantryNDArray array =
+        GantryNDArray.over(
+            torchManager,
+            handle,
+            PyTorch.dataType(dtype).orElseThrow(),
+            TorchCodes.elements(shape));
+    handover.complete();
+    array.setName(name);
+    return array;
+  }
+
+  /// A new array with arbitrary values, dense in C order. No manager closes it.
+  ///
+  /// @param manager of DJL's PyTorch engine
+  /// @throws dev.gantry.core.TransferException if there is no memory
+  public static NDArray create(NDManager manager, ArrayKind kind, ai.djl.Device device) {
+    DType dtype = kind.dtype().orElseThrow();
+    long handle = PyTorch.library().empty(kind.shape(), dtype, PyTorch.device(device));
+    NDArray array = over((PtNDManager) manager, handle, dtype, kind.shape());
+    NDScope.unregister(array);
+    array.detach();
+    return array;
+  }
+
+  private static GantryNDArray over(PtNDManager manager, long handle, DType dtype, Shape shape) {
+    return GantryNDArray.over(
+        manager, handle, PyTorch.dataType(dtype).orElseThrow(), TorchCodes.elements(shape));
+  }
+
+  /// Copies the values of `source` into the memory of `target`, cast to its type; a parameter that
+  /// needs gradients gets them without recording the copy.
+  ///
+  /// @param firstRow where they begin, along the target's first axis, if the source has fewer rows
+  /// @throws MisuseException if one is not an array of DJL's PyTorch engine
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public static void copy(NDArray source, NDArray target, long firstRow) {
+    PtNDArray from = torchArray(source);
+    PtNDArray to = torchArray(target);
+    boolean recorded = to.hasGradient();
+    if (recorded) {
+      to.setRequiresGradient(false);
+    }
+    try {
+      if (from.getShape().equals(to.getShape())) {
+        PyTorch.library().copy(to.getHandle(), from.getHandle());
+      } else {
+        long end = firstRow + from.getShape().get(0);
+        try (PtNDArray rows = torchArray(to.get(new NDIndex("{}:{}", firstRow, end)))) {
+          PyTorch.library().copy(rows.getHandle(), from.getHandle());
+        }
+      }
+    } finally {
+      if (recorded) {
+        to.setRequiresGradient(true);
+      }
+    }
+  }
+
+  /// The true type of an array, or empty for one that only libtorch knows, such as complex128.
+  ///
+  /// @throws MisuseException if it is not an array of DJL's PyTorch engine
+  static Optional<DType> dtype(NDArray array) {
+    return PyTorch.library().dtype(torchArray(array).getHandle());
+  }
+
+  /// The array as one that has a handle.
+  ///
+  /// @throws MisuseException if it is not an array of DJL's PyTorch engine
+  public static PtNDArray torchArray(NDArray array) {
+    if (array instanceof PtNDArray torchArray) {
+      return torchArray;
+    }
+    throw new MisuseException(
+        "an array of " + array.getClass().getName() + " is not of DJL's PyTorch engine");
+  }
+
+  /// A release that counts only once the array exists: the tensor of an array that its manager
+  /// refused dies without it. From then on it runs when the tensor dies, even if another thread was
+  /// faster.
+  private static final class Handover implements Runnable {
+    private enum State {
+      BEGUN,
+      COMPLETE,
+      TENSOR_DEAD
+    }
+
+    private final Runnable release;
+    private final AtomicReference<State> state = new AtomicReference<>(State.BEGUN);
+
+    Handover(Runnable release) {
+      this.release = release;
+    }
+
+    void complete() {
+      if (!state.compareAndSet(State.BEGUN, State.COMPLETE)) {
+        release.run();
+      }
+    }
+
+    @Override
+    public void run() {
+      if (!state.compareAndSet(State.BEGUN, State.TENSOR_DEAD)) {
+        release.run();
+      }
+    }
+  }
+}

@@ -1,0 +1,5 @@
+/// DJL arrays over memory that Gantry owns, of any dtype of libtorch; and the memory of any DJL array.
+@NullMarked
+package dev.gantry.djl.internal.guard;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,45 @@
+package dev.gantry.djl.internal.torch;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// Looks functions up in one library and remembers which were not there, so that one message names
+/// them all. Confined to the thread that opens the library.
+final class NativeSymbols {
+  private final SymbolLookup lookup;
+  private final List<String> missing = new ArrayList<>();
+
+  NativeSymbols(SymbolLookup lookup) {
+    this.lookup = lookup;
+  }
+
+  /// The function of this name; where there is none, a stand-in that must not be called: see
+  /// [#missing].
+  MethodHandle required(String name, FunctionDescriptor type) {
+    return optional(name, type)
+        .orElseGet(() -> {
+          missing.add(name);
+          return Linker.nativeLinker().downcallHandle(MemorySegment.ofAddress(1), type);
+        });
+  }
+
+  Optional<MethodHandle> optional(String name, FunctionDescriptor type) {
+    return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
+  }
+
+  /// Names that [#required] was asked for and did not find.
+  List<String> missing() {
+    return List.copyOf(missing);
+  }
+
+  /// What to throw when a downcall throws: it cannot, short of a fault in this program's types.
+  static AssertionError broken(Throwable fault) {
+    return new AssertionError("a native call does not fit its declared type", fault);
+  }
+}

@@ -1,0 +1,87 @@
+package dev.gantry.djl.internal.torch;
+
+import ai.djl.engine.Engine;
+import dev.gantry.core.MisuseException;
+import java.lang.reflect.Field;
+import java.lang.reflect.InaccessibleObjectException;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// A private field of one of DJL's classes, where DJL has no other way to what it holds. Looking
+/// for it never fails: that a version of DJL lacks it comes out in [#requireAll]. Thread-safe.
+///
+/// @param <T> what it holds
+public final class PrivateField<T> {
+  private final String description;
+  private final @Nullable Field field;
+
+  private PrivateField(String description, @Nullable Field field) {
+    this.description = description;
+    this.field = field;
+  }
+
+  /// @param type as `Type#getTypeName` has it, with its type arguments; it must be `T`
+  public static <T> PrivateField<T> of(Class<?> owner, String name, String type) {
+    String description = owner.getSimpleName() + "." + name;
+    try {
+      Field field = owner.getDeclaredField(name);
+      if (field.getGenericType().getTypeName().equals(type)) {
+        field.setAccessible(true);
+        return new PrivateField<>(description, field);
+      }
+    } catch (NoSuchFieldException | InaccessibleObjectException _) {
+      // Missing, whatever the reason.
+    }
+    return new PrivateField<>(description, null);
+  }
+
+  /// @throws MisuseException that names those of the fields that this version of DJL lacks
+  public static void requireAll(List<PrivateField<?>> fields) {
+    String missing =
+        fields.stream()
+            .filter(candidate -> candidate.field == null)
+            .map(PrivateField::toString)
+            .collect(Collectors.joining(", "));
+    if (!missing.isEmpty()) {
+      throw new MisuseException(
+          "DJL " + Engine.getDjlVersion() + " lacks the fields known of 0.35.1: " + missing);
+    }
+  }
+
+  /// As in `Adam.means`.
+  @Override
+  public String toString() {
+    return description;
+  }
+
+  /// What the field holds, never null. Must not be called where the field is missing.
+  public T get(Object holder) {
+    return find(holder).orElseThrow(() -> new IllegalStateException(description + " is null"));
+  }
+
+  /// What the field holds, or empty for null. Must not be called where the field is missing.
+  @SuppressWarnings("unchecked") // its type was compared when it was found
+  public Optional<T> find(Object holder) {
+    try {
+      return Optional.ofNullable((T) found().get(holder));
+    } catch (IllegalAccessException fault) {
+      throw new AssertionError(description + " was made accessible", fault);
+    }
+  }
+
+  /// Must not be called where the field is missing.
+  public void set(Object holder, T value) {
+    try {
+      found().set(holder, value);
+    } catch (IllegalAccessException fault) {
+      throw new AssertionError(description + " was made accessible", fault);
+    }
+  }
+
+  private Field found() {
+    return Objects.requireNonNull(field, description);
+  }
+}

@@ -1,0 +1,115 @@
+package dev.gantry.djl.internal.torch;
+
+import ai.djl.engine.Engine;
+import ai.djl.engine.EngineException;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.pytorch.engine.PtEngine;
+import ai.djl.pytorch.jni.LibUtils;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/// DJL's PyTorch engine: where its libtorch is, and its words for ours. Thread-safe.
+public final class PyTorch {
+  private PyTorch() {}
+
+  /// libtorch, from the folder that DJL's engine loaded it from.
+  public static TorchProbe probe() {
+    return Holder.PROBE;
+  }
+
+  /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what
+  ///     we need
+  public static TorchLibrary library() {
+    return switch (Holder.PROBE) {
+      case TorchProbe.Found(TorchLibrary library) -> library;
+      case TorchProbe.Missing(String reason) ->
+          throw new DeviceUnavailableException("DJL's PyTorch engine: " + reason);
+    };
+  }
+
+  /// DJL's name for a dtype, or empty for FP8 and what is smaller than a byte.
+  public static Optional<DataType> dataType(DType dtype) {
+    return switch (dtype) {
+      case BOOL -> Optional.of(DataType.BOOLEAN);
+      case U8 -> Optional.of(DataType.UINT8);
+      case I8 -> Optional.of(DataType.INT8);
+      case I16 -> Optional.of(DataType.INT16);
+      case U16 -> Optional.of(DataType.UINT16);
+      case I32 -> Optional.of(DataType.INT32);
+      case U32 -> Optional.of(DataType.UINT32);
+      case I64 -> Optional.of(DataType.INT64);
+      case U64 -> Optional.of(DataType.UINT64);
+      case F16 -> Optional.of(DataType.FLOAT16);
+      case BF16 -> Optional.of(DataType.BFLOAT16);
+      case F32 -> Optional.of(DataType.FLOAT32);
+      case F64 -> Optional.of(DataType.FLOAT64);
+      case C64 -> Optional.of(DataType.COMPLEX64);
+      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ ->
+          Optional.empty();
+    };
+  }
+
+  /// @throws MisuseException for the types that are no numbers
+  public static DType dtype(DataType type) {
+    return switch (type) {
+      case FLOAT32 -> DType.F32;
+      case FLOAT64 -> DType.F64;
+      case FLOAT16 -> DType.F16;
+      case UINT8 -> DType.U8;
+      case INT32 -> DType.I32;
+      case INT8 -> DType.I8;
+      case INT64 -> DType.I64;
+      case BOOLEAN -> DType.BOOL;
+      case COMPLEX64 -> DType.C64;
+      case BFLOAT16 -> DType.BF16;
+      case UINT64 -> DType.U64;
+      case UINT32 -> DType.U32;
+      case UINT16 -> DType.U16;
+      case INT16 -> DType.I16;
+      case UNKNOWN, STRING -> throw new MisuseException("no tensor holds elements of " + type);
+    };
+  }
+
+  /// Whether DJL's native code can be handed this type. It ends the process on the others, except
+  /// on COMPLEX64, which it takes for FLOAT32 (measured: DJL 0.35.1).
+  public static boolean isSafe(DataType type) {
+    return switch (type) {
+      case FLOAT32, FLOAT64, FLOAT16, UINT8, INT32, INT8, INT64, BOOLEAN -> true;
+      case COMPLEX64, UNKNOWN, STRING, BFLOAT16, UINT64, UINT32, UINT16, INT16 -> false;
+    };
+  }
+
+  /// @throws MisuseException for a device that is neither the CPU nor CUDA
+  public static Device device(ai.djl.Device device) {
+    if (device.isGpu()) {
+      return new Device.Cuda(device.getDeviceId());
+    }
+    if (ai.djl.Device.Type.CPU.equals(device.getDeviceType())) {
+      return Device.HOST;
+    }
+    throw new MisuseException("the device " + device + " is neither the CPU nor a GPU of CUDA");
+  }
+
+  public static Shape shape(ai.djl.ndarray.types.Shape shape) {
+    return Shape.of(shape.getShape());
+  }
+
+  private static final class Holder {
+    static final TorchProbe PROBE = find();
+
+    private static TorchProbe find() {
+      try {
+        // The engine loads libtorch; after that its folder is known.
+        Engine _ = Engine.getEngine(PtEngine.ENGINE_NAME);
+      } catch (EngineException | IllegalArgumentException absent) {
+        return new TorchProbe.Missing(String.valueOf(absent.getMessage()));
+      }
+      return TorchLibrary.open(Path.of(LibUtils.getLibtorchPath()));
+    }
+  }
+}

@@ -1,0 +1,145 @@
+package dev.gantry.djl.internal.torch;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.gantry.core.Device;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// libtorch's default random number generators, one for the CPU and one for each GPU.
+///
+/// These functions are C++ and report failure by an exception, which would end the JVM, so the caller
+/// checks all that it passes. Their names are no stable interface: [#absence] says which of them a
+/// libtorch lacks. Call it only while no other thread draws numbers.
+public final class TorchGenerators {
+  // C++ returns an `at::Tensor`, which is not trivial, through a pointer that the caller passes. C
+  // returns a struct of 8 bytes in a register, and one of more than 16 bytes through a pointer.
+  private static final StructLayout RETURNED_TENSOR =
+      MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG);
+
+  private final List<String> missing = new ArrayList<>();
+  private final List<String> missingForCuda = new ArrayList<>();
+
+  // const at::Generator &at::detail::getDefaultCPUGenerator();
+  private final Optional<MethodHandle> cpu;
+  // at::Tensor at::Generator::get_state() const;
+  private final Optional<MethodHandle> getState;
+  // void at::Generator::set_state(const at::Tensor &new_state);
+  private final Optional<MethodHandle> setState;
+  // const at::Generator &at::cuda::detail::getDefaultCUDAGenerator(int8_t index);
+  private final Optional<MethodHandle> cuda;
+  // int8_t c10::cuda::device_count() noexcept;
+  private final Optional<MethodHandle> cudaCount;
+
+  /// @param cpuSymbols of libtorch_cpu
+  /// @param cudaSymbols of libtorch_cuda and of what it is linked with; of nothing, where this
+  ///     libtorch is for the CPU only
+  TorchGenerators(NativeSymbols cpuSymbols, NativeSymbols cudaSymbols) {
+    cpu =
+        find(
+            cpuSymbols,
+            "_ZN2at6detail22getDefaultCPUGeneratorEv",
+            FunctionDescriptor.of(ADDRESS),
+            missing);
+    getState =
+        find(
+            cpuSymbols,
+            "_ZNK2at9Generator9get_stateEv",
+            FunctionDescriptor.of(RETURNED_TENSOR, ADDRESS),
+            missing);
+    setState =
+        find(
+            cpuSymbols,
+            "_ZN2at9Generator9set_stateERKNS_6TensorE",
+            FunctionDescriptor.ofVoid(ADDRESS, ADDRESS),
+            missing);
+    cuda =
+        find(
+            cudaSymbols,
+            "_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa",
+            FunctionDescriptor.of(ADDRESS, JAVA_BYTE),
+            missingForCuda);
+    cudaCount =
+        find(
+            cudaSymbols,
+            "_ZN3c104cuda12device_countEv",
+            FunctionDescriptor.of(JAVA_BYTE),
+            missingForCuda);
+  }
+
+  /// Why the generator of a device cannot be used, or empty if it can.
+  public Optional<String> absence(Device device) {
+    if (!missing.isEmpty()) {
+      return Optional.of("libtorch lacks " + String.join(", ", missing));
+    }
+    return switch (device) {
+      case Device.Host() -> Optional.empty();
+      case Device.Cuda _ when !missingForCuda.isEmpty() ->
+          Optional.of("libtorch lacks " + String.join(", ", missingForCuda));
+      case Device.Cuda(int ordinal) when ordinal >= cudaCount() ->
+          Optional.of("libtorch sees " + cudaCount() + " GPUs");
+      case Device.Cuda _ -> Optional.empty();
+    };
+  }
+
+  /// The generator of a device, which is there for the life of the process. Only where nothing is
+  /// absent.
+  public MemorySegment generator(Device device) {
+    try {
+      return switch (device) {
+        case Device.Host() -> (MemorySegment) cpu.orElseThrow().invokeExact();
+        case Device.Cuda(int ordinal) ->
+            (MemorySegment) cuda.orElseThrow().invokeExact((byte) ordinal);
+      };
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+  }
+
+  /// The state of a generator: a handle of a dense tensor of U8 on the CPU, the caller's to delete.
+  public long state(MemorySegment generator) {
+    MemorySegment tensor = NativeHeap.allocate(RETURNED_TENSOR.byteSize());
+    SegmentAllocator place = (_, _) -> tensor;
+    try {
+      MemorySegment _ = (MemorySegment) getState.orElseThrow().invokeExact(place, generator);
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+    return tensor.address();
+  }
+
+  /// @param handle of a tensor such as [#state] gave for the same kind of device
+  public void setState(MemorySegment generator, long handle) {
+    try {
+      setState.orElseThrow().invokeExact(generator, MemorySegment.ofAddress(handle));
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+  }
+
+  private int cudaCount() {
+    try {
+      return (byte) cudaCount.orElseThrow().invokeExact();
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+  }
+
+  private static Optional<MethodHandle> find(
+      NativeSymbols symbols, String name, FunctionDescriptor type, List<String> missing) {
+    Optional<MethodHandle> function = symbols.optional(name, type);
+    if (function.isEmpty()) {
+      missing.add(name);
+    }
+    return function;
+  }
+}

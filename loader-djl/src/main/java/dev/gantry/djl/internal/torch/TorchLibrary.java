@@ -1,0 +1,356 @@
+package dev.gantry.djl.internal.torch;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
+import java.lang.foreign.AddressLayout;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/// libtorch's C entry points. Knows nothing of DJL: it serves any folder with a `libtorch_cpu`.
+///
+/// A *handle* is the address of an `at::Tensor` on the C++ heap, which is what DJL's `PtNDArray`
+/// holds; whoever has it deletes it, once. Several handles may share one tensor's memory, which
+/// lives as long as the last of them. All that is called here reports failure by its return value,
+/// never by a C++ exception. Thread-safe, as far as different threads use different handles.
+public final class TorchLibrary {
+  private static final AddressLayout LONGS =
+      ADDRESS.withTargetLayout(MemoryLayout.sequenceLayout(Integer.MAX_VALUE, JAVA_LONG));
+
+  // All of these return AOTITorchError: 0 for success.
+  // AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
+  private final MethodHandle delete;
+  // AOTITorchError aoti_torch_new_tensor_handle(AtenTensorHandle orig, AtenTensorHandle
+  // *new_handle);
+  private final MethodHandle newHandle;
+  // AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void **ret);
+  private final MethodHandle dataPointer;
+  // AOTITorchError aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *ret);
+  private final MethodHandle dtype;
+  // AOTITorchError aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t *ret);
+  private final MethodHandle deviceType;
+  // AOTITorchError aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *ret);
+  private final MethodHandle deviceIndex;
+  // AOTITorchError aoti_torch_get_dim(AtenTensorHandle tensor, int64_t *ret);
+  private final MethodHandle rank;
+  // AOTITorchError aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t **ret);
+  private final MethodHandle sizes;
+  // AOTITorchError aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **ret);
+  private final MethodHandle strides;
+  // AOTITorchError aoti_torch_empty_strided(int64_t ndim, const int64_t *sizes, const int64_t
+  // *strides,
+  //     int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle *ret);
+  private final MethodHandle empty;
+  // AOTITorchError aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t
+  // non_blocking);
+  private final MethodHandle copy;
+
+  private final TorchCodes codes;
+  private final Optional<TensorWrapper> wrapper;
+  private final TorchGenerators generators;
+
+  private TorchLibrary(NativeSymbols symbols, NativeSymbols cudaSymbols) {
+    FunctionDescriptor query = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
+    delete =
+        symbols.required(
+            "aoti_torch_delete_tensor_object", FunctionDescriptor.of(JAVA_INT, ADDRESS));
+    newHandle = symbols.required("aoti_torch_new_tensor_handle", query);
+    dataPointer = symbols.required("aoti_torch_get_data_ptr", query);
+    dtype = symbols.required("aoti_torch_get_dtype", query);
+    deviceType = symbols.required("aoti_torch_get_device_type", query);
+    deviceIndex = symbols.required("aoti_torch_get_device_index", query);
+    rank = symbols.required("aoti_torch_get_dim", query);
+    sizes = symbols.required("aoti_torch_get_sizes", query);
+    strides = symbols.required("aoti_torch_get_strides", query);
+    empty =
+        symbols.required(
+            "aoti_torch_empty_strided",
+            FunctionDescriptor.of(
+                JAVA_INT, JAVA_LONG, ADDRESS, ADDRESS, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
+    copy =
+        symbols.required(
+            "aoti_torch_copy_", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
+    codes = TorchCodes.read(symbols);
+    wrapper = DlPackWrapper.find(symbols).or(() -> FromBlobWrapper.find(symbols, codes));
+    generators = new TorchGenerators(symbols, cudaSymbols);
+  }
+
+  /// Loads libtorch from this folder, for the life of the JVM. If this process has it from there
+  /// already, this is that one.
+  public static TorchProbe open(Path folder) {
+    Path file = folder.resolve(System.mapLibraryName("torch_cpu"));
+    if (!Files.exists(file)) {
+      return new TorchProbe.Missing(file + " does not exist");
+    }
+    TorchLibrary library;
+    NativeSymbols symbols;
+    try {
+      symbols = new NativeSymbols(SymbolLookup.libraryLookup(file, Arena.global()));
+      // Also for its kernels, which it registers as it loads.
+      NativeSymbols cudaSymbols =
+          new NativeSymbols(optional(folder, "torch_cuda").or(optional(folder, "c10_cuda")));
+      library = new TorchLibrary(symbols, cudaSymbols);
+    } catch (IllegalArgumentException refused) {
+      return new TorchProbe.Missing(file + " cannot be loaded: " + refused.getMessage());
+    }
+    if (!symbols.missing().isEmpty()) {
+      return new TorchProbe.Missing(file + " lacks " + String.join(", ", symbols.missing()));
+    }
+    if (library.wrapper.isEmpty()) {
+      return new TorchProbe.Missing(file + " has neither at::fromDLPack nor torch_from_blob");
+    }
+    return new TorchProbe.Found(library);
+  }
+
+  private static SymbolLookup optional(Path folder, String name) {
+    Path file = folder.resolve(System.mapLibraryName(name));
+    return Files.exists(file)
+        ? SymbolLookup.libraryLookup(file, Arena.global())
+        : _ -> Optional.empty();
+  }
+
+  /// Whether a tensor can have this dtype in DJL. FP8 and what is smaller than a byte it cannot:
+  /// their bytes go into a tensor of [DType#U8].
+  public static boolean holds(DType dtype) {
+    return TorchCodes.name(dtype).isPresent();
+  }
+
+  /// The native function that [#wrap] goes through.
+  public String wrapsThrough() {
+    return wrapper.orElseThrow().function();
+  }
+
+  /// The random number generators, which a libtorch that serves otherwise may lack.
+  public TorchGenerators generators() {
+    return generators;
+  }
+
+  /// A tensor over memory that somebody else owns, without a copy: dense, in C order. When the last
+  /// tensor or view over it dies, `release` runs, once, on whatever thread that happens. If this
+  /// throws, `release` has not run and never will: the memory is still the caller's.
+  ///
+  /// @param address of the first element, aligned to it; ignored where there are no elements
+  /// @return a new handle
+  /// @throws MisuseException if the address or the shape is impossible, or no tensor holds the
+  ///     dtype (see [#holds])
+  /// @throws TransferException if libtorch refuses
+  public long wrap(long address, Device device, DType dtype, Shape shape, Runnable release) {
+    return wrap(address, device, dtype, shape, TorchCodes.denseStrides(shape), release);
+  }
+
+  /// As [#wrap(long, Device, DType, Shape, Runnable)], for elements that do not lie end to end.
+  ///
+  /// @param strides from one element to the next along each axis, in elements; 0 or more
+  public long wrap(
+      long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
+    int _ = codes.of(dtype);
+    long elements = TorchCodes.elements(shape);
+    TorchCodes.checkReach(dtype, shape, strides);
+    if (elements > 0 && (address == 0 || address % dtype.alignmentBytes() != 0)) {
+      throw new MisuseException(
+          String.format("address 0x%x is no place for elements of %s", address, dtype));
+    }
+    return elements == 0
+        ? wrapNothing(device, dtype, shape, strides, release)
+        : wrapMemory(address, device, dtype, shape, strides, release);
+  }
+
+  /// libtorch asks the driver whose an address of a GPU is, and nothing lies nowhere: so nothing is
+  /// wrapped on the CPU and moved. `release` runs at once on a GPU.
+  private long wrapNothing(
+      Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
+    // libtorch calls no deleter for a null address. This one is never read.
+    long onHost = wrapMemory(Long.BYTES, Device.HOST, dtype, shape, strides, release);
+    if (device.equals(Device.HOST)) {
+      return onHost;
+    }
+    try {
+      return move(onHost, device);
+    } finally {
+      delete(onHost);
+    }
+  }
+
+  private long wrapMemory(
+      long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
+    long number = Releases.number();
+    long handle = wrapper.orElseThrow().wrap(address, device, dtype, shape, strides, number);
+    try {
+      Releases.handOver(number, release);
+    } catch (OutOfMemoryError noMemory) {
+      delete(handle);
+      throw noMemory;
+    }
+    return handle;
+  }
+
+  /// A second handle for the same tensor.
+  public long share(long handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      return query("aoti_torch_new_tensor_handle", newHandle, handle, arena).get(JAVA_LONG, 0);
+    }
+  }
+
+  public void delete(long handle) {
+    int error;
+    try {
+      error = (int) delete.invokeExact(MemorySegment.ofAddress(handle));
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+    check("aoti_torch_delete_tensor_object", error, "a tensor");
+  }
+
+  /// The address of the first element.
+  public long address(long handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      return query("aoti_torch_get_data_ptr", dataPointer, handle, arena).get(JAVA_LONG, 0);
+    }
+  }
+
+  /// The dtype, or empty for one that only libtorch knows, such as complex128.
+  public Optional<DType> dtype(long handle) {
+    return codes.dtype(dtypeCode(handle));
+  }
+
+  public Device device(long handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      return codes.device(
+          query("aoti_torch_get_device_type", deviceType, handle, arena).get(JAVA_INT, 0),
+          query("aoti_torch_get_device_index", deviceIndex, handle, arena).get(JAVA_INT, 0));
+    }
+  }
+
+  public Shape shape(long handle) {
+    return Shape.of(perAxis("aoti_torch_get_sizes", sizes, handle));
+  }
+
+  /// Elements from one neighbour to the next along each axis.
+  public long[] strides(long handle) {
+    return perAxis("aoti_torch_get_strides", strides, handle);
+  }
+
+  /// A new tensor with the same values in another dtype, on another device, or both; dense whatever
+  /// the source is.
+  public long convert(long source, DType dtype, Device device) {
+    return convert(source, codes.of(dtype), device);
+  }
+
+  /// A new tensor with the same values and dtype on a device, whether or not the dtype is one that
+  /// we know.
+  public long move(long source, Device device) {
+    return convert(source, dtypeCode(source), device);
+  }
+
+  /// A new tensor of a dtype of which each element is `value`'s only one.
+  public long filled(Shape shape, DType dtype, Device device, long value) {
+    return withValues(empty(shape, codes.of(dtype), device), value);
+  }
+
+  /// A new tensor, dense, with arbitrary values.
+  public long empty(Shape shape, DType dtype, Device device) {
+    return empty(shape, codes.of(dtype), device);
+  }
+
+  private long convert(long source, int dtypeCode, Device device) {
+    return withValues(empty(shape(source), dtypeCode, device), source);
+  }
+
+  /// Copies values into a tensor that is there already, cast to its dtype, moved to its device.
+  ///
+  /// @throws TransferException if libtorch refuses, as it does where a gradient is recorded
+  public void copy(long target, long source) {
+    int error;
+    try {
+      error =
+          (int)
+              copy.invokeExact(MemorySegment.ofAddress(target), MemorySegment.ofAddress(source), 0);
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+    check("aoti_torch_copy_", error, shape(source).toString());
+  }
+
+  private long withValues(long target, long source) {
+    try {
+      copy(target, source);
+      return target;
+    } catch (TransferException refused) {
+      delete(target);
+      throw refused;
+    }
+  }
+
+  private long empty(Shape shape, int dtypeCode, Device device) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment result = arena.allocate(ADDRESS);
+      int error;
+      try {
+        error =
+            (int)
+                empty.invokeExact(
+                    (long) shape.rank(),
+                    arena.allocateFrom(JAVA_LONG, shape.toArray()),
+                    arena.allocateFrom(JAVA_LONG, TorchCodes.denseStrides(shape)),
+                    dtypeCode,
+                    codes.deviceType(device),
+                    TorchCodes.deviceIndex(device),
+                    result);
+      } catch (Throwable fault) {
+        throw NativeSymbols.broken(fault);
+      }
+      check("aoti_torch_empty_strided", error, shape + " on " + device);
+      return result.get(JAVA_LONG, 0);
+    }
+  }
+
+  private int dtypeCode(long handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      return query("aoti_torch_get_dtype", dtype, handle, arena).get(JAVA_INT, 0);
+    }
+  }
+
+  private long[] perAxis(String name, MethodHandle function, long handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      long axes = query("aoti_torch_get_dim", rank, handle, arena).get(JAVA_LONG, 0);
+      // Points into the tensor: copied before anything else can touch it.
+      return query(name, function, handle, arena)
+          .get(LONGS, 0)
+          .asSlice(0, axes * Long.BYTES)
+          .toArray(JAVA_LONG);
+    }
+  }
+
+  /// Calls `function(handle, &result)` and returns the 8 bytes of result.
+  private static MemorySegment query(String name, MethodHandle function, long handle, Arena arena) {
+    MemorySegment result = arena.allocate(Long.BYTES, Long.BYTES);
+    int error;
+    try {
+      error = (int) function.invokeExact(MemorySegment.ofAddress(handle), result);
+    } catch (Throwable fault) {
+      throw NativeSymbols.broken(fault);
+    }
+    check(name, error, "a tensor");
+    return result;
+  }
+
+  private static void check(String function, int error, String subject) {
+    if (error != 0) {
+      throw new TransferException(function, subject, new Failure.Torch(error));
+    }
+  }
+}

@@ -1,0 +1,50 @@
+package dev.gantry.djl.internal.training;
+
+import dev.gantry.core.MisuseException;
+import java.util.Collection;
+import java.util.List;
+import java.util.SequencedSet;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/// Compares what was saved with what is there to take it, and lists names in messages.
+public final class Names {
+  /// So that the message stays one that a person reads.
+  private static final int IN_MESSAGE = 4;
+
+  private Names() {}
+
+  /// @param mismatch how the message begins
+  /// @param taker who has the names of `fitting`, for the message
+  /// @throws MisuseException that names what is in one of the sets only, if there is anything
+  static void requireSame(
+      String mismatch, String taker, Set<String> saved, SequencedSet<String> fitting) {
+    List<String> missing = fitting.stream().filter(name -> !saved.contains(name)).toList();
+    List<String> unknown = saved.stream().filter(name -> !fitting.contains(name)).toList();
+    if (missing.isEmpty() && unknown.isEmpty()) {
+      return;
+    }
+    StringBuilder message = new StringBuilder(mismatch).append(": ");
+    if (!missing.isEmpty()) {
+      message.append("not saved is ").append(listed(missing));
+    }
+    if (!missing.isEmpty() && !unknown.isEmpty()) {
+      message.append("; ");
+    }
+    if (!unknown.isEmpty()) {
+      message.append(taker).append(" has no ").append(listed(unknown));
+    }
+    throw new MisuseException(message.toString());
+  }
+
+  /// The first few, quoted, and how many more there are.
+  public static String listed(Collection<String> names) {
+    String first =
+        names.stream()
+            .limit(IN_MESSAGE)
+            .map(name -> "'" + name + "'")
+            .collect(Collectors.joining(", "));
+    int others = names.size() - IN_MESSAGE;
+    return others > 0 ? first + " and " + others + " more" : first;
+  }
+}

@@ -1,0 +1,90 @@
+package dev.gantry.djl.internal.training;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.guard.TorchArrays;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/// One exchange of an optimizer's arrays. What it takes memory for, it takes before it changes
+/// anything; closed without being applied, it gives that back, and arrays that the optimizer had
+/// already may have some of the values.
+public final class StateReplacement implements AutoCloseable {
+  private final TrainerParts parts;
+  private final List<NDArray> created = new ArrayList<>();
+  private final Map<String, List<NDArray>> targets = new HashMap<>();
+  private final List<Runnable> exchanges = new ArrayList<>();
+
+  StateReplacement(TrainerParts parts) {
+    this.parts = parts;
+  }
+
+  /// From [#apply] on, the optimizer's state of a parameter is an array of this kind, on each device
+  /// of the trainer; if it is null, there is none.
+  ///
+  /// @param key what [#take] calls it
+  void plan(StateField state, String key, String parameterId, @Nullable ArrayKind kind) {
+    Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
+    Map<Device, NDArray> before = byId.getOrDefault(parameterId, Map.of());
+    if (kind == null) {
+      exchanges.add(() -> {
+        byId.remove(parameterId);
+        before.values().forEach(NDArray::close);
+      });
+      return;
+    }
+    Map<Device, NDArray> after = new ConcurrentHashMap<>();
+    for (Device device : parts.devices()) {
+      NDArray existing = before.get(device);
+      after.put(device, existing == null ? create(kind, device) : existing);
+    }
+    targets.put(key, List.copyOf(after.values()));
+    exchanges.add(() -> {
+      byId.put(parameterId, after);
+      before.forEach((device, array) -> {
+        if (!after.containsKey(device)) {
+          array.close();
+        }
+      });
+    });
+  }
+
+  void plan(Runnable exchange) {
+    exchanges.add(exchange);
+  }
+
+  /// Copies values to where they will be, or are already.
+  ///
+  /// @param key such as `means/01Linear_weight`
+  /// @param values of the array's rows from `firstRow` on; they stay the caller's
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public void take(String key, NDArray values, long firstRow) {
+    targets
+        .getOrDefault(key, List.of())
+        .forEach(target -> TorchArrays.copy(values, target, firstRow));
+  }
+
+  /// Makes all of it the optimizer's, when [#take] has had all values.
+  public void apply() {
+    exchanges.forEach(Runnable::run);
+    created.clear();
+  }
+
+  @Override
+  public void close() {
+    created.forEach(NDArray::close);
+  }
+
+  /// An array that belongs to the optimizer alone, as those that DJL makes in its first step: the
+  /// optimizer may outlive the trainer.
+  private NDArray create(ArrayKind kind, Device device) {
+    NDArray array = TorchArrays.create(parts.trainer().getManager(), kind, device);
+    created.add(array);
+    return array;
+  }
+}

@@ -1,0 +1,88 @@
+package dev.gantry.djl.internal.training;
+
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.training.tracker.ParameterTracker;
+import dev.gantry.core.MisuseException;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.RecordComponent;
+import java.util.Set;
+import java.util.stream.Stream;
+
+/// What an optimizer may keep from step to step beside the state that is known of it. It would not
+/// be saved, and a training that goes on would silently differ.
+final class UnknownState {
+  private static final Set<Class<?>> VALUES =
+      Set.of(
+          String.class,
+          Boolean.class,
+          Character.class,
+          Byte.class,
+          Short.class,
+          Integer.class,
+          Long.class,
+          Float.class,
+          Double.class,
+          Class.class);
+
+  /// One of DJL's own classes, whose fields are settings unless they hold objects.
+  private final Class<? extends Optimizer> djl;
+
+  /// The names of the fields of DJL's classes that are saved.
+  private final Set<String> known;
+
+  UnknownState(Class<? extends Optimizer> djl, Set<String> known) {
+    this.djl = djl;
+    this.known = known;
+  }
+
+  /// @param type `djl` or a class derived from it
+  /// @throws MisuseException if it, or a class that it is derived from, has a field that may hold
+  ///     unknown state
+  void requireNone(Class<?> type) {
+    for (Class<?> each = type; each != Object.class; each = each.getSuperclass()) {
+      boolean own = each != djl && each != Optimizer.class;
+      Stream.of(each.getDeclaredFields())
+          .filter(field -> own ? mayChange(field) : mayHoldState(field))
+          .findFirst()
+          .ifPresent(field -> {
+            throw new MisuseException(
+                name(field)
+                    + " may be state of the optimizer, and only that of DJL's "
+                    + djl.getSimpleName()
+                    + " is saved. If it is none, make it transient, or final and of a primitive"
+                    + " type, String, enum, tracker or record of these");
+          });
+    }
+  }
+
+  private static String name(Field field) {
+    return field.getDeclaringClass().getName() + "." + field.getName();
+  }
+
+  private boolean mayHoldState(Field field) {
+    return !known.contains(field.getName())
+        && !Modifier.isStatic(field.getModifiers())
+        && !isValue(field.getType());
+  }
+
+  private static boolean mayChange(Field field) {
+    int modifiers = field.getModifiers();
+    boolean outerInstance = field.isSynthetic() && field.getName().startsWith("this$");
+    return !Modifier.isStatic(modifiers)
+        && !Modifier.isTransient(modifiers)
+        && !outerInstance
+        && !(Modifier.isFinal(modifiers) && isValue(field.getType()));
+  }
+
+  private static boolean isValue(Class<?> type) {
+    return type.isPrimitive()
+        || type.isEnum()
+        || VALUES.contains(type)
+        || ParameterTracker.class.isAssignableFrom(type)
+        || (type.isRecord()
+            && Stream.of(type.getRecordComponents())
+                .map(RecordComponent::getType)
+                .allMatch(UnknownState::isValue));
+  }
+}

@@ -1,0 +1,8 @@
+package dev.gantry.djl.internal.torch;
+
+/// libtorch as the tests load it: DJL's own, for the CPU.
+public final class Torch {
+  public static final TorchLibrary LIBRARY = PyTorch.library();
+
+  private Torch() {}
+}

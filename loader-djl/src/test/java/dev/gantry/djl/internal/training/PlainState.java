@@ -1,0 +1,88 @@
+package dev.gantry.djl.internal.training;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.training.Trainer;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// The state of a training in the Java heap: what another process could have been given.
+public record PlainState(
+    SequencedMap<String, Values> parameters,
+    String optimizer,
+    SequencedMap<String, Values> arrays,
+    SequencedMap<String, Integer> counts,
+    int updates,
+    Map<String, String> generators) {
+  public record Values(Shape shape, List<Float> floats) {
+    static Values of(NDArray array) {
+      List<Float> floats = new ArrayList<>();
+      for (float value : array.toFloatArray()) {
+        floats.add(value);
+      }
+      return new Values(array.getShape(), floats);
+    }
+
+    NDArray array(NDManager manager) {
+      float[] values = new float[floats.size()];
+      for (int i = 0; i < values.length; i++) {
+        values[i] = floats.get(i);
+      }
+      return manager.create(values, shape);
+    }
+  }
+
+  public static PlainState of(Trainer trainer) {
+    OptimizerValues optimizer = OptimizerState.of(trainer).values();
+    Map<String, String> generators = new LinkedHashMap<>();
+    for (RandomSource source : RandomSource.of(trainer)) {
+      if (source.state() instanceof RandomSource.State.Known(String base64)) {
+        generators.put(source.name(), base64);
+      }
+    }
+    return new PlainState(
+        plain(TrainingParameters.of(trainer).values()),
+        optimizer.kind(),
+        plain(optimizer.arrays()),
+        optimizer.updateCounts(),
+        optimizer.updates(),
+        generators);
+  }
+
+  /// Into a trainer, all of it.
+  void restore(Trainer trainer) {
+    restoreValues(trainer);
+    for (RandomSource source : RandomSource.of(trainer)) {
+      source.restore(generators.get(source.name()));
+    }
+  }
+
+  /// As [#restore], without the random numbers.
+  void restoreValues(Trainer trainer) {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      Restores.parameters(TrainingParameters.of(trainer), arrays(parameters, manager));
+      Restores.optimizer(OptimizerState.of(trainer), optimizerValues(manager));
+    }
+  }
+
+  OptimizerValues optimizerValues(NDManager manager) {
+    return new OptimizerValues(optimizer, arrays(arrays, manager), counts, updates);
+  }
+
+  private static SequencedMap<String, Values> plain(SequencedMap<String, NDArray> arrays) {
+    SequencedMap<String, Values> plain = new LinkedHashMap<>();
+    arrays.forEach((name, array) -> plain.put(name, Values.of(array)));
+    return plain;
+  }
+
+  private static SequencedMap<String, NDArray> arrays(
+      SequencedMap<String, Values> plain, NDManager manager) {
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    plain.forEach((name, values) -> arrays.put(name, values.array(manager)));
+    return arrays;
+  }
+}

@@ -1,0 +1,33 @@
+package dev.gantry.djl.internal.training;
+
+import ai.djl.ndarray.NDArray;
+import dev.gantry.djl.internal.guard.ArrayKind;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// Restores from arrays that are there, as a restore from files does part by part.
+final class Restores {
+  private Restores() {}
+
+  static void optimizer(OptimizerState state, OptimizerValues saved) {
+    SavedOptimizer withoutValues =
+        new SavedOptimizer(
+            saved.kind(), kinds(saved.arrays()), saved.updateCounts(), saved.updates());
+    try (StateReplacement replacement = state.replace(withoutValues)) {
+      saved.arrays().forEach((key, values) -> replacement.take(key, values, 0));
+      replacement.apply();
+    }
+  }
+
+  static void parameters(TrainingParameters parameters, Map<String, NDArray> saved) {
+    parameters.check(kinds(saved));
+    saved.forEach((path, values) -> parameters.take(path, values, 0));
+  }
+
+  private static SequencedMap<String, ArrayKind> kinds(Map<String, NDArray> arrays) {
+    SequencedMap<String, ArrayKind> kinds = new LinkedHashMap<>();
+    arrays.forEach((name, array) -> kinds.put(name, ArrayKind.of(array)));
+    return kinds;
+  }
+}
