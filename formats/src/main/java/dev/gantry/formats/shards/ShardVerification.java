@@ -10,7 +10,6 @@ import dev.gantry.core.internal.transport.WorkerThreads;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Compares all blocks of a set with their checksums. For one use.
@@ -28,14 +27,13 @@ final class ShardVerification {
   private final GantrySession session;
   private final ShardSet set;
   private final List<Turn> turns = new ArrayList<>();
-  private final AtomicInteger next = new AtomicInteger();
   private final LongAdder done = new LongAdder();
-  private final WorkerThreads crew;
+  private final WorkerThreads workers;
 
   ShardVerification(GantrySession session, ShardSet set, Cancellation cancellation) {
     this.session = session;
     this.set = set;
-    crew = new WorkerThreads("verify", "gantry-verifier-", cancellation);
+    workers = new WorkerThreads("verify", "gantry-verifier-", cancellation);
     long blocks = Math.max(1, TURN_BYTES / set.blockBytes());
     for (Shard shard : set.shards()) {
       for (long block = 0; block < shard.blocks(); block += blocks) {
@@ -49,21 +47,9 @@ final class ShardVerification {
   void run(int threads, ProgressListener progress) {
     int wanted =
         threads > 0 ? threads : Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors());
-    crew.work(
-        Math.min(wanted, turns.size()),
-        this::takeTurns,
-        () -> progress.onProgress(done.sum(), set.totalBytes()));
-    crew.checkpoint();
-  }
-
-  private void takeTurns() {
-    while (crew.goesOn()) {
-      int turn = next.getAndIncrement();
-      if (turn >= turns.size()) {
-        return;
-      }
-      check(turns.get(turn));
-    }
+    workers.forEach(
+        wanted, turns, this::check, () -> progress.onProgress(done.sum(), set.totalBytes()));
+    workers.throwIfCancelled();
   }
 
   private void check(Turn turn) {

@@ -2,6 +2,7 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.lang.foreign.MemorySegment;
@@ -10,17 +11,17 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
-/// One new file of a size that nobody knows yet, written from its beginning to its end. As with
-/// files that are written whole, a crash at any point leaves the old file or the new one:
+/// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old
+/// file or the new one:
 ///
-/// 1. make a file of a name that nobody else has, in the target's folder
+/// 1. create a file with a unique temporary name in the target's folder
 /// 2. append to it, through the page cache
 /// 3. synchronise it
 /// 4. rename it to its target
 /// 5. synchronise the folder
 ///
-/// A file that fails before 4, or is closed, is removed, and nothing has changed; after a failed 3
-/// too, since the kernel may have dropped what it could not write. When 5 fails, the new file is
+/// A file that fails before 4, or is closed before, is removed, and nothing has changed; also after a
+/// failed 3, since the kernel may have dropped what it could not write. If 5 fails, the new file is
 /// there, but a crash may bring the old one back. Not thread-safe.
 public final class AppendedFile implements AutoCloseable {
   private static final int BUFFER_BYTES = 256 << 10;
@@ -44,38 +45,35 @@ public final class AppendedFile implements AutoCloseable {
 
   /// Step 1.
   ///
-  /// @throws TransferException if the file cannot be made
+  /// @throws TransferException if the file cannot be created
   public AppendedFile(FileCalls calls, Path file) {
     folders = new Folders(calls);
     this.file = file;
     temporary = TemporaryName.beside(file);
     target = new TargetFile(calls, temporary, file, true);
-    boolean complete = false;
-    try {
-      buffer = HostSlab.allocate(BUFFER_BYTES);
-      complete = true;
-    } finally {
-      if (!complete) {
-        target.close();
-        folders.removeFile(temporary);
-      }
-    }
+    buffer =
+        Cleanup.orUndo(
+            () -> HostSlab.allocate(BUFFER_BYTES),
+            () -> {
+              target.close();
+              folders.removeFile(temporary);
+            });
   }
 
-  /// The name that the file gets.
+  /// The name that the file gets by [#commit].
   public Path file() {
     return file;
   }
 
-  /// How many bytes were appended.
+  /// The bytes appended so far.
   public long size() {
     return written + buffered;
   }
 
   /// Step 2.
   ///
-  /// @param bytes of the CPU's memory, which the caller may change afterwards
-  /// @throws TransferException if it cannot be written; there is no going on then
+  /// @param bytes host memory, which the caller may change afterwards
+  /// @throws TransferException if it cannot be written; no further call succeeds then
   /// @throws MisuseException if the file has failed before, or is done
   public void append(MemorySegment bytes) {
     require(State.OPEN);
@@ -106,11 +104,11 @@ public final class AppendedFile implements AutoCloseable {
     }
   }
 
-  /// Gives files their names, in this order, once all of them are on the disk; returns when the
-  /// names are there too. Whether or not it succeeds, all are closed.
+  /// Gives files their names, in this order, when all of them are on the disk; returns when the names
+  /// are on the disk too. All are closed then, also after a failure.
   ///
-  /// @throws TransferException if a file cannot be written or synchronised; none has its name then.
-  ///     If a renaming fails, or a folder's synchronisation, some may have it
+  /// @throws TransferException if a file cannot be written or synchronised, and none has its name
+  ///     then; or if a rename or a folder's synchronisation fails, and some may have it
   /// @throws MisuseException if one has failed before, or is done
   public static void commit(List<AppendedFile> files) {
     try {
@@ -122,7 +120,7 @@ public final class AppendedFile implements AutoCloseable {
         files.getFirst().folders.sync(parent);
       }
     } catch (RuntimeException | Error failure) {
-      files.forEach(file -> file.close(failure));
+      Cleanup.runAll(files.stream().<Runnable>map(file -> file::close).toList(), failure);
       throw failure;
     }
     files.forEach(AppendedFile::close);
@@ -144,15 +142,7 @@ public final class AppendedFile implements AutoCloseable {
     state = State.RENAMED;
   }
 
-  private void close(Throwable failure) {
-    try {
-      close();
-    } catch (RuntimeException | Error besides) {
-      failure.addSuppressed(besides);
-    }
-  }
-
-  /// Removes the file, unless it has got its name.
+  /// Removes the file, unless it has its name.
   ///
   /// @throws TransferException if it cannot be removed
   @Override

@@ -4,7 +4,7 @@ import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
-/// The CRC32C of each block of some bytes that come in pieces, which blocks may cut and be cut by.
+/// The CRC32C of each block of bytes that come in pieces of any size.
 /// Not thread-safe.
 public final class BlockSums {
   private final long length;
@@ -24,7 +24,7 @@ public final class BlockSums {
     Arrays.fill(sums, Crc32c.OF_NOTHING);
   }
 
-  /// The next piece.
+  /// Adds the next piece.
   ///
   /// @throws MisuseException if it is longer than what is still to come
   public void add(MemorySegment piece) {
@@ -39,7 +39,7 @@ public final class BlockSums {
     }
   }
 
-  /// The next piece, of which only the checksum is known.
+  /// Adds the next piece by its checksum.
   ///
   /// @throws MisuseException if a block ends within it, or the bytes do
   public void add(int sum, long pieceBytes) {
@@ -53,12 +53,12 @@ public final class BlockSums {
     }
   }
 
-  /// How many bytes are still to come of the block that the next byte belongs to.
+  /// The bytes that the current block still lacks.
   public long leftOfBlock() {
     return Math.min(length - done, blockBytes - done % blockBytes);
   }
 
-  /// One a block.
+  /// The checksums, one for each block.
   ///
   /// @throws IllegalStateException if bytes are still to come
   public int[] sums() {

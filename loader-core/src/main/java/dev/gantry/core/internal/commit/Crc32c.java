@@ -5,7 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.zip.CRC32C;
 
-/// CRC32C checksums (Castagnoli, RFC 3720) of memory, and of what was summed in parts. Thread-safe.
+/// CRC32C checksums (Castagnoli, RFC 3720) of memory, and of joined parts by their checksums. Thread-safe.
 public final class Crc32c {
   /// The checksum of no bytes.
   public static final int OF_NOTHING = 0;
@@ -13,7 +13,7 @@ public final class Crc32c {
   /// The polynomial with its bits reversed, as the checksum's own are: x³¹ is bit 0.
   private static final int POLYNOMIAL = 0x82F63B78;
 
-  /// Where `CRC32C` is fastest: the vector loop is long enough, and the bytes fit the caches.
+  /// The step at which `CRC32C` is fastest: long enough for its vector loop, and within the caches.
   private static final long STEP_BYTES = 1 << 20;
 
   /// The polynomials x^(8·2ⁿ) modulo the polynomial: by these a checksum is moved past 2ⁿ bytes.
@@ -29,7 +29,7 @@ public final class Crc32c {
 
   private Crc32c() {}
 
-  /// The checksum of memory that the CPU can touch.
+  /// The checksum of host memory.
   public static int of(MemorySegment bytes) {
     CRC32C checksum = new CRC32C();
     for (long done = 0; done < bytes.byteSize(); done += STEP_BYTES) {
@@ -39,15 +39,15 @@ public final class Crc32c {
     return (int) checksum.getValue();
   }
 
-  /// Of the heap's arrays, only those of bytes can be a buffer; others are copied.
+  /// Heap arrays other than of bytes cannot be buffers, and are copied.
   private static ByteBuffer buffer(MemorySegment bytes) {
     boolean copied = bytes.heapBase().filter(array -> !(array instanceof byte[])).isPresent();
     return copied ? ByteBuffer.wrap(bytes.toArray(ValueLayout.JAVA_BYTE)) : bytes.asByteBuffer();
   }
 
-  /// The checksum of some bytes and others after them, of which only the checksums are known.
+  /// The checksum of two adjacent parts, from the checksum of each.
   ///
-  /// @param secondLength how many bytes `second` is of
+  /// @param secondLength the second part's length in bytes
   public static int combine(int first, int second, long secondLength) {
     int moved = first;
     for (long left = secondLength; left != 0; left &= left - 1) {

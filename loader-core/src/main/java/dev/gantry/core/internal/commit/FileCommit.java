@@ -1,32 +1,29 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.Source;
-import dev.gantry.core.TransferException;
-import dev.gantry.core.Transport;
-import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.WritePlan;
 import dev.gantry.core.internal.plan.WritePlan.Piece;
 import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.plan.WritePlanner;
 import dev.gantry.core.internal.store.Descriptors;
-import dev.gantry.core.internal.transport.CuFilePath;
-import dev.gantry.core.internal.transport.FallbackEvent;
+import dev.gantry.core.internal.transport.FileTransport;
 import dev.gantry.core.internal.transport.Transports;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
-/// One file on its way to the disk, by the protocol that lets a crash at any point leave the old
-/// file or the new one:
+/// Writes one file by the protocol that leaves the old file or the new one, whatever crashes:
 ///
-/// 1. make a file of a name that nobody else has, in the target's folder
+/// 1. create a file with a unique temporary name in the target's folder
 /// 2. allocate room for all of its blocks
 /// 3. write whole blocks, the last one padded with zeros, in any order
 /// 4. trim the file to its true size
@@ -34,40 +31,54 @@ import org.slf4j.LoggerFactory;
 /// 6. rename it to its target
 /// 7. synchronise the folder
 ///
-/// A file that fails before 6 is removed, and nothing has changed; after a failed 5 too, since the
-/// kernel may have dropped what it could not write, and a second `fsync` would call that well. When
-/// 7 fails, the new file is there, but a crash may bring the old one back.
+/// A file that fails before 6 is removed, and nothing has changed; also after a failed 5, since the
+/// kernel may have dropped what it could not write, and a second `fsync` would report success. If 7
+/// fails, the new file is there, but a crash may bring the old one back.
 ///
-/// [#open], [#written] and [#fallBack] are thread-safe; the rest is for one thread, when no write
-/// is under way.
+/// [#open], [#transport] and [#written] are thread-safe; the rest is for one thread, when no write
+/// is running.
 final class FileCommit {
-  private static final Logger LOG = LoggerFactory.getLogger(FileCommit.class);
+  /// One of a file's writes.
+  ///
+  /// @param number in the file's plan
+  record WriteTask(FileCommit file, int number) {
+    Write write() {
+      return file.plan.writes().get(number);
+    }
 
-  private final Transports paths;
+    /// What the write consists of, in order, with neighbours joined.
+    List<Source> slices() {
+      Slices slices = new Slices();
+      for (Piece piece : write().pieces()) {
+        Source part = file.file.parts().get(piece.part());
+        slices.add(part.slice(piece.partOffset(), piece.length()));
+      }
+      return slices.all();
+    }
+  }
+
+  private final Transports transports;
   private final NewFile file;
   private final WritePlan plan;
   private final WriteOptions options;
   private final Path temporary;
   private final AtomicInteger writesLeft;
 
-  /// By write and piece; written by whoever makes the write.
+  /// By write and piece.
   private final int[][] checksums;
 
   /// Null before [#open].
   private @Nullable TargetFile target;
 
-  /// Why there is no writing to the file, for all who come to [#open] after the first.
+  private @Nullable FileTransport transport;
+
+  /// Why the first call of [#open] failed, for all later ones.
   private @Nullable RuntimeException unusable;
 
-  /// Owned, also where it serves no more.
-  private @Nullable CuFilePath cuFile;
-
-  private boolean straight;
-  private String reason = "";
   private boolean renamed;
 
-  FileCommit(Transports paths, NewFile file, WriteOptions options) {
-    this.paths = paths;
+  FileCommit(Transports transports, NewFile file, WriteOptions options) {
+    this.transports = transports;
     this.file = file;
     this.options = options;
     plan =
@@ -82,20 +93,25 @@ final class FileCommit {
     return file;
   }
 
-  WritePlan plan() {
-    return plan;
+  /// In bytes.
+  long size() {
+    return plan.size();
   }
 
-  /// What a write is made of, in order; what lies together in memory or a file is one.
-  List<Source> slices(Write write) {
-    Slices slices = new Slices();
-    for (Piece piece : write.pieces()) {
-      slices.add(file.parts().get(piece.part()).slice(piece.partOffset(), piece.length()));
-    }
-    return slices.all();
+  Stream<WriteTask> tasks() {
+    return IntStream.range(0, plan.writes().size()).mapToObj(number -> new WriteTask(this, number));
   }
 
-  /// The open file: whoever comes first makes steps 1 and 2.
+  /// The devices that parts of the file are on.
+  static Stream<Device.Cuda> devices(NewFile file) {
+    return file.parts().stream()
+        .flatMap(part ->
+            part instanceof Source.DeviceMemory memory
+                ? Stream.of(memory.device())
+                : Stream.empty());
+  }
+
+  /// The open file. The first call does steps 1 and 2.
   synchronized TargetFile open() {
     if (unusable != null) {
       throw unusable;
@@ -103,10 +119,10 @@ final class FileCommit {
     TargetFile opened = target;
     if (opened == null) {
       try {
-        opened = new TargetFile(paths.calls(), temporary, file.file(), options.pageCache());
+        opened = new TargetFile(transports.calls(), temporary, file.file(), options.pageCache());
         target = opened;
         opened.allocate(plan.paddedSize());
-        chooseCuFile(opened);
+        transport = transport(opened);
       } catch (RuntimeException e) {
         unusable = e;
         throw e;
@@ -115,55 +131,30 @@ final class FileCommit {
     return opened;
   }
 
-  private void chooseCuFile(TargetFile opened) {
-    Optional<Device.Cuda> device = WriteOperation.devices(file).findFirst();
-    if (device.isEmpty() || options.transport() == Transport.STAGED) {
-      return;
-    }
-    Transport wanted = options.transport() == null ? Transport.GDS : options.transport();
+  /// Only device memory has a choice of transports.
+  private FileTransport transport(TargetFile opened) {
+    Optional<Device.Cuda> device = devices(file).findFirst();
     Descriptors descriptors =
         new Descriptors(
             file.file(),
             opened.bufferedDescriptor(),
             opened.directDescriptor(),
             opened.directAbsence());
-    switch (paths.cuFile().pathTo(descriptors, CudaContext.of(device.get()), wanted)) {
-      case Availability.Present<CuFilePath>(CuFilePath present) -> {
-        cuFile = present;
-        straight = true;
-      }
-      case Availability.Absent<CuFilePath>(String absence) -> {
-        if (options.transport() != null) {
-          throw Transports.unavailable(options.transport(), file.file() + ": " + absence);
-        }
-        reason = "no gds: " + absence;
-      }
-    }
+    return new FileTransport(
+        Location.of(file.file()),
+        descriptors,
+        device.isPresent() ? device.get() : Device.HOST,
+        device.isPresent() ? options.transport() : null,
+        transports.cuFile());
   }
 
-  /// The way straight from device memory, once the file is open; empty where there is none.
-  synchronized Optional<CuFilePath> straight() {
-    return straight ? Optional.ofNullable(cuFile) : Optional.empty();
+  /// After [#open].
+  synchronized FileTransport transport() {
+    return Objects.requireNonNull(transport);
   }
 
-  /// From here on everything is staged, since cuFile refused.
+  /// Step 3 is done for one write. After the last one, this does steps 4 and 5.
   ///
-  /// @throws TransferException if only cuFile was wanted
-  synchronized void fallBack(TransferException failed) {
-    if (options.transport() != null) {
-      throw failed;
-    }
-    if (straight) {
-      straight = false;
-      reason = failed.getMessage();
-      LOG.info("{}: falling back to {}: {}", file.file(), Transport.STAGED, reason);
-      new FallbackEvent(file.file().toString(), Transport.STAGED.toString(), reason).commit();
-    }
-  }
-
-  /// Step 3 has come so far; after the last write, the writer makes steps 4 and 5.
-  ///
-  /// @param write the number of a write that is done
   /// @param sums the checksum of each of its pieces, if they are wanted
   void written(int write, int[] sums) {
     checksums[write] = sums;
@@ -186,39 +177,31 @@ final class FileCommit {
     renamed = true;
   }
 
-  /// Closes the file wherever it stands, and removes it where it has not got its name.
+  /// Closes the file at any step, and removes it unless it was renamed.
   ///
   /// @param failure keeps what fails besides
   void abandon(Folders folders, Throwable failure) {
-    try {
-      try {
-        close();
-      } finally {
-        if (target != null && !renamed) {
-          folders.removeFile(temporary);
-        }
-      }
-    } catch (RuntimeException besides) {
-      failure.addSuppressed(besides);
-    }
+    Runnable remove = target == null || renamed ? () -> {} : () -> folders.removeFile(temporary);
+    Cleanup.runAll(List.of(this::close, remove), failure);
   }
 
   private synchronized void close() {
-    try {
-      if (cuFile != null) {
-        cuFile.close();
-        cuFile = null;
-      }
-    } finally {
-      if (target != null) {
-        target.close();
-      }
+    List<Runnable> actions = new ArrayList<>();
+    if (transport != null) {
+      actions.add(transport::close);
     }
+    if (target != null) {
+      actions.add(target::close);
+    }
+    Cleanup.runAll(actions);
   }
 
   WriteReport.FileReport report() {
-    String why = reason.isEmpty() ? open().directAbsence() : reason;
-    return new WriteReport.FileReport(file.file(), plan.size(), checksums(), why);
+    String directAbsence = open().directAbsence();
+    boolean chosen = options.transport() == null && !plan.writes().isEmpty();
+    String reason = chosen ? transport().report().reason() : "";
+    return new WriteReport.FileReport(
+        file.file(), plan.size(), checksums(), reason.isEmpty() ? directAbsence : reason);
   }
 
   private Optional<WriteReport.Checksums> checksums() {

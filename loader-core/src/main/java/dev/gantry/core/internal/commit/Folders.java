@@ -1,12 +1,14 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
+import java.util.List;
 
-/// What is done to folders' entries, so that it lasts: an entry that is made, renamed or removed is
-/// only on the disk when its folder was synchronised. Thread-safe.
+/// Changes entries of folders durably: an entry that was created, renamed or removed is on the disk
+/// only when its folder was synchronised. Thread-safe.
 public final class Folders {
   private static final int ENOENT = 2;
 
@@ -19,25 +21,20 @@ public final class Folders {
     this.calls = calls;
   }
 
-  /// Makes one folder, and returns when it is on the disk.
+  /// Creates one folder, and returns when it is on the disk.
   ///
-  /// @throws TransferException if that cannot be, and nothing has changed then; or it is there
-  ///     already
+  /// @throws TransferException if it cannot be created, or exists already; nothing has changed then
   public void create(Path folder) {
     check("mkdir", folder, calls.mkdir(folder, MODE));
     try {
       sync(parent(folder));
     } catch (TransferException failure) {
-      try {
-        removeFolder(folder);
-      } catch (TransferException besides) {
-        failure.addSuppressed(besides);
-      }
+      Cleanup.runAll(List.of(() -> removeFolder(folder)), failure);
       throw failure;
     }
   }
 
-  /// Gives a file another name of the same file system, and replaces what had it; durable only
+  /// Renames a file within a file system, replacing a file of the new name; durable only
   /// after [#sync].
   public void rename(Path from, Path to) {
     int result = calls.rename(from, to);
@@ -46,7 +43,7 @@ public final class Folders {
     }
   }
 
-  /// Removes a file, or does nothing where it is gone; durable only after [#sync].
+  /// Removes a file, or does nothing if it is gone; durable only after [#sync].
   public void removeFile(Path file) {
     int result = calls.unlink(file);
     if (result != -ENOENT) {
@@ -54,7 +51,7 @@ public final class Folders {
     }
   }
 
-  /// Removes an empty folder, or does nothing where it is gone; durable only after [#sync] of its
+  /// Removes an empty folder, or does nothing if it is gone; durable only after [#sync] of its
   /// parent.
   public void removeFolder(Path folder) {
     int result = calls.rmdir(folder);
@@ -63,8 +60,8 @@ public final class Folders {
     }
   }
 
-  /// Returns when all of a folder's entries are on the disk as they are now. Not retried when it
-  /// fails: what did not reach the disk is not known then.
+  /// Returns when all of a folder's entries are on the disk as they are now. A failure is not retried,
+  /// since it is unknown then what did not reach the disk.
   public void sync(Path folder) {
     int descriptor = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     check("open", folder, descriptor);
@@ -74,7 +71,7 @@ public final class Folders {
     check("fsync", folder, result);
   }
 
-  /// The folder that a path is an entry of.
+  /// The folder that holds a path.
   static Path parent(Path path) {
     Path parent = path.getParent();
     return parent == null ? Path.of(".") : parent;

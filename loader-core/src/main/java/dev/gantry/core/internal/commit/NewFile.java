@@ -5,10 +5,10 @@ import dev.gantry.core.Source;
 import java.nio.file.Path;
 import java.util.List;
 
-/// A file to be written: its parts, one after the other, are all of it.
+/// A file to be written, which consists of its parts one after the other.
 ///
-/// @param file its name; a file of that name is replaced when the new one is whole. The folder must
-///     exist
+/// @param file its name. A file of that name is replaced when the new one is complete. The folder
+///     must exist
 /// @param parts in the order of the file; each may be empty
 public record NewFile(Path file, List<Source> parts) {
   /// @throws MisuseException if `file` names no file, or the parts are longer together

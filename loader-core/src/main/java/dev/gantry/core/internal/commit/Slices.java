@@ -10,12 +10,12 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What one write is made of, in order; what lies together in memory or a file is one. For one
-/// thread.
+/// What one write consists of, in order. Parts that are adjacent in memory or in a file are joined.
+/// For one thread.
 final class Slices {
   private final List<Source> slices = new ArrayList<>();
 
-  /// Where the allocation ends that holds the last slice, once that was asked for; else 0.
+  /// The end of the allocation that holds the last slice; 0 if not asked yet.
   private long allocationEnd;
 
   void add(Source next) {
@@ -32,11 +32,11 @@ final class Slices {
     return slices;
   }
 
-  /// Both as one, where `next` begins just where `last` ends.
+  /// Both as one if `next` begins where `last` ends, else null.
   private @Nullable Source joined(Source last, Source next) {
     return switch (last) {
-      // Memory of an arena is not joined: what is joined has only an address, and so would not know
-      // when an arena closes.
+      // Memory of an arena is not joined: the result is a bare address, which would not notice that
+      // the arena closes.
       case Source.HostMemory(MemorySegment first)
           when next instanceof Source.HostMemory(MemorySegment second)
               && isAddress(first)
@@ -65,7 +65,7 @@ final class Slices {
     return segment.isNative() && segment.scope().equals(Arena.global().scope());
   }
 
-  /// Allocations may lie next to each other, and a copy from one to the next is refused.
+  /// Adjacent memory may belong to two allocations, and the driver refuses a copy across both.
   private long allocationEnd(Device.Cuda device, long address) {
     if (allocationEnd == 0) {
       allocationEnd = CudaContext.of(device).allocationEnd(address);

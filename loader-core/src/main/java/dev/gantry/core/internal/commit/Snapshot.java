@@ -3,8 +3,8 @@ package dev.gantry.core.internal.commit;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// Files to be written whose bytes are copies, so that the memory they were copied from may change.
-/// Holds memory until it is closed. Thread-safe.
+/// Files to be written, with copies of their bytes, so that the original memory may change. Holds
+/// memory until it is closed. Thread-safe.
 public final class Snapshot implements AutoCloseable {
   private final List<NewFile> files;
   private final Runnable giveBack;
@@ -15,12 +15,12 @@ public final class Snapshot implements AutoCloseable {
     this.giveBack = giveBack;
   }
 
-  /// The files that were asked for, with parts of the same bytes.
+  /// The original files, with the same bytes in other memory.
   public List<NewFile> files() {
     return files;
   }
 
-  /// Gives the memory back; nothing may read the files' parts any more.
+  /// Gives the memory back. The files' parts must not be read any more.
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {

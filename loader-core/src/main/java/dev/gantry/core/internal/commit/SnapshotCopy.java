@@ -7,6 +7,7 @@ import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.WorkerThreads;
 import java.lang.foreign.MemorySegment;
@@ -15,30 +16,85 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 
-/// The copies of one snapshot: those from devices are queued first, and run while this CPU copies
+/// One snapshot: where the bytes of files go, and the copies that bring them there.
+///
+/// The bytes of each device go to a slab of their own. There the parts of a file lie as in the file,
+/// one after the other and with the same phase to blocks, so that whole blocks of the file can be
+/// written from where they are. Copies from devices are queued first, and run while the CPU copies
 /// its own. For one use, by one thread.
 final class SnapshotCopy {
-  /// What one thread copies at a time.
+  /// The most that one thread copies at a time.
   private static final long STEP_BYTES = 16 << 20;
 
   private static final int MOST_THREADS = 8;
 
   private record HostCopy(MemorySegment from, MemorySegment to) {}
 
-  private final SnapshotLayout layout;
-  private final Map<Device, Slab> slabs;
+  private final List<NewFile> files;
+
+  /// By file and part: the offset in the slab for the part's device, or -1 for a part that is not in
+  /// memory or has no bytes.
+  private final List<long[]> offsets;
+
+  private final Map<Device, Long> sizes = new HashMap<>();
   private final Map<Device.Cuda, CopyQueue> queues = new HashMap<>();
   private final List<HostCopy> hostCopies = new ArrayList<>();
   private boolean atRest;
 
-  SnapshotCopy(SnapshotLayout layout, Map<Device, Slab> slabs) {
-    this.layout = layout;
-    this.slabs = slabs;
+  SnapshotCopy(List<NewFile> files) {
+    this.files = files;
+    offsets = files.stream().map(this::place).toList();
   }
 
-  void run() {
+  private long[] place(NewFile file) {
+    long[] places = new long[file.parts().size()];
+    Device before = null;
+    long fileOffset = 0;
+    for (int i = 0; i < places.length; i++) {
+      Source part = file.parts().get(i);
+      Device origin = origin(part);
+      if (part.length() == 0) {
+        places[i] = -1;
+      } else if (origin == null) {
+        places[i] = -1;
+        before = null;
+      } else {
+        long end = sizes.getOrDefault(origin, 0L);
+        places[i] = origin.equals(before) ? end : withPhase(end, fileOffset);
+        sizes.put(origin, Math.addExact(places[i], part.length()));
+        before = origin;
+      }
+      fileOffset += part.length();
+    }
+    return places;
+  }
+
+  /// The first offset from `end` on that has the same phase to blocks as `fileOffset`.
+  private static long withPhase(long end, long fileOffset) {
+    long block = PlanLimits.BLOCK_BYTES;
+    return Math.addExact(end, Math.floorMod(fileOffset - end, block));
+  }
+
+  private static @Nullable Device origin(Source part) {
+    return switch (part) {
+      case Source.HostMemory _ -> Device.HOST;
+      case Source.DeviceMemory memory -> memory.device();
+      case Source.FilePart _ -> null;
+    };
+  }
+
+  /// The bytes of memory needed for what comes from each device.
+  Map<Device, Long> sizes() {
+    return sizes;
+  }
+
+  /// Makes the copies.
+  ///
+  /// @param slabs of [#sizes]
+  /// @return the files, with their parts in these slabs
+  List<NewFile> run(Map<Device, Slab> slabs) {
     try {
       for (Device device : slabs.keySet()) {
         if (device instanceof Device.Cuda cuda) {
@@ -48,36 +104,50 @@ final class SnapshotCopy {
           queues.put(cuda, new CopyQueue(context));
         }
       }
-      for (int i = 0; i < layout.files().size(); i++) {
-        List<Source> parts = layout.files().get(i).parts();
-        for (int j = 0; j < parts.size(); j++) {
-          SnapshotLayout.Place place = layout.places().get(i).get(j);
-          if (place != null) {
-            copy(parts.get(j), Objects.requireNonNull(slabs.get(place.origin())), place.offset());
-          }
-        }
+      List<NewFile> copied = new ArrayList<>(files.size());
+      for (int i = 0; i < files.size(); i++) {
+        copied.add(copy(files.get(i), offsets.get(i), slabs));
       }
       copyOnHost();
       queues.values().forEach(CopyQueue::drain);
+      return copied;
     } finally {
-      // Waits for copies under way, also after a failure: the memory is given back after this.
+      // Waits for running copies, also after a failure: the memory is given back after this.
       CopyQueue.closeAll(queues.values());
       atRest = true;
     }
   }
 
-  /// After [#run]: whether no copy is under way any more, so far as is known.
+  /// After [#run]: whether all copies have ended, as far as the devices say.
   boolean isAtRest() {
     return atRest;
   }
 
-  private void copy(Source part, Slab slab, long offset) {
+  private NewFile copy(NewFile file, long[] places, Map<Device, Slab> slabs) {
+    List<Source> parts = new ArrayList<>(places.length);
+    for (int i = 0; i < places.length; i++) {
+      Source part = file.parts().get(i);
+      Slab slab = places[i] < 0 ? null : slabs.get(origin(part));
+      parts.add(slab == null ? part : copy(part, slab, places[i]));
+    }
+    return new NewFile(file.file(), parts);
+  }
+
+  /// @return the part at its place in the slab
+  private Source copy(Source part, Slab slab, long offset) {
+    Source place =
+        switch (slab) {
+          case CpuSlab cpu -> new Source.HostMemory(cpu.segment().asSlice(offset, part.length()));
+          case DeviceSlab device ->
+              new Source.DeviceMemory(
+                  device.context().device(), device.address() + offset, part.length());
+        };
     switch (part) {
-      case Source.HostMemory(MemorySegment segment) -> {
-        MemorySegment to = ((CpuSlab) slab).segment().asSlice(offset, segment.byteSize());
-        for (long done = 0; done < segment.byteSize(); done += STEP_BYTES) {
-          long step = Math.min(STEP_BYTES, segment.byteSize() - done);
-          hostCopies.add(new HostCopy(segment.asSlice(done, step), to.asSlice(done, step)));
+      case Source.HostMemory(MemorySegment from) -> {
+        MemorySegment to = ((CpuSlab) slab).segment().asSlice(offset, from.byteSize());
+        for (long done = 0; done < from.byteSize(); done += STEP_BYTES) {
+          long step = Math.min(STEP_BYTES, from.byteSize() - done);
+          hostCopies.add(new HostCopy(from.asSlice(done, step), to.asSlice(done, step)));
         }
       }
       case Source.DeviceMemory memory -> {
@@ -90,23 +160,12 @@ final class SnapshotCopy {
       }
       case Source.FilePart _ -> throw new IllegalStateException("a file has no place in memory");
     }
+    return place;
   }
 
   private void copyOnHost() {
-    int threads =
-        Math.min(
-            hostCopies.size(), Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors()));
-    AtomicInteger next = new AtomicInteger();
-    WorkerThreads crew = new WorkerThreads("snapshot", "gantry-snapshot-", new Cancellation());
-    crew.work(
-        threads,
-        () -> {
-          for (int i = next.getAndIncrement();
-              i < hostCopies.size() && crew.goesOn();
-              i = next.getAndIncrement()) {
-            hostCopies.get(i).to().copyFrom(hostCopies.get(i).from());
-          }
-        },
-        () -> {});
+    int threads = Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors());
+    WorkerThreads workers = new WorkerThreads("snapshot", "gantry-snapshot-", new Cancellation());
+    workers.forEach(threads, hostCopies, copy -> copy.to().copyFrom(copy.from()), () -> {});
   }
 }

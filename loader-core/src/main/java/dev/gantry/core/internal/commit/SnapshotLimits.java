@@ -2,13 +2,12 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.MisuseException;
 
-/// How much memory snapshots may take, all of them together.
+/// How much memory all snapshots together may take.
 ///
-/// @param deviceBytes on each device: a copy there is made in a fraction of the time, if the device
-///     has that much to spare
-/// @param hostBytes of the CPU, pinned where the bytes come from a device
+/// @param deviceBytes on each device. A copy within the device takes a fraction of the time
+/// @param hostBytes of host memory, pinned if the bytes come from a device
 public record SnapshotLimits(long deviceBytes, long hostBytes) {
-  /// None on devices, seven eighths of what the CPU has to give.
+  /// None on devices, seven eighths of the available host memory.
   public static final SnapshotLimits DEFAULT = new SnapshotLimits(0, Long.MAX_VALUE);
 
   public SnapshotLimits {

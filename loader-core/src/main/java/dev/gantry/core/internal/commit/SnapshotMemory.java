@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
@@ -21,10 +22,10 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Memory for snapshots, kept from one to the next: taking and pinning it takes longer than filling
-/// it.
+/// Memory for snapshots. It is kept from one snapshot to the next, since allocating and pinning it
+/// takes longer than filling it.
 ///
-/// Bounded by its limits, and by what devices and the CPU have to give when more is needed.
+/// Bounded by its limits and by the free memory of the devices and the host.
 /// Thread-safe.
 public final class SnapshotMemory implements AutoCloseable {
   /// Memory for the bytes that come from `origin`.
@@ -36,17 +37,17 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(SnapshotMemory.class);
 
-  /// This part of the CPU's memory is left alone.
+  /// Snapshots leave one part in this many of the available host memory to others.
   private static final int SPARED_PART = 8;
 
   private final SnapshotLimits limits;
 
-  /// All there are, those in use included.
+  /// All, including those in use.
   private final List<Home> homes = new ArrayList<>();
 
   private final List<Home> idle = new ArrayList<>();
 
-  /// Copies into these may be under way: a device failed, and did not say when it was done.
+  /// Copies into these may still run, since a device failed and did not say when it was done.
   private final List<Home> inDoubt = new ArrayList<>();
 
   private boolean closed;
@@ -55,29 +56,22 @@ public final class SnapshotMemory implements AutoCloseable {
     this.limits = limits;
   }
 
-  /// Copies all bytes of the files' parts that are in memory; parts of files stay as they are.
-  /// Whatever was queued on a device before comes first. When this returns, the copies are made.
+  /// Copies all parts of the files that are in memory; parts that are in other files stay as they are.
+  /// Work that was queued on a device before is done first. The copies are complete when this
+  /// returns.
   ///
-  /// @return empty where the limits, a device or the CPU leave no room for that much
+  /// @return empty if the limits, a device or the host have no room for that much
   /// @throws TransferException if a device fails, or the caller is interrupted
   public Optional<Snapshot> take(List<NewFile> files) {
-    SnapshotLayout layout = SnapshotLayout.of(files);
-    Optional<Map<Device, Slab>> taken = take(layout.sizes());
+    SnapshotCopy copy = new SnapshotCopy(files);
+    Optional<Map<Device, Slab>> taken = take(copy.sizes());
     if (taken.isEmpty()) {
       return Optional.empty();
     }
     Map<Device, Slab> slabs = taken.get();
-    SnapshotCopy copy = new SnapshotCopy(layout, slabs);
-    boolean complete = false;
-    try {
-      copy.run();
-      complete = true;
-      return Optional.of(new Snapshot(layout.moved(slabs), () -> giveBack(slabs)));
-    } finally {
-      if (!complete) {
-        giveBack(slabs, copy.isAtRest());
-      }
-    }
+    return Cleanup.orUndo(
+        () -> Optional.of(new Snapshot(copy.run(slabs), () -> giveBack(slabs, true))),
+        () -> giveBack(slabs, copy.isAtRest()));
   }
 
   private synchronized Optional<Map<Device, Slab>> take(Map<Device, Long> sizes) {
@@ -86,22 +80,19 @@ public final class SnapshotMemory implements AutoCloseable {
     }
     settle();
     Map<Device, Slab> slabs = new HashMap<>();
-    boolean complete = false;
-    try {
-      for (Map.Entry<Device, Long> need : sizes.entrySet()) {
-        Slab slab = take(need.getKey(), need.getValue());
-        if (slab == null) {
-          return Optional.empty();
-        }
-        slabs.put(need.getKey(), slab);
-      }
-      complete = true;
-      return Optional.of(slabs);
-    } finally {
-      if (!complete) {
-        giveBack(slabs);
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          for (Map.Entry<Device, Long> need : sizes.entrySet()) {
+            Slab slab = take(need.getKey(), need.getValue());
+            if (slab == null) {
+              giveBack(slabs, true);
+              return Optional.empty();
+            }
+            slabs.put(need.getKey(), slab);
+          }
+          return Optional.of(slabs);
+        },
+        () -> giveBack(slabs, true));
   }
 
   private @Nullable Slab take(Device origin, long bytes) {
@@ -113,7 +104,7 @@ public final class SnapshotMemory implements AutoCloseable {
       idle.remove(fitting.get());
       return fitting.get().slab();
     }
-    // Too small for this one, and so for those to come.
+    // Too small for this snapshot, and probably for those that follow.
     List<Home> small = idle.stream().filter(home -> home.origin().equals(origin)).toList();
     small.forEach(this::free);
     Slab slab =
@@ -139,7 +130,7 @@ public final class SnapshotMemory implements AutoCloseable {
     return hasHostRoom(bytes) ? unlessRefused(Device.HOST, allocation) : null;
   }
 
-  /// What there seemed to be room for may be refused still, as pinned memory is.
+  /// An allocation may be refused although there seemed to be room, as pinned memory is.
   private static @Nullable Slab unlessRefused(Device device, Supplier<Slab> allocation) {
     try {
       return allocation.get();
@@ -160,7 +151,7 @@ public final class SnapshotMemory implements AutoCloseable {
     return bytes <= limits.hostBytes() - held(Device.HOST) && bytes <= mostHostBytes();
   }
 
-  /// Not to the last byte, which the training wants.
+  /// Leaves some for the training itself.
   private static long mostHostBytes() {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     return available - available / SPARED_PART;
@@ -171,10 +162,6 @@ public final class SnapshotMemory implements AutoCloseable {
         .filter(home -> home.isOn(device))
         .mapToLong(home -> home.slab().size())
         .sum();
-  }
-
-  private void giveBack(Map<Device, Slab> slabs) {
-    giveBack(slabs, true);
   }
 
   /// @param atRest whether no copy into them is under way
@@ -189,7 +176,7 @@ public final class SnapshotMemory implements AutoCloseable {
     }
   }
 
-  /// Keeps what a device is done with by now.
+  /// Makes memory in doubt idle if its device is done by now.
   private void settle() {
     List<Home> settled = inDoubt.stream().filter(SnapshotMemory::isAtRest).toList();
     inDoubt.removeAll(settled);
@@ -216,8 +203,8 @@ public final class SnapshotMemory implements AutoCloseable {
     home.slab().release();
   }
 
-  /// Frees all memory that is not in use; the rest goes when it is given back. What a failed device
-  /// may still write to stays, until closing again finds that the device is done.
+  /// Frees all memory that is not in use; the rest is freed when it is given back. Memory that a
+  /// failed device may still write to stays allocated until another call finds the device done.
   @Override
   public synchronized void close() {
     closed = true;

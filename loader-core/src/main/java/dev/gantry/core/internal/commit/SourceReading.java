@@ -14,18 +14,18 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/// Takes bytes through the CPU in order, wherever they are; a device copies into one pinned buffer
-/// while this thread reads the other. Thread-safe.
+/// Reads the bytes of a source in order on the CPU. A device copies into one pinned buffer while this
+/// thread reads the other. Thread-safe.
 public final class SourceReading {
   private static final long STEP_BYTES = PlanLimits.DEFAULT.requestBytes();
 
-  private final Transports paths;
+  private final Transports transports;
 
-  public SourceReading(Transports paths) {
-    this.paths = paths;
+  public SourceReading(Transports transports) {
+    this.transports = transports;
   }
 
-  /// The CRC32C of all of them.
+  /// The CRC32C of all bytes.
   public int checksum(Source source) {
     BlockSums sums = new BlockSums(source.length(), Math.max(1, source.length()));
     inOrder(source, sums::add);
@@ -50,13 +50,13 @@ public final class SourceReading {
         });
   }
 
-  /// @param taker is given all bytes, piece by piece; a piece is good only for the call
+  /// @param taker gets all bytes, piece by piece; a piece is valid only during the call
   private void inOrder(Source source, Consumer<MemorySegment> taker) {
     switch (source) {
       case Source.HostMemory(MemorySegment segment) -> taker.accept(segment);
       case Source.DeviceMemory memory -> ofDevice(memory, taker);
       case Source.FilePart(var extent) -> {
-        try (SourceFile file = paths.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
+        try (SourceFile file = transports.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
           ofFile(file, extent.offset(), extent.length(), taker);
         }
       }
@@ -84,7 +84,7 @@ public final class SourceReading {
     CudaContext context = CudaContext.of(memory.device());
     // The copies are ordered with no stream but their own.
     context.synchronize();
-    StagingPool.Share buffers = paths.stagingPool(memory.device()).share();
+    StagingPool.Share buffers = transports.stagingPool(memory.device()).share();
     StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));
     boolean complete = false;
     try (CopyQueue queue = new CopyQueue(context)) {

@@ -10,11 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// One new file open for writing, past the page cache where the file system can, else through it.
+/// One new file, open for writing: past the page cache if the file system can, else through it.
 ///
-/// Writes continue after short counts and are retried after `EINTR`; an `fsync` is never retried,
+/// Writes continue after short counts and are retried after `EINTR`. An `fsync` is never retried,
 /// since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no write
-/// is under way.
+/// is running.
 final class TargetFile implements AutoCloseable {
   private static final int EINTR = 4;
   private static final int EINVAL = 22;
@@ -33,18 +33,18 @@ final class TargetFile implements AutoCloseable {
   private final DirectAlignment alignment;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /// Empty for as long as the file system takes direct writes.
+  /// Empty as long as the file system accepts direct writes.
   private volatile String directAbsence;
 
-  /// @param file a name that no file has
-  /// @param target the name that it is to get, for messages: nobody knows the other
-  /// @param pageCache whether to write through the page cache in any case
-  /// @throws TransferException if the file cannot be made, or is there already
+  /// @param file a name that does not exist yet
+  /// @param target the name that it will get, for messages
+  /// @param pageCache whether to write through the page cache also if the file system takes direct I/O
+  /// @throws TransferException if the file cannot be created, or exists already
   TargetFile(FileCalls calls, Path file, Path target, boolean pageCache) {
     this.calls = calls;
     this.file = file;
     this.target = target;
-    // cuFile reads, too, where it writes parts of blocks.
+    // Not only for writing: cuFile reads too, if it writes parts of blocks.
     buffered = open(FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL);
     if (buffered < 0) {
       throw failure("open", Errno.failure(-buffered));
@@ -65,13 +65,13 @@ final class TargetFile implements AutoCloseable {
     return direct;
   }
 
-  /// Why writes go through the page cache; empty where they do not, as far as is known by now.
+  /// Why writes go through the page cache; empty if none did so far.
   String directAbsence() {
     return directAbsence;
   }
 
-  /// Takes room on the disk, so that there is enough before much is written, and in one piece where
-  /// that can be. File systems that cannot say so go without.
+  /// Allocates room on the disk, so that a lack of it shows before much is written, and in one piece
+  /// if possible. File systems without this call are used without it.
   void allocate(long bytes) {
     if (bytes == 0) {
       return;
@@ -106,7 +106,7 @@ final class TargetFile implements AutoCloseable {
         continue;
       }
       if (count == -EINVAL && directly) {
-        // Some file systems take O_DIRECT when a file is opened, and refuse it when it is written.
+        // Some file systems accept O_DIRECT in open and refuse it in write.
         directAbsence = refusal("pwrite", EINVAL);
         directly = false;
         continue;
@@ -154,8 +154,7 @@ final class TargetFile implements AutoCloseable {
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {
-      // Either all is on the disk, or the file is abandoned: nothing that a failing close could
-      // lose.
+      // All is on the disk, or the file is abandoned: a failing close loses nothing.
       calls.close(buffered);
       if (direct != NONE) {
         calls.close(direct);

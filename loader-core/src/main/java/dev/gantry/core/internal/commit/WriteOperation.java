@@ -8,74 +8,63 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.commit.FileCommit.WriteTask;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.TransferCounter;
+import dev.gantry.core.internal.transport.TransportOracle;
 import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.WorkQueue;
 import dev.gantry.core.internal.transport.WorkerThreads;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// One write of some files: all of them are on the disk before the first gets its name. For one
-/// use, by one thread.
+/// Writes files: all of them are on the disk before the first gets its name. For one use, by one
+/// thread.
 public final class WriteOperation {
-  /// A write of a file, by numbers.
-  private record Task(FileCommit file, int number) {}
-
-  private final Transports paths;
+  private final Transports transports;
   private final WriteOptions options;
   private final Folders folders;
   private final List<FileCommit> files;
-  private final List<Task> tasks = new ArrayList<>();
   private final Set<Device.Cuda> devices;
   private final Map<Location, SourceFile> sources = new HashMap<>();
-  private final AtomicInteger next = new AtomicInteger();
-  private final WorkerThreads crew;
+  private final WorkerThreads workers;
+  private final WorkQueue<WriteTask> tasks;
+  private final TransferCounter counter = new TransferCounter();
 
-  /// Of the buffers that device memory is copied to; null where there is none to copy.
+  /// The buffers that device memory is copied to, or null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
-  private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
-  private final LongAdder done = new LongAdder();
-  private final LongAdder directBytes = new LongAdder();
-
-  public WriteOperation(Transports paths, List<NewFile> files, WriteOptions options) {
-    this.paths = paths;
+  public WriteOperation(Transports transports, List<NewFile> files, WriteOptions options) {
+    this.transports = transports;
     this.options = options;
-    this.folders = new Folders(paths.calls());
-    checkNames(files);
-    this.files = files.stream().map(file -> new FileCommit(paths, file, options)).toList();
-    for (FileCommit file : this.files) {
-      for (int number = 0; number < file.plan().writes().size(); number++) {
-        tasks.add(new Task(file, number));
-      }
-    }
+    this.folders = new Folders(transports.calls());
+    requireUniqueNames(files);
+    this.files = files.stream().map(file -> new FileCommit(transports, file, options)).toList();
     devices =
         files.stream()
-            .flatMap(WriteOperation::devices)
+            .flatMap(FileCommit::devices)
             .collect(Collectors.toCollection(LinkedHashSet::new));
-    // Pinned for every context, so those of one device serve all.
-    staging = devices.isEmpty() ? null : paths.stagingPool(devices.iterator().next()).share();
-    crew = new WorkerThreads("save", "gantry-writer-", options.cancellation());
-    crew.whenFailed(this::wakeWaiting);
+    // Pinned for every context, so the buffers of one device serve all.
+    staging = devices.isEmpty() ? null : transports.stagingPool(devices.iterator().next()).share();
+    workers = new WorkerThreads("save", "gantry-writer-", options.cancellation());
+    workers.whenFailed(this::wakeWaiting);
+    tasks = new WorkQueue<>(workers, this.files.stream().flatMap(FileCommit::tasks).toList());
   }
 
-  private static void checkNames(List<NewFile> files) {
+  private static void requireUniqueNames(List<NewFile> files) {
     Set<Path> names = new HashSet<>();
     for (NewFile file : files) {
       if (!names.add(file.file().toAbsolutePath().normalize())) {
@@ -84,30 +73,23 @@ public final class WriteOperation {
     }
   }
 
-  static Stream<Device.Cuda> devices(NewFile file) {
-    return file.parts().stream()
-        .flatMap(part ->
-            part instanceof Source.DeviceMemory memory
-                ? Stream.of(memory.device())
-                : Stream.empty());
-  }
-
   public WriteReport run() {
     if (options.transport() == Transport.HOST && !devices.isEmpty()) {
-      throw Transports.unavailable(Transport.HOST, "the bytes are in memory of " + devices);
+      throw TransportOracle.unavailable(Transport.HOST, "the bytes are in memory of " + devices);
     }
     long start = System.nanoTime();
     try {
       openSources();
-      awaitDevices();
-      long total = files.stream().mapToLong(file -> file.plan().size()).sum();
-      crew.work(
+      // The copies that follow are ordered with no stream but their own.
+      devices.forEach(device -> CudaContext.of(device).synchronize());
+      long total = files.stream().mapToLong(FileCommit::size).sum();
+      workers.work(
           Math.min(threads(), tasks.size()),
           this::writeAll,
-          () -> options.progress().onProgress(done.sum(), total));
-      // Empty files have no write after which they would be finished.
-      files.stream().filter(file -> file.plan().writes().isEmpty()).forEach(FileCommit::finish);
-      crew.checkpoint();
+          () -> options.progress().onProgress(counter.bytes(), total));
+      // Empty files have no last write that would finish them.
+      files.stream().filter(file -> file.size() == 0).forEach(FileCommit::finish);
+      workers.throwIfCancelled();
       files.forEach(file -> file.rename(folders));
       files.stream()
           .map(file -> Folders.parent(file.file().file()))
@@ -120,8 +102,8 @@ public final class WriteOperation {
       sources.values().forEach(SourceFile::close);
     }
     return new WriteReport(
-        bytesByTransport,
-        directBytes.sum(),
+        counter.bytesByTransport(),
+        counter.directBytes(),
         tasks.size(),
         files.stream().map(FileCommit::report).toList(),
         Duration.ofNanos(System.nanoTime() - start));
@@ -133,7 +115,7 @@ public final class WriteOperation {
         if (part instanceof Source.FilePart(var extent)) {
           SourceFile source = sources.get(extent.file());
           if (source == null) {
-            source = paths.openFile(extent.file(), CachePolicy.BUFFERED);
+            source = transports.openFile(extent.file(), CachePolicy.BUFFERED);
             sources.put(extent.file(), source);
           }
           if (source.size() < extent.end()) {
@@ -158,30 +140,34 @@ public final class WriteOperation {
     if (options.threads() > 0) {
       return options.threads();
     }
-    // One writer reaches a disk's speed; more take the checksums and the copies meanwhile.
+    // One writer reaches a disk's speed; the others do checksums and copies meanwhile.
     return Math.clamp(Runtime.getRuntime().availableProcessors(), 2, 4);
   }
 
   private void writeAll() {
     for (var buffers = buffers(); buffers != null; buffers = buffers()) {
-      WriteLane lane = new WriteLane(buffers, options.checksums(), sources, this::account);
+      DoubleBufferedWriter writer =
+          new DoubleBufferedWriter(buffers, options.checksums(), sources, counter);
       try {
-        write(lane);
+        write(writer);
       } catch (RuntimeException | Error e) {
-        crew.fail(e);
+        workers.fail(e);
       } finally {
-        lane.close();
+        writer.close();
       }
     }
   }
 
-  /// Until nothing is left to write, or another load or save waits for buffers and has fewer.
-  private void write(WriteLane lane) {
-    for (Task task = takeNext(); task != null; task = givesWay() ? null : takeNext()) {
-      lane.put(task.file(), task.number());
+  /// Writes until nothing is left, or another load or save waits for buffers and has fewer.
+  private void write(DoubleBufferedWriter writer) {
+    for (WriteTask task = tasks.take(); task != null; task = givesWay() ? null : tasks.take()) {
+      writer.put(task);
     }
-    if (!crew.hasFailed()) {
-      lane.drain();
+    if (!tasks.hasMore()) {
+      wakeWaiting();
+    }
+    if (!workers.hasFailed()) {
+      writer.drain();
     }
   }
 
@@ -195,55 +181,22 @@ public final class WriteOperation {
     }
   }
 
-  private @Nullable Task takeNext() {
-    if (!crew.goesOn()) {
-      return null;
-    }
-    int index = next.getAndIncrement();
-    if (index < tasks.size()) {
-      return tasks.get(index);
-    }
-    wakeWaiting();
-    return null;
-  }
-
-  private boolean isWorkLeft() {
-    return crew.goesOn() && next.get() < tasks.size();
-  }
-
-  /// Null where nothing is left to write.
-  private WriteLane.@Nullable Buffers buffers() {
-    if (!isWorkLeft()) {
+  /// Null if nothing is left to write.
+  private DoubleBufferedWriter.@Nullable Buffers buffers() {
+    if (!tasks.hasMore()) {
       return null;
     }
     if (staging == null) {
       HostSlab first = HostSlab.allocate(options.requestBytes());
-      boolean complete = false;
-      try {
-        HostSlab second = HostSlab.allocate(options.requestBytes());
-        complete = true;
-        Runnable release = () -> Slab.releaseAll(List.of(first, second));
-        return new WriteLane.Buffers(first, second, release, () -> {});
-      } finally {
-        if (!complete) {
-          first.release();
-        }
-      }
+      HostSlab second =
+          Cleanup.orUndo(() -> HostSlab.allocate(options.requestBytes()), first::release);
+      Runnable release = () -> Slab.releaseAll(List.of(first, second));
+      return new DoubleBufferedWriter.Buffers(first, second, release, () -> {});
     }
-    StagingPool.Pair pair = staging.take(options.requestBytes(), this::isWorkLeft);
+    StagingPool.Pair pair = staging.take(options.requestBytes(), tasks::hasMore);
     return pair == null
         ? null
-        : new WriteLane.Buffers(
+        : new DoubleBufferedWriter.Buffers(
             pair.first(), pair.second(), () -> staging.giveBack(pair), staging::abandon);
-  }
-
-  private void account(Transport path, long bytes, boolean direct) {
-    synchronized (bytesByTransport) {
-      bytesByTransport.merge(path, bytes, Long::sum);
-    }
-    done.add(bytes);
-    if (direct) {
-      directBytes.add(bytes);
-    }
   }
 }

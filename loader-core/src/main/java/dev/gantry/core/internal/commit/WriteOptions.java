@@ -10,16 +10,15 @@ import org.jspecify.annotations.Nullable;
 
 /// How files are written.
 ///
-/// @param requestBytes the most that one write carries, a multiple of 4096, at most 1 GiB; each
-///     writer holds two buffers of that size
-/// @param threads writers that work at once, or 0 for what suits the machine
+/// @param requestBytes the most bytes of one write, a multiple of 4096, at most 1 GiB; each writer
+///     thread has two buffers of that size
+/// @param threads writer threads, or 0 for what suits the machine
 /// @param transport the only transport for device memory, or null to choose by evidence. If the only
 ///     one cannot serve, that is an error
-/// @param pageCache whether to write through the page cache also where the file system takes direct
-///     I/O
-/// @param checksums whether to take the CRC32C of all that is written
-/// @param progress hears how far the write is
-/// @param cancellation ends the write early; no file has changed then
+/// @param pageCache whether to write through the page cache also if the file system takes direct I/O
+/// @param checksums whether to compute the CRC32C of all that is written
+/// @param progress told how many bytes are written
+/// @param cancellation ends the write early; no file changes then
 public record WriteOptions(
     long requestBytes,
     int threads,
@@ -29,7 +28,7 @@ public record WriteOptions(
     ProgressListener progress,
     Cancellation cancellation) {
 
-  /// Larger than a read's: a disk takes a little more of them (measured on an H200 host).
+  /// Larger than a read's request: a little faster on a disk (measured on an H200 host).
   private static final long DEFAULT_REQUEST_BYTES = 16L << 20;
 
   public WriteOptions {
@@ -37,7 +36,7 @@ public record WriteOptions(
     MisuseException.requireRange("threads", threads, 0, TransferOptions.MOST_THREADS);
   }
 
-  /// 16 MiB requests, past the page cache where that can be, with checksums; a new cancellation
+  /// 16 MiB requests, past the page cache if possible, with checksums; a new cancellation
   /// each time.
   public static WriteOptions defaults() {
     return new WriteOptions(

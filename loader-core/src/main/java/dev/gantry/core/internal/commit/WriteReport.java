@@ -12,9 +12,9 @@ import java.util.Optional;
 /// @param bytesByTransport bytes of the files by each transport that carried any: `host` for what came from
 ///     memory of the CPU or from other files
 /// @param directBytes of these, the bytes that went past the page cache
-/// @param writes how many requests that took
-/// @param files one a file, in the order in which they were asked for
-/// @param elapsed from the first file's opening until all is durable under its name
+/// @param writes how many requests it took
+/// @param files one for each file, in the order of the request
+/// @param elapsed from opening the first file until all are durable under their names
 public record WriteReport(
     Map<Transport, Long> bytesByTransport,
     long directBytes,

@@ -1,4 +1,5 @@
-/// Files that are whole or not there: aligned writes, trim, fsync, rename, fsync of the directory.
+/// Crash-safe writing: a file is there completely or not at all, by aligned writes, trim, fsync,
+/// rename, and fsync of the folder.
 @NullMarked
 package dev.gantry.core.internal.commit;
 

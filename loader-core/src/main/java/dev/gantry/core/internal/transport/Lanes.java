@@ -11,16 +11,16 @@ import org.jspecify.annotations.Nullable;
 final class Lanes implements AutoCloseable {
   private final @Nullable StagedPath staged;
   private final boolean fallsBack;
-  private final Account account;
+  private final TransferCounter counter;
   private TransferPath.@Nullable Lane staging;
 
   /// @param staged the only one that routes name, or null where nothing is staged
   /// @param fallsBack whether a file is staged that cuFile refuses in mid-way, which is an error
   ///     otherwise
-  Lanes(@Nullable StagedPath staged, boolean fallsBack, Account account) {
+  Lanes(@Nullable StagedPath staged, boolean fallsBack, TransferCounter counter) {
     this.staged = staged;
     this.fallsBack = fallsBack;
-    this.account = account;
+    this.counter = counter;
   }
 
   /// Carries out one read by the path that suits the bytes. They may still be on their way when
@@ -45,7 +45,7 @@ final class Lanes implements AutoCloseable {
       route.fallBack(staged, e);
       return read(route, read, target);
     }
-    account.add(Route.kind(path), read.length(), went, residency == Residency.UNKNOWN);
+    counter.add(Route.kind(path), read.length(), went, residency == Residency.UNKNOWN);
     return true;
   }
 

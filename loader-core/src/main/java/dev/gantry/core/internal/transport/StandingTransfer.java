@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// Thread-safe; [#close] only when every reader is closed.
 public final class StandingTransfer implements AutoCloseable {
   private final long start = System.nanoTime();
-  private final Account account = new Account();
+  private final TransferCounter counter = new TransferCounter();
   private final RouteCache routes;
   private final @Nullable StagedPath staged;
   private final boolean fallsBack;
@@ -56,7 +56,7 @@ public final class StandingTransfer implements AutoCloseable {
 
   /// What was carried until now. Its files are those that are open at this moment.
   public TransferReport report() {
-    return account.report(
+    return counter.report(
         List.copyOf(routes.reports()), Duration.ofNanos(System.nanoTime() - start));
   }
 
@@ -72,7 +72,7 @@ public final class StandingTransfer implements AutoCloseable {
 
   /// What one thread reads with.
   public final class Reader implements AutoCloseable {
-    private final Lanes lanes = new Lanes(staged, fallsBack, account);
+    private final Lanes lanes = new Lanes(staged, fallsBack, counter);
 
     private Reader() {}
 

@@ -30,7 +30,7 @@ final class Transfer {
   private final Queue<Read> left = new ConcurrentLinkedQueue<>();
 
   private final WorkerThreads crew;
-  private final Account account = new Account();
+  private final TransferCounter counter = new TransferCounter();
 
   /// @param staged the one that routes name, or null where nothing is staged
   Transfer(
@@ -54,14 +54,14 @@ final class Transfer {
     crew.work(
         Math.min(threads, reads.size()),
         this::readAll,
-        () -> options.progress().onProgress(account.bytes(), total));
+        () -> options.progress().onProgress(counter.bytes(), total));
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
-    return account.report(routes.values().stream().map(Route::report).toList(), elapsed);
+    return counter.report(routes.values().stream().map(Route::report).toList(), elapsed);
   }
 
   /// One reader's work: takes the next read until there is none, or somebody failed.
   private void readAll() {
-    try (Lanes lanes = new Lanes(staged, options.onlyTransport().isEmpty(), account)) {
+    try (Lanes lanes = new Lanes(staged, options.onlyTransport().isEmpty(), counter)) {
       readAll(lanes);
     } catch (RuntimeException | Error e) {
       crew.fail(e);
@@ -89,7 +89,7 @@ final class Transfer {
   }
 
   private @Nullable Read takeNext() {
-    if (!crew.goesOn()) {
+    if (!crew.mayContinue()) {
       return null;
     }
     Read read = left.poll();
@@ -101,7 +101,7 @@ final class Transfer {
   }
 
   private boolean isWorkLeft() {
-    return crew.goesOn() && (next.get() < reads.size() || !left.isEmpty());
+    return crew.mayContinue() && (next.get() < reads.size() || !left.isEmpty());
   }
 
   private void wakeWaiting() {

@@ -8,11 +8,12 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Threads that share one job. The first failure, or a cancellation, stops all of them; [#work]
-/// returns or throws only when the last of them has ended, so that the caller may then free what
-/// they used. For one use.
+/// Threads that share one job. The first failure, or a cancellation, stops all of them. [#work] returns
+/// or throws only when all of them have ended, so that the caller can then free what they used. For
+/// one use.
 public final class WorkerThreads {
   private static final long PROGRESS_MILLIS = 100;
 
@@ -21,10 +22,10 @@ public final class WorkerThreads {
   private final Cancellation cancellation;
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
 
-  /// Tells those who sleep that the crew has failed.
+  /// Wakes sleeping threads when the job fails.
   private final Cancellation stop = new Cancellation();
 
-  /// @param operation what a cancellation is said to have ended
+  /// @param operation the operation that a cancellation's message names
   /// @param threadName to which each thread's number is added
   /// @param cancellation ends the job early
   public WorkerThreads(String operation, String threadName, Cancellation cancellation) {
@@ -33,39 +34,37 @@ public final class WorkerThreads {
     this.cancellation = cancellation;
   }
 
-  /// Whether somebody failed, or the job was cancelled.
+  /// Whether a thread failed, or the job was cancelled.
   public boolean hasFailed() {
     return failure.get() != null;
   }
 
-  /// Stops everybody, unless somebody has failed before. For the threads themselves.
+  /// Stops all threads. The first reason counts. Called by the threads themselves.
   public void fail(Throwable reason) {
     if (failure.compareAndSet(null, reason)) {
       stop.cancel();
     }
   }
 
-  /// Has `action` run once when a thread fails or the job is cancelled: for threads of the crew
-  /// that sleep.
+  /// Runs `action` once when a thread fails or the job is cancelled, to wake threads that sleep.
   public void whenFailed(Runnable action) {
     Runnable _ = stop.whenCancelled(action);
   }
 
-  /// Whether to take the next piece of work.
-  public boolean goesOn() {
+  /// Whether to take more work: the job has not failed and was not cancelled.
+  public boolean mayContinue() {
     if (cancellation.isCancelled()) {
       fail(cancelled());
     }
     return !hasFailed();
   }
 
-  /// Does `job` on each of `threads` threads, or on fewer where the machine has no more to give.
+  /// Runs `job` on each of `threads` threads, or on fewer if no more can be started.
   ///
   /// An interruption of the caller cancels.
   ///
-  /// @param job calls [#fail] and returns when it cannot go on; what it throws fails the crew, too
-  /// @param progress is called now and then on this thread while nobody has failed, and once at the
-  ///     end
+  /// @param job calls [#fail] and returns, or throws, when it cannot continue
+  /// @param progress called now and then on this thread while nothing has failed, and once at the end
   public void work(int threads, Runnable job, Runnable progress) {
     Runnable forget = cancellation.whenCancelled(() -> fail(cancelled()));
     try {
@@ -74,6 +73,20 @@ public final class WorkerThreads {
       forget.run();
     }
     rethrow();
+  }
+
+  /// Does `action` for each of `items`, each once, on at most `threads` threads; as [#work] otherwise.
+  public <T> void forEach(
+      int threads, List<T> items, Consumer<? super T> action, Runnable progress) {
+    WorkQueue<T> queue = new WorkQueue<>(this, items);
+    work(
+        Math.min(threads, items.size()),
+        () -> {
+          for (T item = queue.take(); item != null; item = queue.take()) {
+            action.accept(item);
+          }
+        },
+        progress);
   }
 
   private void startAndAwait(int threads, Runnable job, Runnable progress) {
@@ -90,11 +103,11 @@ public final class WorkerThreads {
     await(ended, progress);
   }
 
-  /// Starts `threads` platform threads that keep no process alive, or fewer where the machine has
-  /// no more to give: those that run do the work.
+  /// Starts `threads` daemon platform threads, or fewer if no more can be started: those that run do
+  /// the work.
   ///
   /// @param threadName to which each thread's number is added
-  /// @throws OutOfMemoryError if threads are wanted and there is not one to be had
+  /// @throws OutOfMemoryError if not even one thread can be started
   public static List<Thread> start(int threads, String threadName, Runnable job) {
     List<Thread> started = new ArrayList<>(threads);
     try {
@@ -126,10 +139,10 @@ public final class WorkerThreads {
     }
   }
 
-  /// Goes on unless the job was cancelled by now: for the caller after [#work], before what cannot
-  /// be taken back.
-  public void checkpoint() {
-    if (!goesOn()) {
+  /// Throws if the job was cancelled by now. Callers call this after [#work], before a step that
+  /// cannot be undone.
+  public void throwIfCancelled() {
+    if (!mayContinue()) {
       rethrow();
     }
   }
@@ -159,7 +172,7 @@ public final class WorkerThreads {
         interrupted = true;
         fail(cancelled());
       } catch (RuntimeException | Error e) {
-        // Not passed on before the threads have ended: the caller frees what they use.
+        // Thrown only after the threads have ended, since the caller frees what they use.
         fail(e);
       }
     }

@@ -7,24 +7,34 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/// What several readers have carried so far, and which way. Thread-safe.
-final class Account {
+/// Counts what the threads of a transfer carry, by transport. Thread-safe.
+public final class TransferCounter {
   private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
   private long bytes;
   private long directBytes;
   private long unknownBytes;
   private long reads;
 
-  synchronized void add(Transport kind, long length, boolean direct, boolean unknown) {
-    bytesByTransport.merge(kind, length, Long::sum);
+  /// @param direct whether the bytes went past the page cache
+  /// @param unknown whether the kernel did not say if they were in it
+  public synchronized void add(Transport transport, long length, boolean direct, boolean unknown) {
+    bytesByTransport.merge(transport, length, Long::sum);
     bytes += length;
     directBytes += direct ? length : 0;
     unknownBytes += unknown ? length : 0;
     reads++;
   }
 
-  synchronized long bytes() {
+  public synchronized long bytes() {
     return bytes;
+  }
+
+  public synchronized long directBytes() {
+    return directBytes;
+  }
+
+  public synchronized Map<Transport, Long> bytesByTransport() {
+    return Map.copyOf(bytesByTransport);
   }
 
   synchronized TransferReport report(List<TransferReport.FileReport> files, Duration elapsed) {

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.transport.TransferCounter;
 import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.stub.StubControls;
@@ -29,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// What becomes of a writer's two buffers where the device does not say when it is done with them.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
-class WriteLaneStubTest {
+class DoubleBufferedWriterStubTest {
   private static final int BYTES = PlanLimits.BLOCK_BYTES;
   private static final int CUDA_LAUNCH_FAILED = 719;
 
@@ -40,7 +41,7 @@ class WriteLaneStubTest {
   private final List<String> ends = new ArrayList<>();
   private List<Slab> slabs = List.of();
   private FileCommit file;
-  private WriteLane lane;
+  private DoubleBufferedWriter writer;
 
   /// A copy to the first buffer is under way.
   @BeforeEach
@@ -54,11 +55,11 @@ class WriteLaneStubTest {
     slabs = List.of(source, first, second);
     Source part = new Source.DeviceMemory(context.device(), source.address(), BYTES);
     file = new FileCommit(paths, new NewFile(folder.resolve("file"), List.of(part)), options);
-    WriteLane.Buffers buffers =
-        new WriteLane.Buffers(
+    DoubleBufferedWriter.Buffers buffers =
+        new DoubleBufferedWriter.Buffers(
             first, second, () -> ends.add("given back"), () -> ends.add("abandoned"));
-    lane = new WriteLane(buffers, false, Map.of(), (_, _, _) -> {});
-    lane.put(file, 0);
+    writer = new DoubleBufferedWriter(buffers, false, Map.of(), new TransferCounter());
+    writer.put(new FileCommit.WriteTask(file, 0));
   }
 
   @AfterEach
@@ -72,7 +73,7 @@ class WriteLaneStubTest {
   @Test
   void buffersAreGivenBackWhereTheWholeDeviceWasAwaited() {
     cuda.fail("cuStreamSynchronize", 1, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(lane::close).hasMessageContaining("cuStreamSynchronize");
+    assertThatThrownBy(writer::close).hasMessageContaining("cuStreamSynchronize");
     assertThat(ends).containsExactly("given back");
   }
 
@@ -80,7 +81,7 @@ class WriteLaneStubTest {
   void buffersThatNobodyCanAwaitAreLeftToTheDevice() {
     cuda.fail("cuStreamSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(lane::close).hasMessageContaining("cuStreamSynchronize");
+    assertThatThrownBy(writer::close).hasMessageContaining("cuStreamSynchronize");
     assertThat(ends).containsExactly("abandoned");
     cuda.clear();
     context.synchronize();

@@ -1,0 +1,217 @@
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.Source;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.commit.FileCommit.WriteTask;
+import dev.gantry.core.internal.memory.CpuSlab;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.plan.WritePlan.Piece;
+import dev.gantry.core.internal.plan.WritePlan.Write;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.CopyQueue;
+import dev.gantry.core.internal.transport.CuFilePath;
+import dev.gantry.core.internal.transport.FileTransport;
+import dev.gantry.core.internal.transport.TransferCounter;
+import dev.gantry.core.internal.transport.TransportOracle;
+import java.lang.foreign.MemorySegment;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Writes with two buffers: devices fill one while this thread writes the other. Host memory that is
+/// aligned as the file needs it is written from where it is. For one thread.
+final class DoubleBufferedWriter implements AutoCloseable {
+  /// The two buffers.
+  ///
+  /// @param giveBack called once, when no copy into them runs any more
+  /// @param abandon called instead, if a device does not say whether one does
+  record Buffers(CpuSlab first, CpuSlab second, Runnable giveBack, Runnable abandon) {
+    MemorySegment of(int turn, long length) {
+      return (turn == 0 ? first : second).segment().asSlice(0, length);
+    }
+  }
+
+  /// A write whose bytes are in a buffer, or on their way there.
+  ///
+  /// @param straight the memory from which cuFile writes the bytes, or null. The buffer then serves
+  ///     only the checksums
+  private record Pending(
+      WriteTask task, List<Source> slices, Source.@Nullable DeviceMemory straight, int buffer) {}
+
+  private final Buffers buffers;
+  private final boolean checksums;
+  private final Map<Location, SourceFile> sources;
+  private final TransferCounter counter;
+  private final Map<Device.Cuda, CopyQueue> queues = new HashMap<>();
+  private @Nullable Pending pending;
+  private int turn;
+
+  /// @param buffers which this gives back
+  /// @param sources the open files that parts come from
+  DoubleBufferedWriter(
+      Buffers buffers,
+      boolean checksums,
+      Map<Location, SourceFile> sources,
+      TransferCounter counter) {
+    this.buffers = buffers;
+    this.checksums = checksums;
+    this.sources = sources;
+    this.counter = counter;
+  }
+
+  /// Does one write. Its bytes may still be on their way when this returns: see [#drain].
+  void put(WriteTask task) {
+    TargetFile target = task.file().open();
+    Write write = task.write();
+    List<Source> slices = task.slices();
+    boolean whole = slices.size() == 1;
+    if (whole
+        && slices.getFirst() instanceof Source.HostMemory(MemorySegment bytes)
+        && bytes.isNative()
+        && target.takes(bytes, write.offset())) {
+      int[] sums = sums(write, bytes);
+      count(task, target.write(bytes, write.offset()));
+      task.file().written(task.number(), sums);
+      return;
+    }
+    Source.DeviceMemory straight = straight(task, slices.getFirst(), whole);
+    Pending next = new Pending(task, slices, straight, turn);
+    if (straight == null || checksums) {
+      fill(next);
+    }
+    turn ^= 1;
+    drain();
+    pending = next;
+  }
+
+  /// The device memory from which cuFile writes without a buffer, or null.
+  private static Source.@Nullable DeviceMemory straight(
+      WriteTask task, Source first, boolean whole) {
+    Transport ofFile = task.file().transport().of(false);
+    return switch (TransportOracle.ofWrite(first, whole, ofFile)) {
+      case GDS, COMPAT -> (Source.DeviceMemory) first;
+      case STAGED, HOST -> null;
+    };
+  }
+
+  private void fill(Pending next) {
+    MemorySegment buffer = buffers.of(next.buffer(), next.task().write().paddedLength());
+    long offset = 0;
+    for (Source slice : next.slices()) {
+      MemorySegment place = buffer.asSlice(offset, slice.length());
+      switch (slice) {
+        case Source.HostMemory(MemorySegment segment) -> place.copyFrom(segment);
+        case Source.DeviceMemory memory ->
+            queue(memory.device()).copyToHost(place.address(), memory.address(), memory.length());
+        case Source.FilePart(var extent) -> {
+          boolean _ = source(extent.file()).read(place, extent.offset(), extent.length(), false);
+        }
+      }
+      offset += slice.length();
+    }
+    buffer.asSlice(offset).fill((byte) 0);
+    queues.values().forEach(queue -> queue.record(next.buffer()));
+  }
+
+  private CopyQueue queue(Device.Cuda device) {
+    return queues.computeIfAbsent(device, cuda -> new CopyQueue(CudaContext.of(cuda)));
+  }
+
+  private SourceFile source(Location file) {
+    SourceFile source = sources.get(file);
+    if (source == null) {
+      throw new IllegalStateException("not open: " + file);
+    }
+    return source;
+  }
+
+  /// Writes what is still to be written.
+  void drain() {
+    Pending last = pending;
+    if (last == null) {
+      return;
+    }
+    pending = null;
+    WriteTask task = last.task();
+    Write write = task.write();
+    boolean written = last.straight() != null && writeStraight(last, last.straight());
+    MemorySegment buffer = buffers.of(last.buffer(), write.paddedLength());
+    if (!written || checksums) {
+      queues.values().forEach(queue -> queue.await(last.buffer()));
+    }
+    int[] sums = sums(write, buffer);
+    if (!written) {
+      count(task, task.file().open().write(buffer, write.offset()));
+    }
+    task.file().written(task.number(), sums);
+  }
+
+  /// Whether cuFile wrote the bytes; if not, they are in the buffer.
+  private boolean writeStraight(Pending last, Source.DeviceMemory memory) {
+    FileCommit file = last.task().file();
+    FileTransport transport = file.transport();
+    if (transport.usesCuFile()) {
+      CuFilePath cuFile = transport.cuFile();
+      try {
+        boolean direct =
+            cuFile.write(
+                file.file().file(),
+                CudaContext.of(memory.device()),
+                memory.address(),
+                memory.length(),
+                last.task().write().offset());
+        counter.add(cuFile.kind(), memory.length(), direct, false);
+        return true;
+      } catch (TransferException failed) {
+        transport.fallBack(failed);
+      }
+    }
+    if (!checksums) {
+      fill(last);
+    }
+    return false;
+  }
+
+  /// Counts each piece by where its part is, although all went in one write.
+  private void count(WriteTask task, boolean direct) {
+    for (Piece piece : task.write().pieces()) {
+      Source part = task.file().file().parts().get(piece.part());
+      Transport transport = TransportOracle.ofWrite(part, false, Transport.STAGED);
+      counter.add(transport, piece.length(), direct, false);
+    }
+  }
+
+  private int[] sums(Write write, MemorySegment bytes) {
+    if (!checksums) {
+      return new int[0];
+    }
+    List<Piece> pieces = write.pieces();
+    return pieces.stream()
+        .mapToInt(piece -> Crc32c.of(bytes.asSlice(piece.offset(), piece.length())))
+        .toArray();
+  }
+
+  /// Waits for running copies, also after a failure, and gives the buffers back.
+  @Override
+  public void close() {
+    boolean awaited = false;
+    try {
+      CopyQueue.closeAll(queues.values());
+      awaited = true;
+    } finally {
+      if (awaited || allComeToRest()) {
+        buffers.giveBack().run();
+      } else {
+        buffers.abandon().run();
+      }
+    }
+  }
+
+  private boolean allComeToRest() {
+    return queues.keySet().stream().map(CudaContext::of).allMatch(CudaContext::comesToRest);
+  }
+}

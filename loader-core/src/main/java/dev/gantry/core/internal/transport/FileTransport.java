@@ -1,0 +1,147 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.store.Descriptors;
+import dev.gantry.core.internal.transport.TransportOracle.Answer;
+import dev.gantry.core.internal.transport.TransportOracle.Question;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The transport of one open file: asks the [TransportOracle], holds the file's registration with
+/// cuFile, and falls back if cuFile fails. Thread-safe; [#close] only when no transfer is running.
+public final class FileTransport implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(FileTransport.class);
+
+  private final Descriptors descriptors;
+  private final CuFileSession cuFileSession;
+  private volatile Question question;
+
+  /// Kept until [#close], also after a fallback: other threads may still use it.
+  private volatile @Nullable CuFilePath cuFile;
+
+  /// For bytes that are in the page cache, and for those that are not. The second is decided when
+  /// such bytes come: a file that is wholly in the page cache costs no registration with cuFile.
+  private volatile Answer cached;
+
+  private volatile @Nullable Answer uncached;
+
+  /// @param only the only transport to use, or null to choose by evidence
+  /// @throws dev.gantry.core.DeviceUnavailableException if the only transport asked for cannot serve
+  public FileTransport(
+      Location file,
+      Descriptors descriptors,
+      Device device,
+      @Nullable Transport only,
+      CuFileSession cuFileSession) {
+    this.descriptors = descriptors;
+    this.cuFileSession = cuFileSession;
+    question = new Question(file, device, only, "", descriptors.directAbsence(), "");
+    cached = decide(true);
+    uncached = only == null && device instanceof Device.Cuda ? null : cached;
+  }
+
+  private Answer decide(boolean inPageCache) {
+    return TransportOracle.decide(question, inPageCache, this::register);
+  }
+
+  private String register(Transport transport) {
+    if (!(question.device() instanceof Device.Cuda device)) {
+      return "cuFile serves only CUDA devices";
+    }
+    return switch (cuFileSession.pathTo(descriptors, CudaContext.of(device), transport)) {
+      case Availability.Present<CuFilePath>(CuFilePath present) -> {
+        cuFile = present;
+        yield "";
+      }
+      case Availability.Absent<CuFilePath>(String reason) -> reason;
+    };
+  }
+
+  /// The transport for a range of the file.
+  ///
+  /// @param inPageCache whether the range is read through the page cache
+  public Transport of(boolean inPageCache) {
+    return inPageCache ? cached.transport() : uncached().transport();
+  }
+
+  private Answer uncached() {
+    Answer decided = uncached;
+    return decided == null ? decideUncached() : decided;
+  }
+
+  private synchronized Answer decideUncached() {
+    Answer decided = uncached;
+    if (decided == null) {
+      decided = decide(false);
+      uncached = decided;
+    }
+    return decided;
+  }
+
+  /// Whether cuFile carries the bytes that are not read through the page cache.
+  public boolean usesCuFile() {
+    return switch (of(false)) {
+      case GDS, COMPAT -> true;
+      case STAGED, HOST -> false;
+    };
+  }
+
+  /// The file's registration with cuFile, once [#of] has named a transport that needs it.
+  public synchronized CuFilePath cuFile() {
+    return Objects.requireNonNull(cuFile);
+  }
+
+  /// From now on the whole file is staged, because cuFile failed.
+  ///
+  /// @throws TransferException the failure, if no other transport is allowed
+  public synchronized void fallBack(TransferException failed) {
+    if (question.only() != null) {
+      throw failed;
+    }
+    if (!question.failure().isEmpty()) {
+      return;
+    }
+    question = question.withFailure(failed.getMessage());
+    cached = decide(true);
+    uncached = cached;
+    LOG.info("{}: falling back to {}: {}", question.file(), cached.transport(), cached.reason());
+    new FallbackEvent(question.file().toString(), cached.transport().toString(), cached.reason())
+        .commit();
+  }
+
+  /// The transport that was used. If all bytes came from the page cache, it is theirs.
+  public TransferReport.FileReport report() {
+    Answer decided = uncached;
+    return report(decided == null ? cached : decided);
+  }
+
+  /// The transport that bytes which are not in the page cache would use.
+  public TransferReport.FileReport prediction() {
+    return report(uncached());
+  }
+
+  private TransferReport.FileReport report(Answer answer) {
+    String reason = answer.reason();
+    CuFilePath registered = cuFile;
+    if (reason.isEmpty() && registered != null) {
+      reason = registered.bounced();
+    }
+    return new TransferReport.FileReport(question.file(), answer.transport(), reason);
+  }
+
+  @Override
+  public synchronized void close() {
+    if (cuFile != null) {
+      cuFile.close();
+      cuFile = null;
+    }
+  }
+}

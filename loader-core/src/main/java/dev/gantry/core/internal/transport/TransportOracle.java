@@ -1,0 +1,134 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Location;
+import dev.gantry.core.Source;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import org.jspecify.annotations.Nullable;
+
+/// Decides which transport carries the bytes of a file, and says why not a better one. Loads, rings,
+/// saves and `gantry doctor` all ask here. Pure; thread-safe.
+///
+/// Bytes for host memory go by `host`. Between a file and a CUDA device:
+///
+/// - Bytes in the page cache are `staged`, which is faster than any transport that bypasses the cache.
+/// - Other bytes go by `gds` if the file can be opened past the page cache and libcufile takes it;
+///   else they are `staged`.
+/// - `compat` serves only by request: it copies through the CPU as `staged` does, and more slowly.
+/// - Once cuFile has failed for a file, all of its bytes are `staged`.
+///
+/// A transport that was asked for by name is used or refused, never replaced.
+public final class TransportOracle {
+  /// What a decision about one file depends on.
+  ///
+  /// @param file for messages
+  /// @param device whose memory the bytes are read into or written from
+  /// @param only the only transport to use, or null to choose by evidence
+  /// @param descriptorAbsence why the store has no descriptor of the file; empty if it has one
+  /// @param directAbsence why the file cannot be used past the page cache; empty if it can
+  /// @param failure with which cuFile gave up on the file; empty if it did not
+  public record Question(
+      Location file,
+      Device device,
+      @Nullable Transport only,
+      String descriptorAbsence,
+      String directAbsence,
+      String failure) {
+    Question withFailure(String observed) {
+      return new Question(file, device, only, descriptorAbsence, directAbsence, observed);
+    }
+  }
+
+  /// @param reason why not a better transport; empty if this is the best
+  public record Answer(Transport transport, String reason) {}
+
+  /// Asks cuFile to take the file. That costs a registration, so it happens only if the answer
+  /// depends on it.
+  @FunctionalInterface
+  public interface CuFileProbe {
+    /// @param transport `gds` or `compat`
+    /// @return why cuFile does not take the file by this transport; empty if it does
+    String refusal(Transport transport);
+  }
+
+  private TransportOracle() {}
+
+  /// @param cached whether the bytes are in the page cache
+  /// @throws DeviceUnavailableException if the only transport asked for cannot serve
+  public static Answer decide(Question question, boolean cached, CuFileProbe cuFile) {
+    return switch (question.device()) {
+      case Device.Host _ -> forHost(question);
+      case Device.Cuda _ -> forCuda(question, cached, cuFile);
+    };
+  }
+
+  private static Answer forHost(Question question) {
+    Transport only = question.only();
+    if (only != null && only != Transport.HOST) {
+      throw unavailable(only, "it serves memory of a CUDA device, not of " + question.device());
+    }
+    return new Answer(Transport.HOST, question.directAbsence());
+  }
+
+  private static Answer forCuda(Question question, boolean cached, CuFileProbe cuFile) {
+    Transport only = question.only();
+    return switch (only) {
+      case HOST ->
+          throw unavailable(only, "it serves host memory, not memory of " + question.device());
+      case STAGED -> new Answer(only, "asked for");
+      case GDS, COMPAT -> {
+        String refusal = refusal(question, only, cuFile);
+        if (!refusal.isEmpty()) {
+          throw unavailable(only, question.file() + ": " + refusal);
+        }
+        yield new Answer(only, "asked for");
+      }
+      case null -> byEvidence(question, cached, cuFile);
+    };
+  }
+
+  private static Answer byEvidence(Question question, boolean cached, CuFileProbe cuFile) {
+    if (!question.failure().isEmpty()) {
+      return new Answer(Transport.STAGED, question.failure());
+    }
+    if (cached) {
+      return new Answer(Transport.STAGED, "no bytes had to be read past the page cache");
+    }
+    String refusal = refusal(question, Transport.GDS, cuFile);
+    return refusal.isEmpty()
+        ? new Answer(Transport.GDS, "")
+        : new Answer(Transport.STAGED, "no gds: " + refusal);
+  }
+
+  /// Only `gds` needs a file that is open past the page cache.
+  private static String refusal(Question question, Transport transport, CuFileProbe cuFile) {
+    if (!question.descriptorAbsence().isEmpty()) {
+      return question.descriptorAbsence();
+    }
+    if (transport == Transport.GDS && !question.directAbsence().isEmpty()) {
+      return question.directAbsence();
+    }
+    return cuFile.refusal(transport);
+  }
+
+  /// The transport of one write, by where its bytes are: cuFile writes whole blocks from one aligned
+  /// piece of device memory; all else is copied to a buffer first, or written from where it is.
+  ///
+  /// @param source of the bytes
+  /// @param whole whether the source is all of the write
+  /// @param file the transport of the file
+  public static Transport ofWrite(Source source, boolean whole, Transport file) {
+    return switch (source) {
+      case Source.HostMemory _, Source.FilePart _ -> Transport.HOST;
+      case Source.DeviceMemory(var _, long address, long length) ->
+          whole && (address | length) % PlanLimits.BLOCK_BYTES == 0 ? file : Transport.STAGED;
+    };
+  }
+
+  /// The error for a transport that was asked for by name and cannot serve.
+  public static DeviceUnavailableException unavailable(Transport transport, String reason) {
+    return new DeviceUnavailableException("transport " + transport + " cannot serve: " + reason);
+  }
+}
