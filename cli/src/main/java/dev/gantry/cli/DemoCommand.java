@@ -19,9 +19,9 @@ import dev.gantry.cli.internal.demo.PointTraining;
 import dev.gantry.cli.internal.demo.SampleImages;
 import dev.gantry.cli.internal.demo.SampleTraining;
 import dev.gantry.cli.internal.demo.SampleWeights;
-import dev.gantry.cli.internal.demo.ServeExample;
 import dev.gantry.cli.internal.demo.TemporaryFolder;
 import dev.gantry.cli.internal.demo.TrainingRun;
+import dev.gantry.samples.ServeModel;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -146,7 +146,7 @@ final class DemoCommand implements Callable<Integer> {
   private void answer(Path folder) throws IOException, TranslateException {
     Path digits = DigitModel.extract(folder);
     DigitAnswers expected = DigitAnswers.of(digits);
-    double difference = expected.difference(ServeExample.answer(digits, expected.inputs()));
+    double difference = expected.difference(ServeModel.answer(digits, expected.inputs()));
     if (!(difference <= expected.tolerance())) {
       throw new CheckFailedException(
           "the model's logits differ by "

@@ -1,4 +1,4 @@
-/// The `gantry` command line, and the examples of the README.
+/// The `gantry` command line.
 @NullMarked
 package dev.gantry.cli;
 

@@ -82,6 +82,7 @@ class ArchitectureTest {
     CORE("loader-core", "dev.gantry.core"),
     FORMATS("formats", "dev.gantry.formats"),
     DJL("loader-djl", "dev.gantry.djl"),
+    SAMPLES("samples", "dev.gantry.samples"),
     CLI("cli", "dev.gantry.cli");
 
     final String folder;
@@ -117,7 +118,6 @@ class ArchitectureTest {
   void packagesHaveFewFiles(Module module) throws IOException {
     Map<String, Long> files =
         namesOf(Path.of("..", module.folder, "src", "main", "java")).stream()
-            .filter(name -> !name.endsWith(".package-info"))
             .collect(
                 Collectors.groupingBy(
                     name -> name.substring(0, name.lastIndexOf('.')), Collectors.counting()));
@@ -168,6 +168,10 @@ class ArchitectureTest {
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("dev.gantry.cli..", "dev.gantry.samples.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.samples.."))
+            .should()
+            .dependOnClassesThat(resideInAPackage("dev.gantry.cli..")),
         noClasses().should().dependOnClassesThat(resideInAPackage("dev.gantry.testing..")));
   }
 
@@ -375,7 +379,7 @@ class ArchitectureTest {
     try (Stream<Path> files = Files.walk(sources)) {
       return files
           .map(file -> sources.relativize(file).toString())
-          .filter(name -> name.endsWith(".java") && !name.equals("module-info.java"))
+          .filter(name -> name.endsWith(".java") && !name.endsWith("-info.java"))
           .map(name -> name.substring(0, name.length() - ".java".length()).replace('/', '.'))
           .toList();
     }

@@ -18,6 +18,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// What the papers show is in sources that are compiled and run, and their links lead to files.
 class DocumentationTest {
   private static final Path ROOT = Path.of("..");
+  private static final Path SAMPLES = ROOT.resolve("samples");
   private static final Pattern JAVA = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
   private static final Pattern LINK = Pattern.compile("]\\((?!https?://)([^)#]+)(?:#[^)]*)?\\)");
   private static final int MOST_README_LINES = 150;
@@ -74,12 +75,15 @@ class DocumentationTest {
   @Test
   void gettingStartedShowsThePomThatOurBuildBuilds() throws IOException {
     assertThat(Files.readString(ROOT.resolve("docs").resolve("getting-started.md")))
-        .contains("```xml\n" + Files.readString(Path.of("consumer", "pom.xml")) + "```");
+        .contains(
+            "```xml\n" + Files.readString(SAMPLES.resolve(Path.of("consumer", "pom.xml"))) + "```");
   }
 
   private static String programs() throws IOException {
     try (Stream<Path> files =
-        Stream.of(Path.of("src", "main", "java"), Path.of("consumer", "src"))
+        Stream.of(
+                SAMPLES.resolve(Path.of("src", "main", "java")),
+                SAMPLES.resolve("consumer").resolve("src"))
             .flatMap(DocumentationTest::walk)) {
       return files.map(DocumentationTest::read).collect(Collectors.joining("\n"));
     }

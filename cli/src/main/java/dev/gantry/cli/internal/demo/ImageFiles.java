@@ -14,6 +14,7 @@ import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordShards;
+import dev.gantry.samples.TrainFromShards;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -90,12 +91,16 @@ public enum ImageFiles {
     }
   }
 
-  /// Those to train with, in an order of chance. TFRecord files get indexes for that, unless they
+  /// Those to train with, in random order. TFRecord files get indexes for that, unless they
   /// have them.
   GantryDataset train(Path folder) {
     return switch (this) {
-      case SHARDS -> DatasetExample.shards(folder.resolve(TRAIN));
-      case TFRECORD -> DatasetExample.records(TfRecordShards.files(folder, TRAIN, TRAINING_FILES));
+      case SHARDS -> TrainFromShards.images(folder.resolve(TRAIN));
+      case TFRECORD ->
+          records(TfRecordShards.files(folder, TRAIN, TRAINING_FILES))
+              .optIndex(IndexUse.BUILD)
+              .optShuffle(42)
+              .build();
     };
   }
 
@@ -110,15 +115,17 @@ public enum ImageFiles {
               .optNormalize(IMAGE, GREY, 0)
               .build();
       case TFRECORD ->
-          TfRecordDataset.builder()
-              .setFiles(TfRecordShards.files(folder, TEST, TEST_FILES))
-              .addFeature(FeatureSpec.bytes(IMAGE, SampleImages.shape()))
-              .addFeature(FeatureSpec.int64s(LABEL))
-              .optIndex(IndexUse.NONE)
-              .setSampling(IMAGES_PER_BATCH)
-              .optNormalize(IMAGE, GREY, 0)
-              .build();
+          records(TfRecordShards.files(folder, TEST, TEST_FILES)).optIndex(IndexUse.NONE).build();
     };
+  }
+
+  private static TfRecordDataset.Builder records(List<Path> files) {
+    return TfRecordDataset.builder()
+        .setFiles(files)
+        .addFeature(FeatureSpec.bytes(IMAGE, SampleImages.shape()))
+        .addFeature(FeatureSpec.int64s(LABEL))
+        .setSampling(IMAGES_PER_BATCH)
+        .optNormalize(IMAGE, GREY, 0);
   }
 
   @Override

@@ -14,12 +14,13 @@ import ai.djl.training.listener.EvaluatorTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.GantryDataset;
+import dev.gantry.samples.ResumeMidEpoch;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 
-/// The [DatasetExample]'s training: a small convolutional network learns [SampleImages], which it
-/// reads from files in an order of chance.
+/// The training of [ResumeMidEpoch]: a small convolutional network learns [SampleImages], which it
+/// reads from files in random order.
 ///
 /// @param files how the images lie in `folder`
 public record ImageTraining(ImageFiles files, Path folder) implements SampleTraining {
@@ -54,7 +55,7 @@ public record ImageTraining(ImageFiles files, Path folder) implements SampleTrai
             config
                 .addEvaluator(new Accuracy())
                 .addTrainingListeners(new EpochTrainingListener(), new EvaluatorTrainingListener());
-            DatasetExample.train(model, config, checkpoints, train, test, epochs);
+            ResumeMidEpoch.train(model, config, checkpoints, train, test, epochs);
           },
           listeners);
     }

@@ -12,12 +12,13 @@ import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.Dataset;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.translate.TranslateException;
+import dev.gantry.samples.SaveAndResume;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/// The [SaveExample]'s training, of samples in memory, that draws random numbers for all that DJL
+/// The training of [SaveAndResume] with samples in memory. It draws random numbers for all that DJL
 /// can: the order of the samples, dropout, initial values. Its samples are the same each time.
 public record PointTraining() implements SampleTraining {
   private static final int STEPS_PER_EPOCH = 8;
@@ -43,7 +44,7 @@ public record PointTraining() implements SampleTraining {
         block(),
         seed,
         (model, config) ->
-            SaveExample.train(model, config, checkpoints, samples(model.getNDManager()), epochs),
+            SaveAndResume.train(model, config, checkpoints, samples(model.getNDManager()), epochs),
         listeners);
   }
 

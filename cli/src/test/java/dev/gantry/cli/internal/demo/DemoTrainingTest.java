@@ -3,15 +3,11 @@ package dev.gantry.cli.internal.demo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import ai.djl.Model;
-import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDManager;
-import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.djl.Weights;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.samples.ServeModel;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,8 +19,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The examples that the documentation shows run.
-class ExamplesTest {
+/// The samples do what the demo shows of them.
+class DemoTrainingTest {
   @TempDir private Path temporary;
 
   private Path model;
@@ -42,42 +38,13 @@ class ExamplesTest {
   @Test
   void serverAnswersTheExpectedLogits() throws IOException, TranslateException {
     DigitAnswers expected = DigitAnswers.of(model);
-    float[] answers = ServeExample.answer(model, expected.inputs());
+    float[] answers = ServeModel.answer(model, expected.inputs());
     assertThat(expected.difference(answers)).isLessThanOrEqualTo(expected.tolerance());
 
     answers[7] += 0.01f;
     assertThat(expected.difference(answers)).isCloseTo(0.01, within(1e-4));
     answers[7] = Float.NaN;
     assertThat(expected.difference(answers)).isNaN();
-  }
-
-  /// One small step away from the loaded weights, not from random ones.
-  @Test
-  void trainingBeginsAtTheLoadedWeights() throws IOException, TranslateException {
-    try (Model trained = Model.newInstance("digits");
-        NDManager manager = NDManager.newBaseManager()) {
-      trained.setBlock(DigitModel.block());
-      DigitAnswers expected = DigitAnswers.of(model);
-      ArrayDataset train =
-          new ArrayDataset.Builder()
-              .setData(manager.create(expected.inputs()))
-              .optLabels(manager.create(new float[] {0, 1, 2, 3}))
-              .setSampling(4, false)
-              .build();
-
-      TrainExample.train(trained, model, train);
-
-      try (Weights weights = Weights.open(model);
-          NDArray after = trained.getBlock().getParameters().get("05Linear_bias").getArray();
-          NDArray before =
-              weights.load(manager).stream()
-                  .filter(array -> array.getName().equals("head.bias"))
-                  .findFirst()
-                  .orElseThrow()) {
-        float step = after.sub(before).abs().max().getFloat();
-        assertThat(step).isGreaterThan(0).isLessThan(0.1f);
-      }
-    }
   }
 
   /// The second call is as in another process: it has another seed, and a model of its own.

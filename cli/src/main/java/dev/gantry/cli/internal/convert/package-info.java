@@ -1,0 +1,5 @@
+/// One format written as another.
+@NullMarked
+package dev.gantry.cli.internal.convert;
+
+import org.jspecify.annotations.NullMarked;

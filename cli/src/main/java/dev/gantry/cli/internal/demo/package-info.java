@@ -1,0 +1,5 @@
+/// The tour: made-up weights, trainings that are killed, comparisons.
+@NullMarked
+package dev.gantry.cli.internal.demo;
+
+import org.jspecify.annotations.NullMarked;

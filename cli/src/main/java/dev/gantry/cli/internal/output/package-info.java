@@ -1,0 +1,5 @@
+/// What the commands print, for people and as JSON.
+@NullMarked
+package dev.gantry.cli.internal.output;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,85 @@
+package dev.gantry.samples;
+
+import ai.djl.Model;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Blocks;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.EasyTrain;
+import ai.djl.training.Trainer;
+import ai.djl.training.dataset.Dataset;
+import ai.djl.training.loss.Loss;
+import ai.djl.translate.TranslateException;
+import dev.gantry.djl.CheckpointListener;
+import dev.gantry.djl.CheckpointSaver;
+import dev.gantry.djl.RestoredTraining;
+import dev.gantry.djl.ResumableDataset;
+import dev.gantry.djl.ShardDataset;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// Saves every 20 steps and resumes in the middle of an epoch: the batches that were left come
+/// next, in the same random order.
+///
+/// `SHARDS` is what WriteShards wrote, `FOLDER` gets the checkpoints:
+///
+/// ```
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ResumeMidEpoch.java SHARDS FOLDER EPOCHS
+/// ```
+public final class ResumeMidEpoch {
+  private ResumeMidEpoch() {}
+
+  public static void main(String[] arguments) throws IOException, TranslateException {
+    Path folder = Path.of(arguments[1]);
+    int epochs = Integer.parseInt(arguments[2]);
+    try (ShardDataset train =
+            ShardDataset.builder()
+                .setPath(Path.of(arguments[0]))
+                .setSampling(32)
+                .optShuffle(42)
+                .optNormalize("image", 1 / 255f, 0)
+                .build();
+        Model model = Model.newInstance("images")) {
+      model.setBlock(
+          new SequentialBlock()
+              .add(Blocks.batchFlattenBlock())
+              .add(Linear.builder().setUnits(10).build()));
+      DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
+      train(model, config, folder, train, null, epochs);
+    }
+    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+      saver.list().forEach(checkpoint -> System.out.println("step " + checkpoint.step()));
+    }
+  }
+
+  /// Trains `model`, whose input is `[n, 1, 16, 16]`, until it has seen `train` so many times,
+  /// counting what an earlier process did.
+  public static void train(
+      Model model,
+      DefaultTrainingConfig config,
+      Path folder,
+      ResumableDataset train,
+      @Nullable Dataset test,
+      int epochs)
+      throws IOException, TranslateException {
+    try (CheckpointSaver saver =
+            CheckpointSaver.builder().setDirectory(folder).optKeepLast(3).optAsync(true).build();
+        Trainer trainer = model.newTrainer(config)) {
+      trainer.initialize(new Shape(1, 1, 16, 16));
+      CheckpointListener.Builder listener =
+          CheckpointListener.builder().setSaver(saver).optEverySteps(20).optDataset(train);
+
+      Optional<RestoredTraining> restored = saver.restoreLatest(model, trainer);
+      restored.ifPresent(listener::optFrom);
+      // The batches that the epoch still had, then the epochs that follow.
+      restored.flatMap(RestoredTraining::datasetState).ifPresent(train::restore);
+      config.addTrainingListeners(listener.build());
+
+      int epochsMade = restored.map(RestoredTraining::epoch).orElse(0L).intValue();
+      EasyTrain.fit(trainer, epochs - epochsMade, train, test);
+    }
+  }
+}

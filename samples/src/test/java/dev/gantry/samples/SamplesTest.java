@@ -1,0 +1,140 @@
+package dev.gantry.samples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.training.dataset.ArrayDataset;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.djl.LoadReport;
+import dev.gantry.djl.Weights;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Each sample runs as its comment says.
+class SamplesTest {
+  private static final Path SOURCES = Path.of("src", "main", "java", "dev", "gantry", "samples");
+  private static final Path MODEL = Path.of("src", "main", "resources", "model");
+
+  /// One folder for all runs, since some read what others wrote.
+  @TempDir private static Path temporary;
+
+  /// Takes arguments; those after the second are of the program.
+  interface Program {
+    void main(String... arguments) throws Exception;
+  }
+
+  private static Arguments sample(String name, Program program, String output, Object... values) {
+    return Arguments.of(name, program, output, Stream.of(values).map(Object::toString).toArray());
+  }
+
+  /// In an order in which what one reads was written before.
+  static List<Arguments> samples() {
+    Path shards = temporary.resolve("shards");
+    Path records = temporary.resolve("records");
+    Path checkpoints = temporary.resolve("checkpoints");
+    Path images = temporary.resolve("images");
+    return List.of(
+        sample("LoadWeights", LoadWeights::main, "(?s).*fc1.bias float32 \\(96\\).*", MODEL),
+        sample("ServeModel", ServeModel::main, "the logits of a blank image: \\[.*, .*]\n", MODEL),
+        sample("FineTune", FineTune::main, "(?s).*not in the file: \\[05Linear_[^.]*head.*", MODEL),
+        sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
+        sample(
+            "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),
+        sample("WriteTfRecord", WriteTfRecord::main, "(.*/train-0000.-of-00004\n){4}", records),
+        sample(
+            "TrainFromTfRecord",
+            TrainFromTfRecord::main,
+            "accuracy: (0\\.[89]\\d*|1\\.0)\n",
+            records),
+        sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\n", checkpoints, 2),
+        sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\nstep 24\n", checkpoints, 3),
+        sample("FollowTraining", FollowTraining::main, "(.* has the mean .*\n){2}", checkpoints, 2),
+        sample("ResumeMidEpoch", ResumeMidEpoch::main, "(step (20|40|60)\n){3}", shards, images, 1),
+        sample(
+            "ResumeMidEpoch", ResumeMidEpoch::main, "(step (80|100|120)\n){3}", shards, images, 2));
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource
+  void samples(String name, Program program, String output, Object[] arguments) throws Exception {
+    String[] words = Stream.of(arguments).map(Object::toString).toArray(String[]::new);
+    assertThat(outputOf(program, words)).as(name).matches(output);
+  }
+
+  @Test
+  void eachSampleIsRun() throws IOException {
+    Set<String> run =
+        samples().stream().map(each -> (String) each.get()[0]).collect(Collectors.toSet());
+    try (Stream<Path> files = Files.list(SOURCES)) {
+      assertThat(files.map(file -> file.getFileName().toString().replace(".java", "")))
+          .filteredOn(name -> !name.equals("package-info"))
+          .containsExactlyInAnyOrderElementsOf(run);
+    }
+  }
+
+  /// One small step away from the loaded weights, not from random ones.
+  @Test
+  void fineTuningBeginsAtTheLoadedWeights() throws IOException, TranslateException {
+    try (Model model = Model.newInstance("parity");
+        NDManager manager = NDManager.newBaseManager()) {
+      model.setBlock(FineTune.block());
+      ArrayDataset oneBatch =
+          new ArrayDataset.Builder()
+              .setData(manager.ones(new Shape(4, 64)))
+              .optLabels(manager.zeros(new Shape(4), DataType.INT64))
+              .setSampling(4, false)
+              .build();
+
+      LoadReport report = FineTune.train(model, MODEL, oneBatch);
+
+      assertThat(report.unused())
+          .containsExactlyInAnyOrder("head.weight", "head.bias", "steps_trained");
+      try (Weights weights = Weights.open(MODEL);
+          NDArray after = model.getBlock().getParameters().get("01Linear_bias").getArray();
+          NDArray before =
+              weights.load(manager).stream()
+                  .filter(array -> array.getName().equals("fc1.bias"))
+                  .findFirst()
+                  .orElseThrow()) {
+        float step = after.sub(before).abs().max().getFloat();
+        assertThat(step).isGreaterThan(0).isLessThan(0.1f);
+      }
+    }
+  }
+
+  private static String outputOf(Program program, String... arguments) throws Exception {
+    PrintStream standard = System.out;
+    ByteArrayOutputStream output = new ByteArrayOutputStream();
+    System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
+    try {
+      program.main(arguments);
+    } finally {
+      System.setOut(standard);
+    }
+    return output.toString(StandardCharsets.UTF_8);
+  }
+}
