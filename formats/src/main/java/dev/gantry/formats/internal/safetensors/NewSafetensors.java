@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 /// always give the same bytes. Nothing is written before [#write]. Immutable and safe for use by
 /// several threads.
 ///
-/// Of a checkpoint that is written, [WeightsCatalogue#open] gives the tensors and notes back,
+/// Of a checkpoint that is written, [WeightsCatalogue] gives the tensors and notes back,
 /// and so does the reference implementation.
 public final class NewSafetensors {
   /// What is written, and where.

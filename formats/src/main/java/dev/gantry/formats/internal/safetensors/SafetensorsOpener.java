@@ -37,7 +37,7 @@ public final class SafetensorsOpener {
   /// @throws MalformedFileException if a header or the index breaks a rule, or if they do not
   ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
   ///     `no-safetensors` and `several-indexes`
-  /// @throws TransferException if a file or folder cannot be opened or read
+  /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Path path) {
     if (Files.isDirectory(path)) {
       return openFolder(path);
