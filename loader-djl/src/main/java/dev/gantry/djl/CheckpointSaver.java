@@ -8,13 +8,19 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.training.TrainingMoment;
+import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SaveQueue;
+import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Objects;
@@ -114,17 +120,41 @@ public final class CheckpointSaver implements AutoCloseable {
 
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
-    try (TrainingCapture capture = TrainingCapture.of(request, moment, userStates)) {
-      if (queue != null) {
-        return queue.submit(capture.checkpoint());
-      }
-      return CompletableFuture.completedFuture(store.save(capture.checkpoint(), options).outcome());
+    TrainingContents contents = contents(request, moment);
+    List<ArraySources> sources = new ArrayList<>();
+    try {
+      SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+      contents
+          .groups()
+          .forEach((group, arrays) -> {
+            ArraySources added = ArraySources.of(arrays);
+            sources.add(added);
+            groups.put(group, added.tensors());
+          });
+      UnsavedCheckpoint checkpoint =
+          new UnsavedCheckpoint(
+              request.step(), groups, contents.state(), request.metrics(), request.metadata());
+      return queue != null
+          ? queue.submit(checkpoint)
+          : CompletableFuture.completedFuture(store.save(checkpoint, options).outcome());
+    } finally {
+      sources.forEach(ArraySources::close);
     }
+  }
+
+  private TrainingContents contents(SaveRequest request, Optional<TrainingMoment> moment) {
+    Model model = request.model();
+    long epoch = request.epoch();
+    Optional<String> dataset = request.datasetState();
+    return request
+        .trainer()
+        .map(trainer -> TrainingContents.of(model, trainer, epoch, dataset, moment, userStates))
+        .orElseGet(() -> TrainingContents.of(model, epoch, dataset));
   }
 
   /// What the step to come leaves as it is now, for a save when it was made. The caller closes it.
   TrainingMoment moment(Trainer trainer) {
-    return TrainingMoment.copied(trainer, userStates);
+    return TrainingMoment.copy(trainer, userStates);
   }
 
   /// Waits until all saves are on the disk.

@@ -10,9 +10,13 @@ import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.training.OptimizerState;
+import dev.gantry.djl.internal.training.RandomStates;
 import dev.gantry.djl.internal.training.SavedOptimizer;
+import dev.gantry.djl.internal.training.SavedState;
 import dev.gantry.djl.internal.training.StateReplacement;
-import dev.gantry.djl.internal.training.TrainingParameters;
+import dev.gantry.djl.internal.training.TrainerParts;
+import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.Manifest;
 import dev.gantry.formats.spi.StoredTensor;
@@ -25,8 +29,8 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
-/// One return to a checkpoint. What it holds is compared with what is there, and its checksums with
-/// its bytes if that is wanted, before the first parameter changes.
+/// One restore of a checkpoint. It compares names, shapes and types with those of the model and the
+/// optimizer, and checksums if asked, before the first parameter changes.
 final class TrainingRestore {
   private final GantrySession session;
   private final CheckpointFolder checkpoint;
@@ -36,7 +40,7 @@ final class TrainingRestore {
   private final SavedState state;
 
   /// @param verify whether to compare the checksums of all tensors
-  /// @param userStates which are restored with a trainer
+  /// @param userStates restored with a trainer
   TrainingRestore(
       GantrySession session,
       CheckpointFolder checkpoint,
@@ -66,16 +70,16 @@ final class TrainingRestore {
     if (trainer == null) {
       intoModel(model);
     } else {
-      TrainingCapture.requireOf(model, trainer);
+      TrainingContents.requireOf(model, trainer);
       intoTraining(trainer);
     }
     return restored;
   }
 
   private void intoModel(Model model) {
-    SequencedMap<String, StoredTensor> tensors = checkpoint.open(TrainingCapture.MODEL).tensors();
+    SequencedMap<String, StoredTensor> tensors = checkpoint.open(TrainingContents.MODEL).tensors();
     ParameterList parameters = new ParameterList();
-    TrainingParameters.byPath(model.getBlock()).forEach(parameters::add);
+    TrainerParts.parameters(model.getBlock()).forEach(parameters::add);
     Set<String> strange = new TreeSet<>(tensors.keySet());
     strange.removeAll(parameters.keys());
     if (!strange.isEmpty()) {
@@ -93,14 +97,12 @@ final class TrainingRestore {
       throw new MisuseException(
           checkpoint.folder() + " was saved without a trainer: restore the model alone");
     }
-    RandomRestore random = RandomRestore.of(state, trainer);
-    SequencedMap<String, StoredTensor> values = checkpoint.open(TrainingCapture.MODEL).tensors();
+    RandomStates random = RandomStates.of(state, trainer);
+    SequencedMap<String, StoredTensor> values = checkpoint.open(TrainingContents.MODEL).tensors();
     SequencedMap<String, StoredTensor> states =
-        checkpoint.open(TrainingCapture.OPTIMIZER).tensors();
-    SavedOptimizer saved =
-        new SavedOptimizer(
-            state.optimizerKind(), kinds(states), state.updateCounts(), state.optimizerUpdates());
-    TrainingParameters parameters = TrainingParameters.of(trainer);
+        checkpoint.open(TrainingContents.OPTIMIZER).tensors();
+    SavedOptimizer<ArrayKind> saved = state.optimizer(kinds(states));
+    TrainerParts parameters = TrainerParts.of(trainer);
     OptimizerState optimizer = OptimizerState.of(trainer);
     parameters.check(kinds(values));
     optimizer.check(saved);
@@ -114,8 +116,8 @@ final class TrainingRestore {
       replacement.apply();
     }
     userStates.restore(state.user(), checkpoint.folder());
-    // Last: the user's own may draw numbers.
-    random.apply();
+    // Last: your own may draw numbers.
+    random.restore();
   }
 
   private static SequencedMap<String, ArrayKind> kinds(Map<String, StoredTensor> tensors) {

@@ -9,6 +9,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
@@ -87,7 +88,7 @@ public final class Weights implements AutoCloseable {
     while (chosen.isPresent()) {
       try {
         return chosen.map(
-            saved -> new Weights(saved.open(TrainingCapture.MODEL), GantrySession.shared()));
+            saved -> new Weights(saved.open(TrainingContents.MODEL), GantrySession.shared()));
       } catch (MalformedFileException | TransferException failed) {
         // It may have been removed since it was listed: then another one is chosen now.
         Optional<CheckpointFolder> now = choice.apply(CheckpointStore.list(directory));

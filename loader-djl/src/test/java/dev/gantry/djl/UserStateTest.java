@@ -115,7 +115,7 @@ class UserStateTest {
         Training training = Fit.training()) {
       assertThatThrownBy(() -> saver.save(1, training.model, training.trainer))
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("optState 'none' is saved as null");
+          .hasMessageContaining("optState 'none' must save a text (was null)");
       assertThat(saver.list()).isEmpty();
     }
   }

@@ -1,9 +1,7 @@
 package dev.gantry.djl.internal.training;
 
-import static dev.gantry.djl.internal.training.StateField.always;
-import static dev.gantry.djl.internal.training.StateField.ifNonZero;
-import static dev.gantry.djl.internal.training.StateField.ifTrue;
-
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
 import ai.djl.training.optimizer.Adadelta;
 import ai.djl.training.optimizer.Adagrad;
 import ai.djl.training.optimizer.Adam;
@@ -15,6 +13,8 @@ import ai.djl.training.optimizer.Sgd;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -24,24 +24,69 @@ import java.util.stream.Stream;
 ///
 /// @param countsUpdates whether it counts the updates of each parameter
 /// @param states those that it has in one configuration or another
-record OptimizerKind(
-    Class<? extends Optimizer> type, boolean countsUpdates, List<StateField> states) {
+record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, List<State> states) {
   private static final List<OptimizerKind> ALL =
       List.of(
           kind(Adam.class, always(Adam.class, "means"), always(Adam.class, "variances")),
           kind(AdamW.class, always(AdamW.class, "means"), always(AdamW.class, "variances")),
-          kind(Sgd.class, ifNonZero(Sgd.class, "momentumStates", "momentum")),
-          kind(Nag.class, ifNonZero(Nag.class, "momentumStates", "momentum")),
+          kind(Sgd.class, onlyIf(Sgd.class, "momentumStates", "momentum", "float")),
+          kind(Nag.class, onlyIf(Nag.class, "momentumStates", "momentum", "float")),
           kind(
               RmsProp.class,
               always(RmsProp.class, "means"),
-              ifTrue(RmsProp.class, "variances", "centered"),
-              ifTrue(RmsProp.class, "momentums", "centered")),
+              onlyIf(RmsProp.class, "variances", "centered", "boolean"),
+              onlyIf(RmsProp.class, "momentums", "centered", "boolean")),
           kind(Adagrad.class, always(Adagrad.class, "history")),
           new OptimizerKind(
               Adadelta.class,
               false,
               List.of(always(Adadelta.class, "accumG"), always(Adadelta.class, "accumDelta"))));
+
+  /// One state, such as Adam's means: a map from the id of a parameter to an array for each device,
+  /// filled as parameters are updated for the first time.
+  ///
+  /// @param arrays where it is
+  /// @param condition the setting without which the optimizer does not use it, if there is one: a
+  ///     number that must not be 0, or a boolean
+  record State(
+      String name,
+      PrivateField<Map<String, Map<Device, NDArray>>> arrays,
+      Optional<PrivateField<Object>> condition) {
+    /// The type of each, as `Type#getTypeName` has it.
+    static final String TYPE =
+        "java.util.Map<java.lang.String, java.util.Map<ai.djl.Device, ai.djl.ndarray.NDArray>>";
+
+    /// Whether an optimizer of this configuration has this state at all.
+    boolean isUsedBy(Optimizer optimizer) {
+      Object value = condition.<Object>map(field -> field.get(optimizer)).orElse(true);
+      return !value.equals(false) && !value.equals(0f);
+    }
+
+    /// What the array of a parameter is called, as in `means/01Linear_weight`.
+    String key(String path) {
+      return name + "/" + path;
+    }
+
+    Stream<PrivateField<?>> fields() {
+      return Stream.concat(Stream.of(arrays), condition.stream());
+    }
+  }
+
+  private static OptimizerKind kind(Class<? extends Optimizer> type, State... states) {
+    return new OptimizerKind(type, true, List.of(states));
+  }
+
+  private static State always(Class<? extends Optimizer> owner, String name) {
+    return new State(name, PrivateField.of(owner, name, State.TYPE), Optional.empty());
+  }
+
+  private static State onlyIf(
+      Class<? extends Optimizer> owner, String name, String setting, String type) {
+    return new State(
+        name,
+        PrivateField.of(owner, name, State.TYPE),
+        Optional.of(PrivateField.of(owner, setting, type)));
+  }
 
   /// The kind of an optimizer; a subclass without state of its own is of its parent's kind.
   ///
@@ -57,10 +102,12 @@ record OptimizerKind(
                     "the state of the optimizer "
                         + optimizer.getClass().getName()
                         + " is not known, only that of "
-                        + served()));
-    PrivateField.requireAll(kind.states.stream().flatMap(StateField::fields).toList());
+                        + ALL.stream()
+                            .map(OptimizerKind::djlName)
+                            .collect(Collectors.joining(", ", "", " and their subclasses"))));
+    PrivateField.requireAll(kind.states.stream().flatMap(State::fields).toList());
     Set<String> known =
-        Stream.concat(kind.states.stream().map(StateField::name), OptimizerState.FIELDS.stream())
+        Stream.concat(kind.states.stream().map(State::name), OptimizerState.FIELDS.stream())
             .collect(Collectors.toSet());
     new UnknownState(kind.type, known).requireNone(optimizer.getClass());
     return kind;
@@ -69,15 +116,5 @@ record OptimizerKind(
   /// DJL's name for it, such as `AdamW`.
   String djlName() {
     return type.getSimpleName();
-  }
-
-  private static OptimizerKind kind(Class<? extends Optimizer> type, StateField... states) {
-    return new OptimizerKind(type, true, List.of(states));
-  }
-
-  private static String served() {
-    return ALL.stream()
-        .map(OptimizerKind::djlName)
-        .collect(Collectors.joining(", ", "", " and their subclasses"));
   }
 }

@@ -5,19 +5,23 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.training.Trainer;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.SequencedSet;
+import java.util.Set;
 import java.util.stream.Stream;
 
-/// What the optimizer of a training keeps from step to step: to be saved, and to be put into the
-/// optimizer of another process. DJL keeps it in private fields, by numbers that change from run to
-/// run; here it goes by the paths of the parameters.
+/// What the optimizer of a training keeps from step to step. DJL holds it in private fields, by
+/// parameter ids that change from run to run; here it goes by the paths of the parameters.
 ///
-/// An optimizer that several trainers share holds the state of all; here only that of this
-/// trainer's parameters is seen. Threads: that which steps the trainer.
+/// An optimizer that several trainers share holds the state of all of them; this class sees that of
+/// one trainer's parameters. Call it on the thread that steps the trainer.
 public final class OptimizerState {
   private static final String COUNTS_NAME = "updateCounts";
   private static final String UPDATES_NAME = "numUpdate";
@@ -47,16 +51,14 @@ public final class OptimizerState {
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }
 
-  /// How often each parameter was updated that has a gradient, by its path: a step makes each of
-  /// them more.
+  /// How often each parameter that has a gradient was updated, by its path. Each step raises all of
+  /// these counts.
   ///
   /// @throws MisuseException if the optimizer does not count updates
   public Map<String, Integer> updateCounts() {
     if (!kind.countsUpdates()) {
       throw new MisuseException(
-          "DJL's "
-              + kind.djlName()
-              + " counts no updates, so that nothing tells when it has made one");
+          "DJL's " + kind.djlName() + " does not count updates, so its steps cannot be noticed");
     }
     Map<String, Integer> byId = COUNTS.get(parts.optimizer());
     Map<String, Integer> counts = new LinkedHashMap<>();
@@ -72,9 +74,9 @@ public final class OptimizerState {
 
   /// The state as it is. The arrays are the optimizer's own: the next step changes them. Of several
   /// devices, the first's.
-  public OptimizerValues values() {
+  public SavedOptimizer<NDArray> values() {
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
-    for (StateField state : kind.states()) {
+    for (OptimizerKind.State state : kind.states()) {
       Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
       parts
           .parameters()
@@ -97,30 +99,82 @@ public final class OptimizerState {
             counts.put(path, count);
           }
         });
-    return new OptimizerValues(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
+    return new SavedOptimizer<>(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
   }
 
-  /// Checks that the optimizer can go on from what was saved.
+  /// Checks that the optimizer could have come to this state with the parameters it has.
   ///
   /// @throws MisuseException if it is of another kind of optimizer or of one that is configured to
   ///     have other states, or does not fit the parameters
-  public void check(SavedOptimizer saved) {
-    new OptimizerFit(parts, kind).check(saved);
+  public void check(SavedOptimizer<ArrayKind> saved) {
+    if (!saved.kind().equals(kind.djlName())) {
+      throw new MisuseException(
+          "the saved state is that of the optimizer "
+              + saved.kind()
+              + ", and the trainer's optimizer is "
+              + kind.djlName());
+    }
+    checkNames(saved);
+    for (OptimizerKind.State state : kind.states()) {
+      for (String path : parts.parameters().keySet()) {
+        String key = state.key(path);
+        ArrayKind savedKind = saved.arrays().get(key);
+        if (savedKind != null) {
+          parts.requireLike(path, "the saved state '" + key + "'", savedKind);
+        }
+      }
+    }
   }
 
-  /// Begins to make the optimizer what it was when `saved` was taken, whether or not it has made
-  /// steps of its own. The values are copied, on all devices of the trainer; arrays that the
-  /// optimizer had and needs no more are closed in the end. The new ones live as DJL's own do: they
-  /// are the optimizer's, and no manager closes them.
+  /// For each parameter, all that the optimizer keeps for one must be saved, or nothing.
+  private void checkNames(SavedOptimizer<ArrayKind> saved) {
+    Set<String> savedNames = new LinkedHashSet<>(saved.arrays().keySet());
+    saved.updateCounts().keySet().forEach(path -> savedNames.add(countKey(path)));
+    SequencedSet<String> fitting = new LinkedHashSet<>();
+    for (String path : parts.parameters().keySet()) {
+      boolean updated =
+          savedNames.contains(countKey(path))
+              || kind.states().stream().anyMatch(state -> savedNames.contains(state.key(path)));
+      if (updated) {
+        fitting.addAll(names(path));
+      }
+    }
+    Names.requireSame(
+        "the saved state of " + kind.djlName() + " does not fit the trainer's",
+        "the trainer's optimizer",
+        savedNames,
+        fitting);
+  }
+
+  private List<String> names(String path) {
+    List<String> names = new ArrayList<>();
+    kind.states().stream()
+        .filter(state -> state.isUsedBy(parts.optimizer()))
+        .forEach(state -> names.add(state.key(path)));
+    if (kind.countsUpdates()) {
+      names.add(countKey(path));
+    }
+    return names;
+  }
+
+  /// The name of an update count in a message.
+  private static String countKey(String path) {
+    return COUNTS_NAME + "/" + path;
+  }
+
+  /// Begins to set the optimizer to a saved state, whether or not it has made steps of its own. The
+  /// values are copied, on all devices of the trainer; arrays that the optimizer had and needs no
+  /// more are closed in the end. The new ones live as DJL's own do: they are the optimizer's, and
+  /// no manager closes them.
   ///
   /// @throws MisuseException as [#check]
   /// @throws dev.gantry.core.TransferException if there is no memory
-  public StateReplacement replace(SavedOptimizer saved) {
+  public StateReplacement replace(SavedOptimizer<ArrayKind> saved) {
     check(saved);
     StateReplacement replacement = new StateReplacement(parts);
     boolean complete = false;
     try {
-      for (StateField state : kind.states()) {
+      for (OptimizerKind.State state : kind.states()) {
         parts
             .parameters()
             .forEach((path, parameter) -> {
@@ -138,7 +192,7 @@ public final class OptimizerState {
     }
   }
 
-  private void setCounts(SavedOptimizer saved) {
+  private void setCounts(SavedOptimizer<ArrayKind> saved) {
     Map<String, Integer> counts = COUNTS.get(parts.optimizer());
     parts
         .parameters()

@@ -1,13 +1,27 @@
 package dev.gantry.djl.internal.training;
 
-import dev.gantry.djl.internal.guard.ArrayKind;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 
-/// An [OptimizerValues] without the values: what has to fit before they are read.
+/// What an optimizer has learned about the parameters, by names that hold in any process. A
+/// parameter that was never updated is in none of the maps.
 ///
-/// @param arrays what each of them is, by state and path of the parameter
-public record SavedOptimizer(
+/// @param <A> an array of the state, or what is known of it before its values are read
+/// @param kind DJL's name of the optimizer's class, such as `Adam`
+/// @param arrays by state and path of the parameter, such as `means/01Linear_weight`; each of the
+///     parameter's shape and type. They stay their owner's
+/// @param updateCounts how often each parameter was updated, by its path. With several devices, DJL
+///     counts an update on each of them
+/// @param updates the count that learning rates follow: the highest of all, also of parameters that
+///     the model no longer has
+public record SavedOptimizer<A>(
     String kind,
-    SequencedMap<String, ArrayKind> arrays,
+    SequencedMap<String, A> arrays,
     SequencedMap<String, Integer> updateCounts,
-    int updates) {}
+    int updates) {
+  public SavedOptimizer {
+    arrays = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(arrays));
+    updateCounts = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(updateCounts));
+  }
+}

@@ -28,7 +28,7 @@ public final class StateReplacement implements AutoCloseable {
   /// of the trainer; if it is null, there is none.
   ///
   /// @param key what [#take] calls it
-  void plan(StateField state, String key, String parameterId, @Nullable ArrayKind kind) {
+  void plan(OptimizerKind.State state, String key, String parameterId, @Nullable ArrayKind kind) {
     Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
     Map<Device, NDArray> before = byId.getOrDefault(parameterId, Map.of());
     if (kind == null) {

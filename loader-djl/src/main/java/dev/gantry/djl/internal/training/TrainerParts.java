@@ -4,6 +4,8 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
+import ai.djl.pytorch.engine.PtNDArray;
+import ai.djl.pytorch.jni.JniUtils;
 import ai.djl.training.LocalParameterServer;
 import ai.djl.training.ParameterServer;
 import ai.djl.training.ParameterStore;
@@ -12,26 +14,23 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// What DJL's trainer works with and does not show: the parameters as they are on each device, and
-/// the optimizer.
+/// What DJL's trainer works with and does not show: its optimizer, and the parameters on each of
+/// its devices. A trainer that uses another device than the model, or several, works on copies of
+/// its own; the model's arrays are out of date until it is closed.
 ///
-/// @param trainer whose parts these are
-/// @param store where the arrays of a parameter are, one for each device
-/// @param optimizer as the training's configuration gave it
-/// @param parameters by their path in the block; a parameter with several paths under its first
-record TrainerParts(
-    Trainer trainer,
-    ParameterStore store,
-    Optimizer optimizer,
-    SequencedMap<String, Parameter> parameters) {
+/// Call it on the thread that steps the trainer.
+public final class TrainerParts {
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
   private static final PrivateField<ParameterServer> SERVER =
@@ -40,9 +39,21 @@ record TrainerParts(
       PrivateField.of(
           LocalParameterServer.class, "optimizer", "ai.djl.training.optimizer.Optimizer");
 
+  private final Trainer trainer;
+  private final ParameterStore store;
+  private final Optimizer optimizer;
+  private final SequencedMap<String, Parameter> parameters;
+
+  private TrainerParts(Trainer trainer, ParameterStore store, Optimizer optimizer) {
+    this.trainer = trainer;
+    this.store = store;
+    this.optimizer = optimizer;
+    this.parameters = parameters(trainer.getModel().getBlock());
+  }
+
   /// @throws MisuseException if the engine has a parameter server of its own, two parameters have
   ///     one path, or this version of DJL keeps these parts elsewhere
-  static TrainerParts of(Trainer trainer) {
+  public static TrainerParts of(Trainer trainer) {
     PrivateField.requireAll(List.of(STORE, SERVER, OPTIMIZER));
     ParameterStore store = STORE.get(trainer);
     ParameterServer server = SERVER.get(store);
@@ -50,34 +61,66 @@ record TrainerParts(
       throw new MisuseException(
           "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
     }
-    return new TrainerParts(
-        trainer, store, OPTIMIZER.get(server), parameters(trainer.getModel().getBlock()));
+    return new TrainerParts(trainer, store, OPTIMIZER.get(server));
   }
 
-  /// The parameter's array on each device that the trainer uses.
+  /// All parameters of a block, initialised or not, by their path in the block's order; one with
+  /// several paths is there once, under the first.
   ///
-  /// @throws MisuseException if the parameter is not initialised
-  List<NDArray> arrays(String path) {
-    Parameter parameter = initialized(path);
-    return devices().stream().map(device -> store.getValue(parameter, device, true)).toList();
-  }
-
-  /// As [#arrays], and the model's own array, which may be none of them.
-  Set<NDArray> allArrays(String path) {
-    // By identity: DJL's arrays are equal where their values are.
-    Set<NDArray> arrays = Collections.newSetFromMap(new IdentityHashMap<>());
-    arrays.addAll(arrays(path));
-    arrays.add(initialized(path).getArray());
-    return arrays;
-  }
-
-  private Parameter initialized(String path) {
-    Parameter parameter = parameters.get(path);
-    if (parameter == null || !parameter.isInitialized()) {
-      throw new MisuseException(
-          "the parameter '" + path + "' is not initialised: initialise the trainer first");
+  /// @throws MisuseException if two parameters have one path
+  public static SequencedMap<String, Parameter> parameters(Block block) {
+    SequencedMap<String, Parameter> byPath = new LinkedHashMap<>();
+    Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (Pair<String, Parameter> pair : block.getParameters()) {
+      if (seen.add(pair.getValue()) && byPath.put(pair.getKey(), pair.getValue()) != null) {
+        throw new MisuseException("two parameters have the path '" + pair.getKey() + "'");
+      }
     }
-    return parameter;
+    return Collections.unmodifiableSequencedMap(byPath);
+  }
+
+  Trainer trainer() {
+    return trainer;
+  }
+
+  /// As the training's configuration gave it.
+  Optimizer optimizer() {
+    return optimizer;
+  }
+
+  /// As [#parameters(Block)], of the trainer's model.
+  public SequencedMap<String, Parameter> parameters() {
+    return parameters;
+  }
+
+  List<Device> devices() {
+    return List.of(trainer.getDevices());
+  }
+
+  /// The array of each parameter by its path, as in [#parameters]. They are the arrays that the
+  /// training works on: the next step changes them. Of several devices, the first's.
+  ///
+  /// @throws MisuseException if a parameter is not initialised
+  public SequencedMap<String, NDArray> values() {
+    SequencedMap<String, NDArray> values = new LinkedHashMap<>();
+    for (String path : parameters.keySet()) {
+      values.put(path, arrays(path).getFirst());
+    }
+    return values;
+  }
+
+  /// Checks that saved values could be those of the parameters.
+  ///
+  /// @param saved what each is, by path
+  /// @throws MisuseException if a parameter has no saved value or a value no parameter, one does
+  ///     not fit, or a parameter is not initialised
+  public void check(Map<String, ArrayKind> saved) {
+    Names.requireSame(
+        "the saved parameters do not fit the model's",
+        "the model",
+        new LinkedHashSet<>(saved.keySet()),
+        parameters.sequencedKeySet());
+    saved.forEach((path, kind) -> requireLike(path, "the saved parameter '" + path + "'", kind));
   }
 
   /// Checks that an array of this kind could be the parameter's.
@@ -92,21 +135,50 @@ record TrainerParts(
     }
   }
 
-  List<Device> devices() {
-    return List.of(trainer.getDevices());
+  /// Copies values into a parameter, on all devices of the trainer and in the model, and clears a
+  /// gradient that waits for a step, because it belongs to other values.
+  ///
+  /// @param values of the parameter's rows from `firstRow` on; they stay the caller's
+  /// @throws MisuseException if the parameter is not initialised
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  public void take(String path, NDArray values, long firstRow) {
+    // By identity: DJL's arrays are equal where their values are.
+    Set<NDArray> targets = Collections.newSetFromMap(new IdentityHashMap<>());
+    targets.addAll(arrays(path));
+    // The model's own array may be none of them.
+    targets.add(initialized(path).getArray());
+    for (NDArray target : targets) {
+      TorchArrays.copy(values, target, firstRow);
+      clearGradient(TorchArrays.torchArray(target));
+    }
   }
 
-  /// The parameters of a block by their path; one with several paths under its first.
-  ///
-  /// @throws MisuseException if two parameters have one path
-  static SequencedMap<String, Parameter> parameters(Block block) {
-    SequencedMap<String, Parameter> byPath = new LinkedHashMap<>();
-    Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (Pair<String, Parameter> pair : block.getParameters()) {
-      if (seen.add(pair.getValue()) && byPath.put(pair.getKey(), pair.getValue()) != null) {
-        throw new MisuseException("two parameters have the path '" + pair.getKey() + "'");
+  private static void clearGradient(PtNDArray array) {
+    if (!array.hasGradient()) {
+      return;
+    }
+    try (PtNDArray gradient = JniUtils.getGradient(array)) {
+      // There is none before the first backward pass.
+      if (gradient != null) {
+        JniUtils.zeroGrad(array);
       }
     }
-    return Collections.unmodifiableSequencedMap(byPath);
+  }
+
+  /// The parameter's array on each device that the trainer uses.
+  ///
+  /// @throws MisuseException if the parameter is not initialised
+  private List<NDArray> arrays(String path) {
+    Parameter parameter = initialized(path);
+    return devices().stream().map(device -> store.getValue(parameter, device, true)).toList();
+  }
+
+  private Parameter initialized(String path) {
+    Parameter parameter = parameters.get(path);
+    if (parameter == null || !parameter.isInitialized()) {
+      throw new MisuseException(
+          "the parameter '" + path + "' is not initialised: initialise the trainer first");
+    }
+    return parameter;
   }
 }

@@ -26,14 +26,14 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class OptimizerStateTest {
-  private static final OptimizerValues NOTHING =
-      new OptimizerValues("Adam", new LinkedHashMap<>(), new LinkedHashMap<>(), 0);
+  private static final SavedOptimizer<NDArray> NOTHING =
+      new SavedOptimizer<>("Adam", new LinkedHashMap<>(), new LinkedHashMap<>(), 0);
 
   @Test
   void namesStatesAndParametersThatHaveGradients() {
     try (Training training = new Training(Training.perceptron(), adam())) {
       training.steps(0, 2);
-      OptimizerValues values = OptimizerState.of(training.trainer).values();
+      SavedOptimizer<NDArray> values = OptimizerState.of(training.trainer).values();
       assertThat(values.kind()).isEqualTo("Adam");
       // Running mean and variance have no gradient.
       assertThat(values.arrays().keySet())
@@ -66,7 +66,7 @@ class OptimizerStateTest {
       training.steps(0, 1);
       assertThat(OptimizerState.of(training.trainer).values().updateCounts())
           .containsOnlyKeys("01Linear_weight", "01Linear_bias", "04Linear_weight", "04Linear_bias");
-      assertThat(TrainingParameters.of(training.trainer).values())
+      assertThat(TrainerParts.of(training.trainer).values())
           .containsOnlyKeys("01Linear_weight", "01Linear_bias", "04Linear_weight", "04Linear_bias");
     }
   }
@@ -142,7 +142,7 @@ class OptimizerStateTest {
         Training other = new Training(Training.tied(), adam());
         NDManager manager = NDManager.newBaseManager()) {
       training.steps(0, 1);
-      OptimizerValues values = OptimizerState.of(training.trainer).values();
+      SavedOptimizer<NDArray> values = OptimizerState.of(training.trainer).values();
       assertUnchangedBy(other, values, "optimizer has no 'means/02BatchNorm_gamma'");
 
       String name = "means/01Linear_weight";
@@ -161,14 +161,14 @@ class OptimizerStateTest {
   void refusesHalfOfTheStateOfAParameter() {
     try (Training training = new Training(Training.perceptron(), adam())) {
       training.steps(0, 1);
-      OptimizerValues values = OptimizerState.of(training.trainer).values();
+      SavedOptimizer<NDArray> values = OptimizerState.of(training.trainer).values();
       SequencedMap<String, NDArray> arrays = new LinkedHashMap<>(values.arrays());
       arrays.remove("variances/02BatchNorm_beta");
       SequencedMap<String, Integer> counts = new LinkedHashMap<>(values.updateCounts());
       counts.remove("05Linear_bias");
       assertUnchangedBy(
           training,
-          new OptimizerValues("Adam", arrays, counts, 1),
+          new SavedOptimizer<>("Adam", arrays, counts, 1),
           "not saved is 'variances/02BatchNorm_beta', 'updateCounts/05Linear_bias'");
     }
   }
@@ -179,7 +179,7 @@ class OptimizerStateTest {
         Training other = new Training(Training.perceptron(), adam());
         NDManager manager = NDManager.newBaseManager()) {
       training.steps(0, 1);
-      OptimizerValues values = PlainState.of(training.trainer).optimizerValues(manager);
+      SavedOptimizer<NDArray> values = PlainState.of(training.trainer).optimizerValues(manager);
       values.arrays().lastEntry().getValue().close();
       OptimizerState state = OptimizerState.of(other.trainer);
       assertThatThrownBy(() -> Restores.optimizer(state, values))
@@ -193,7 +193,7 @@ class OptimizerStateTest {
     Optimizer subclass = new Sgd(Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.1f))) {};
     try (Training training = new Training(Training.perceptron(), subclass)) {
       training.steps(0, 1);
-      OptimizerValues values = OptimizerState.of(training.trainer).values();
+      SavedOptimizer<NDArray> values = OptimizerState.of(training.trainer).values();
       assertThat(values.kind()).isEqualTo("Sgd");
       assertThat(values.updateCounts()).hasSize(6);
     }
@@ -249,7 +249,7 @@ class OptimizerStateTest {
   void saysWhichFieldsAnotherDjlLacks() {
     List<PrivateField<?>> fields =
         List.of(
-            PrivateField.of(Adam.class, "means", StateField.TYPE),
+            PrivateField.of(Adam.class, "means", OptimizerKind.State.TYPE),
             PrivateField.of(Adam.class, "means", "java.util.Map"),
             PrivateField.of(Sgd.class, "velocity", "float"));
     assertThatThrownBy(() -> PrivateField.requireAll(fields))
@@ -261,10 +261,10 @@ class OptimizerStateTest {
   void parametersMustBeTheSame() {
     try (Training training = new Training(Training.perceptron(), adam());
         Training other = new Training(Training.tied(), adam())) {
-      TrainingParameters parameters = TrainingParameters.of(training.trainer);
+      TrainerParts parameters = TrainerParts.of(training.trainer);
       float[] before = parameters.values().firstEntry().getValue().toFloatArray();
       assertThatThrownBy(
-              () -> Restores.parameters(parameters, TrainingParameters.of(other.trainer).values()))
+              () -> Restores.parameters(parameters, TrainerParts.of(other.trainer).values()))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("not saved is '02BatchNorm_gamma'")
           .hasMessageContaining("the model has no '04Linear_weight'");
@@ -282,7 +282,7 @@ class OptimizerStateTest {
   }
 
   private static void assertUnchangedBy(
-      Training training, OptimizerValues values, String... message) {
+      Training training, SavedOptimizer<NDArray> values, String... message) {
     PlainState before = PlainState.of(training.trainer);
     assertThatThrownBy(() -> Restores.optimizer(OptimizerState.of(training.trainer), values))
         .isInstanceOf(MisuseException.class)
@@ -290,10 +290,11 @@ class OptimizerStateTest {
     assertThat(PlainState.of(training.trainer)).isEqualTo(before);
   }
 
-  private static OptimizerValues with(OptimizerValues values, String name, NDArray array) {
+  private static SavedOptimizer<NDArray> with(
+      SavedOptimizer<NDArray> values, String name, NDArray array) {
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>(values.arrays());
     arrays.put(name, array);
-    return new OptimizerValues(values.kind(), arrays, values.updateCounts(), values.updates());
+    return new SavedOptimizer<>(values.kind(), arrays, values.updateCounts(), values.updates());
   }
 
   private static Optimizer adam() {

@@ -37,7 +37,7 @@ public record PlainState(
   }
 
   public static PlainState of(Trainer trainer) {
-    OptimizerValues optimizer = OptimizerState.of(trainer).values();
+    SavedOptimizer<NDArray> optimizer = OptimizerState.of(trainer).values();
     Map<String, String> generators = new LinkedHashMap<>();
     for (RandomSource source : RandomSource.of(trainer)) {
       if (source.state() instanceof RandomSource.State.Known(String base64)) {
@@ -45,7 +45,7 @@ public record PlainState(
       }
     }
     return new PlainState(
-        plain(TrainingParameters.of(trainer).values()),
+        plain(TrainerParts.of(trainer).values()),
         optimizer.kind(),
         plain(optimizer.arrays()),
         optimizer.updateCounts(),
@@ -64,13 +64,13 @@ public record PlainState(
   /// As [#restore], without the random numbers.
   void restoreValues(Trainer trainer) {
     try (NDManager manager = NDManager.newBaseManager()) {
-      Restores.parameters(TrainingParameters.of(trainer), arrays(parameters, manager));
+      Restores.parameters(TrainerParts.of(trainer), arrays(parameters, manager));
       Restores.optimizer(OptimizerState.of(trainer), optimizerValues(manager));
     }
   }
 
-  OptimizerValues optimizerValues(NDManager manager) {
-    return new OptimizerValues(optimizer, arrays(arrays, manager), counts, updates);
+  SavedOptimizer<NDArray> optimizerValues(NDManager manager) {
+    return new SavedOptimizer<>(optimizer, arrays(arrays, manager), counts, updates);
   }
 
   private static SequencedMap<String, Values> plain(SequencedMap<String, NDArray> arrays) {

@@ -10,9 +10,9 @@ import java.util.SequencedMap;
 final class Restores {
   private Restores() {}
 
-  static void optimizer(OptimizerState state, OptimizerValues saved) {
-    SavedOptimizer withoutValues =
-        new SavedOptimizer(
+  static void optimizer(OptimizerState state, SavedOptimizer<NDArray> saved) {
+    SavedOptimizer<ArrayKind> withoutValues =
+        new SavedOptimizer<>(
             saved.kind(), kinds(saved.arrays()), saved.updateCounts(), saved.updates());
     try (StateReplacement replacement = state.replace(withoutValues)) {
       saved.arrays().forEach((key, values) -> replacement.take(key, values, 0));
@@ -20,7 +20,7 @@ final class Restores {
     }
   }
 
-  static void parameters(TrainingParameters parameters, Map<String, NDArray> saved) {
+  static void parameters(TrainerParts parameters, Map<String, NDArray> saved) {
     parameters.check(kinds(saved));
     saved.forEach((path, values) -> parameters.take(path, values, 0));
   }

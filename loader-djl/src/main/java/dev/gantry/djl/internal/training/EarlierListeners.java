@@ -1,4 +1,4 @@
-package dev.gantry.djl;
+package dev.gantry.djl.internal.training;
 
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.EarlyStoppingListener;
@@ -13,15 +13,16 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// Those listeners of a trainer that DJL tells of each event before it tells the
-/// [CheckpointListener]: only they have measured an epoch, or ended it, when it is saved.
-record EarlierListeners(List<TrainingListener> listeners) {
-  static EarlierListeners of(Trainer trainer, CheckpointListener listener) {
+/// The listeners of a trainer that DJL calls before the one that saves checkpoints: only they have
+/// measured an epoch, or ended it, when it is saved.
+public record EarlierListeners(List<TrainingListener> listeners) {
+  /// @param listener saves the checkpoints
+  public static EarlierListeners of(Trainer trainer, TrainingListener listener) {
     List<TrainingListener> all = new ArrayList<>();
     trainer.notifyListeners(all::add);
     int place = all.indexOf(listener);
     if (place < 0) {
-      // Another listener tells it: that may stand anywhere, and is taken for a well placed one.
+      // Another listener calls it. That one may stand anywhere; take it for well placed.
       all.removeIf(EarlyStoppingListener.class::isInstance);
       return new EarlierListeners(all);
     }
@@ -29,7 +30,7 @@ record EarlierListeners(List<TrainingListener> listeners) {
   }
 
   /// @throws MisuseException if one of them ends a training before its last epoch is saved
-  void requireNoEarlyStop() {
+  public void requireNoEarlyStop() {
     if (listeners.stream().anyMatch(EarlyStoppingListener.class::isInstance)) {
       throw new MisuseException(
           "CheckpointListener comes after EarlyStoppingListener, which ends the training before"
@@ -39,7 +40,7 @@ record EarlierListeners(List<TrainingListener> listeners) {
 
   /// @param metric by which the best checkpoints are kept
   /// @throws MisuseException if these listeners measure no such metric
-  void requireMetric(String metric, Trainer trainer) {
+  public void requireMetric(String metric, Trainer trainer) {
     if (evaluators().findAny().isEmpty()) {
       throw new MisuseException(
           "optKeepBest is \""
@@ -65,7 +66,7 @@ record EarlierListeners(List<TrainingListener> listeners) {
   }
 
   /// What was measured of the epoch that has just ended, by its name, such as `validate_loss`.
-  SequencedMap<String, Double> metrics() {
+  public SequencedMap<String, Double> metrics() {
     SequencedMap<String, Double> metrics = new TreeMap<>();
     evaluators()
         .map(EvaluatorTrainingListener::getLatestEvaluations)

@@ -1,4 +1,4 @@
-package dev.gantry.djl;
+package dev.gantry.djl.internal.training;
 
 import dev.gantry.core.MisuseException;
 import java.util.Collections;
@@ -10,38 +10,37 @@ import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What a training keeps outside of model, optimizer and dataset, by the names that
-/// [CheckpointSaver.Builder#optState] was given. Immutable.
-record UserStates(SequencedMap<String, Access> accesses) {
+/// The states of your own that `CheckpointSaver.Builder#optState` names. Immutable.
+public record UserStates(SequencedMap<String, Access> accesses) {
   private static final Logger LOG = LoggerFactory.getLogger(UserStates.class);
 
-  UserStates {
+  public UserStates {
     accesses = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(accesses));
   }
 
-  /// How a state is taken, and put back.
-  record Access(Supplier<String> save, Consumer<String> restore) {}
+  /// Reads and sets one state.
+  public record Access(Supplier<String> save, Consumer<String> restore) {}
 
-  /// The states as they are now, by their names.
-  SequencedMap<String, String> values() {
-    SequencedMap<String, String> values = new LinkedHashMap<>();
+  /// The states now, as entries of [SavedState].
+  SequencedMap<String, String> save() {
+    SequencedMap<String, String> entries = new LinkedHashMap<>();
     accesses.forEach((name, access) -> {
       String value = access.save().get();
       if (value == null) {
-        throw new MisuseException("optState '" + name + "' is saved as null; it must be a text");
+        throw new MisuseException("optState '" + name + "' must save a text (was null)");
       }
-      values.put(name, value);
+      entries.put(SavedState.USER + name, value);
     });
-    return values;
+    return entries;
   }
 
   /// @param saved by their names
   /// @param place where they were saved, for the log
-  void restore(Map<String, String> saved, Object place) {
+  public void restore(Map<String, String> saved, Object place) {
     accesses.forEach((name, access) -> {
       String value = saved.get(name);
       if (value == null) {
-        LOG.warn("{} has no state '{}', which optState names: it stays as it is", place, name);
+        LOG.warn("{} has no state '{}', which optState names; it stays as it is", place, name);
       } else {
         access.restore().accept(value);
       }
@@ -49,6 +48,6 @@ record UserStates(SequencedMap<String, Access> accesses) {
     saved.keySet().stream()
         .filter(name -> !accesses.containsKey(name))
         .forEach(name ->
-            LOG.warn("{} has the state '{}', which no optState names: it is left", place, name));
+            LOG.warn("{} has the state '{}', which no optState names; it is ignored", place, name));
   }
 }

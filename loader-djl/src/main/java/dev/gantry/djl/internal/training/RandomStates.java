@@ -1,0 +1,66 @@
+package dev.gantry.djl.internal.training;
+
+import ai.djl.engine.Engine;
+import ai.djl.training.Trainer;
+import dev.gantry.core.MisuseException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.SequencedMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Saved states of the random number generators that a training draws from, checked and ready to be
+/// restored.
+///
+/// @param seed that DJL's engine was given
+/// @param states of those generators that were saved and can be restored here
+public record RandomStates(Engine engine, OptionalInt seed, Map<RandomSource, String> states) {
+  private static final Logger LOG = LoggerFactory.getLogger(RandomStates.class);
+
+  /// The states now, as entries of [SavedState].
+  static SequencedMap<String, String> save(Trainer trainer) {
+    SequencedMap<String, String> entries = new LinkedHashMap<>();
+    Integer seed = trainer.getManager().getEngine().getSeed();
+    if (seed != null) {
+      entries.put(SavedState.SEED, seed.toString());
+    }
+    for (RandomSource source : RandomSource.of(trainer)) {
+      switch (source.state()) {
+        case RandomSource.State.Known(String base64) ->
+            entries.put(SavedState.RANDOM + source.name(), base64);
+        case RandomSource.State.Absent(String reason) ->
+            LOG.warn("random numbers of {} are not saved: {}", source.name(), reason);
+      }
+    }
+    return entries;
+  }
+
+  /// Checks saved states and changes nothing.
+  ///
+  /// @throws MisuseException if what was saved is no state of a generator
+  public static RandomStates of(SavedState saved, Trainer trainer) {
+    Map<RandomSource, String> states = new LinkedHashMap<>();
+    for (RandomSource source : RandomSource.of(trainer)) {
+      saved
+          .generator(source.name())
+          .ifPresent(base64 -> {
+            switch (source.state()) {
+              case RandomSource.State.Known _ -> {
+                source.check(base64);
+                states.put(source, base64);
+              }
+              case RandomSource.State.Absent(String reason) ->
+                  LOG.warn("random numbers of {} are not restored: {}", source.name(), reason);
+            }
+          });
+    }
+    return new RandomStates(trainer.getManager().getEngine(), saved.seed(), states);
+  }
+
+  /// Sets the engine's seed first, because that resets the generators.
+  public void restore() {
+    seed.ifPresent(engine::setRandomSeed);
+    states.forEach(RandomSource::restore);
+  }
+}

@@ -1,0 +1,126 @@
+package dev.gantry.djl.internal.training;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.Manifest;
+import java.util.LinkedHashMap;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.SequencedMap;
+
+/// The state of a training as the text that a checkpoint's manifest holds, by key. An entry that is
+/// missing, or is no number where it must be one, makes the manifest a malformed file.
+public final class SavedState {
+  static final String EPOCH = "epoch";
+  static final String DATASET = "dataset";
+  static final String OPTIMIZER_KIND = "optimizer.kind";
+  static final String OPTIMIZER_UPDATES = "optimizer.updates";
+
+  /// Followed by the path of a parameter.
+  static final String OPTIMIZER_COUNT = "optimizer.count.";
+
+  static final String SEED = "random.seed";
+
+  /// Followed by the name of a generator.
+  static final String RANDOM = "random.state.";
+
+  /// Followed by the name that you gave to a state of your own.
+  static final String USER = "user.";
+
+  private final CheckpointFolder checkpoint;
+  private final SequencedMap<String, String> state;
+
+  public SavedState(CheckpointFolder checkpoint) {
+    this.checkpoint = checkpoint;
+    this.state = checkpoint.manifest().state();
+  }
+
+  public long epoch() {
+    return number(EPOCH, Long.MAX_VALUE);
+  }
+
+  public Optional<String> dataset() {
+    return Optional.ofNullable(state.get(DATASET));
+  }
+
+  /// Whether it was saved with a trainer.
+  public boolean hasTraining() {
+    return state.containsKey(OPTIMIZER_KIND);
+  }
+
+  /// @param arrays what the checkpoint has of the optimizer's arrays
+  public SavedOptimizer<ArrayKind> optimizer(SequencedMap<String, ArrayKind> arrays) {
+    SequencedMap<String, Integer> counts = new LinkedHashMap<>();
+    after(OPTIMIZER_COUNT)
+        .keySet()
+        .forEach(path -> counts.put(path, (int) number(OPTIMIZER_COUNT + path, Integer.MAX_VALUE)));
+    return new SavedOptimizer<>(
+        text(OPTIMIZER_KIND), arrays, counts, (int) number(OPTIMIZER_UPDATES, Integer.MAX_VALUE));
+  }
+
+  /// The states of your own, by their names.
+  public SequencedMap<String, String> user() {
+    return after(USER);
+  }
+
+  /// The seed that DJL's engine was given last, if it was seeded.
+  OptionalInt seed() {
+    String text = state.get(SEED);
+    if (text == null) {
+      return OptionalInt.empty();
+    }
+    try {
+      return OptionalInt.of(Integer.parseInt(text));
+    } catch (NumberFormatException _) {
+      throw invalid(SEED, text);
+    }
+  }
+
+  /// The state of a random number generator, if it was saved.
+  Optional<String> generator(String name) {
+    return Optional.ofNullable(state.get(RANDOM + name));
+  }
+
+  /// The entries whose keys begin with `prefix`, by the rest of the key.
+  private SequencedMap<String, String> after(String prefix) {
+    SequencedMap<String, String> found = new LinkedHashMap<>();
+    state.forEach((key, value) -> {
+      if (key.startsWith(prefix)) {
+        found.put(key.substring(prefix.length()), value);
+      }
+    });
+    return found;
+  }
+
+  private String text(String key) {
+    String value = state.get(key);
+    if (value == null) {
+      throw malformed("missing-state", "there is no '" + key + "'");
+    }
+    return value;
+  }
+
+  /// From 0 to `most`.
+  private long number(String key, long most) {
+    String text = text(key);
+    try {
+      long value = Long.parseLong(text);
+      if (value >= 0 && value <= most) {
+        return value;
+      }
+    } catch (NumberFormatException _) {
+      // As a number out of range.
+    }
+    throw invalid(key, text);
+  }
+
+  private MalformedFileException invalid(String key, String text) {
+    return malformed("invalid-state", "'" + key + "' cannot be '" + text + "'");
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(
+        checkpoint.folder().resolve(Manifest.FILE_NAME), 0, kind, detail);
+  }
+}
