@@ -221,6 +221,7 @@ class ArchitectureTest {
     String order = internal + ".order";
     String batches = internal + ".batches";
     String safetensors = internal + ".safetensors";
+    String weights = internal + ".weights";
     String checkpoint = root + ".checkpoint";
     return Stream.of(
         Arguments.of(root, List.of()),
@@ -230,6 +231,7 @@ class ArchitectureTest {
         Arguments.of(order, List.of(root, spi)),
         Arguments.of(batches, List.of(root, spi, order)),
         Arguments.of(safetensors, List.of(spi, files, json)),
+        Arguments.of(weights, List.of(spi, safetensors, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),

@@ -12,12 +12,11 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;
 import java.util.Optional;
@@ -177,8 +176,8 @@ final class TensorLoad {
 
   private Stream<Piece> pieces(StoredTensor info) {
     long most = options.transfer().limits().slabBytes();
-    long bytes = info.extent().length();
-    if (bytes <= most || info.shape().rank() == 0) {
+    long bytes = info.bytes();
+    if (bytes <= most || info.shape().rank() == 0 || !info.isPlain()) {
       return Stream.of(new Piece(info, 0));
     }
     long rows = info.shape().dimension(0);
@@ -191,14 +190,14 @@ final class TensorLoad {
     long room = options.transfer().limits().slabBytes();
     int next = first;
     do {
-      room -= infos.get(next).extent().length();
+      room -= infos.get(next).bytes();
       next++;
-    } while (next < infos.size() && room >= infos.get(next).extent().length());
+    } while (next < infos.size() && room >= infos.get(next).bytes());
     return next;
   }
 
   private static long bytes(List<StoredTensor> infos) {
-    return infos.stream().mapToLong(info -> info.extent().length()).sum();
+    return infos.stream().mapToLong(info -> info.bytes()).sum();
   }
 
   /// The options with a listener that hears of this part as a part of the whole. A part's reads
@@ -222,9 +221,10 @@ final class TensorLoad {
 
   /// Appends an array for each of `infos`.
   private void loadPart(List<StoredTensor> infos, NDList arrays, TransferOptions transfer) {
-    List<Wanted> wanted = infos.stream().map(StoredTensor::wanted).toList();
-    try (Loaded loaded =
-        options.lazy() ? session.map(wanted) : session.load(wanted, device, transfer)) {
+    try (LoadedTensors loaded =
+        options.lazy()
+            ? LoadedTensors.map(session, infos, transfer)
+            : LoadedTensors.load(session, infos, device, transfer)) {
       for (int i = 0; i < infos.size(); i++) {
         arrays.add(wrap(infos.get(i), loaded.regions().get(i)));
       }

@@ -22,7 +22,7 @@ public final class TensorSelection {
 
   private record Names(Set<String> names) implements Wanted {}
 
-  private record Matching(Predicate<StoredTensor> predicate) implements Wanted {}
+  private record Matching(Predicate<TensorInfo> predicate) implements Wanted {}
 
   private record Rows(long from, long to) {}
 
@@ -46,7 +46,7 @@ public final class TensorSelection {
   }
 
   /// Those for which `predicate` holds; possibly none.
-  public static TensorSelection matching(Predicate<StoredTensor> predicate) {
+  public static TensorSelection matching(Predicate<TensorInfo> predicate) {
     return new TensorSelection(new Matching(predicate), Map.of());
   }
 
@@ -62,7 +62,7 @@ public final class TensorSelection {
   ///
   /// @throws MisuseException if a name is unknown, with the nearest that are known; if rows are
   ///     asked for of a tensor that is not selected, or that [StoredTensor#rows] cannot give
-  public SequencedMap<String, StoredTensor> of(SequencedMap<String, StoredTensor> tensors) {
+  SequencedMap<String, StoredTensor> of(SequencedMap<String, StoredTensor> tensors) {
     rows.keySet().forEach(name -> requireKnown(name, tensors));
     Predicate<StoredTensor> selected =
         switch (wanted) {
@@ -70,7 +70,8 @@ public final class TensorSelection {
             names.forEach(name -> requireKnown(name, tensors));
             yield tensor -> names.contains(tensor.name());
           }
-          case Matching(Predicate<StoredTensor> predicate) -> predicate;
+          case Matching(Predicate<TensorInfo> predicate) ->
+              tensor -> predicate.test(TensorInfo.of(tensor));
         };
     SequencedMap<String, StoredTensor> selection = new LinkedHashMap<>();
     for (StoredTensor tensor : tensors.values()) {

@@ -5,55 +5,85 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
-import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
-import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.internal.weights.TensorReading;
+import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
 
-/// A safetensors checkpoint: one file, a folder of shards, or a `model.safetensors.index.json`.
+/// Named tensors in files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
+/// NumPy `.npy` or `.npz`, or any other format that is registered
+/// ([WeightsFormat][dev.gantry.formats.spi.WeightsFormat]). The files' first bytes tell the format.
 ///
 /// Opening reads and checks the headers; loading brings the tensors' bytes straight into memory
-/// that the NDArrays own. An array's memory lives until the array and all of its views are closed,
-/// whatever becomes of the checkpoint, the list or a parent; neighbours in the file share an
-/// allocation of up to 512 MiB, which goes with the last of them.
+/// that the NDArrays own. Tensors that do not lie in their file as memory holds them, such as
+/// compressed ones or those in Fortran's order, come by way of the CPU. An array's memory lives until
+/// the array and all of its views are closed, whatever becomes of the weights, the list or a parent;
+/// neighbours in the file share an allocation of up to 512 MiB, which goes with the last of them.
 ///
 /// Thread-safe: several loads may run at once.
 public final class Weights implements AutoCloseable {
   private final WeightsCatalogue contents;
+  private final SequencedMap<String, TensorInfo> tensors;
   private final GantrySession session;
   private volatile boolean closed;
 
   private Weights(WeightsCatalogue contents, GantrySession session) {
     this.contents = contents;
     this.session = session;
+    SequencedMap<String, TensorInfo> infos = new LinkedHashMap<>();
+    contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));
+    this.tensors = Collections.unmodifiableSequencedMap(infos);
   }
 
   /// Opens with the process's shared session.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if a header or the index breaks a rule, or they
-  ///     do not agree
+  /// @throws dev.gantry.core.MalformedFileException if a file breaks a rule of its format, or is of
+  ///     none that is known
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public static Weights open(Path path) {
     return open(path, GantrySession.shared());
   }
 
-  /// Opens with a session of the caller's, which must stay open for as long as this loads.
-  public static Weights open(Path path, GantrySession session) {
+  /// Opens a file of any store: a path, or a URL such as `https://host/folder/model.safetensors`.
+  ///
+  /// @throws MisuseException if the text is neither, or no store serves the URL's scheme; else as
+  ///     [#open(Path)]
+  public static Weights open(String location) {
+    return open(location, GantrySession.shared());
+  }
+
+  /// Opens with a session of yours, which must stay open for as long as this loads.
+  public static Weights open(Path path, Session session) {
     MisuseException.requireGiven("path", path);
+    return open(Location.of(path), session);
+  }
+
+  /// Opens a file of any store with a session of yours, which must stay open for as long as this
+  /// loads.
+  public static Weights open(String location, Session session) {
+    MisuseException.requireGiven("location", location);
+    return open(Location.of(location), session);
+  }
+
+  private static Weights open(Location location, Session session) {
     MisuseException.requireGiven("session", session);
-    return new Weights(SafetensorsOpener.open(path), session);
+    return new Weights(WeightsFormats.open(location), GantrySession.of(session));
   }
 
   /// Opens the model of the last checkpoint that a [CheckpointSaver] saved into a folder, to read it
@@ -101,25 +131,39 @@ public final class Weights implements AutoCloseable {
     return Optional.empty();
   }
 
-  /// What is in it, by name, without loading: true dtypes and shapes, also of tensors that DJL
+  /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL
   /// cannot hold.
-  public SequencedMap<String, StoredTensor> tensors() {
-    return contents.tensors();
+  public SequencedMap<String, TensorInfo> tensors() {
+    return tensors;
   }
 
-  /// The files' notes, `__metadata__`.
+  /// The files' notes, such as safetensors' `__metadata__`; empty where the format has none.
   public SequencedMap<String, String> metadata() {
     return contents.metadata();
   }
 
-  /// The shards.
-  public List<Path> files() {
+  /// The format's name, such as `safetensors`.
+  public String format() {
+    return contents.format();
+  }
+
+  /// The data files.
+  public List<Location> files() {
     return contents.files();
   }
 
-  /// The size of all tensors together, in bytes.
+  /// The size of all tensors together in memory, in bytes.
   public long totalBytes() {
     return contents.totalBytes();
+  }
+
+  /// Reads the bytes of which the files give checksums that loads do not compare, and compares them:
+  /// the members of an `.npz` that are not compressed. Compressed ones are compared by every load.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException of kind `checksum-mismatch`
+  /// @throws dev.gantry.core.TransferException if a file cannot be read
+  public void verify() {
+    TensorReading.verify(contents);
   }
 
   /// Loads everything onto the manager's device.
@@ -127,7 +171,7 @@ public final class Weights implements AutoCloseable {
     return load(manager, LoadOptions.defaults());
   }
 
-  /// Loads tensors as arrays with their names, in the checkpoint's order. The manager owns them, as
+  /// Loads tensors as arrays with their names, in the catalogue's order. The manager owns them, as
   /// it does all of its arrays.
   ///
   /// BF16 and the unsigned and 16-bit integers come as arrays that know their type and refuse what
@@ -143,7 +187,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("options", options);
     requireOpen();
     return new TensorLoad(session, manager, options)
-        .load(options.selection().orElseGet(TensorSelection::all).of(tensors()));
+        .load(options.selection().orElseGet(TensorSelection::all).of(contents.tensors()));
   }
 
   /// Loads a block's parameters, direct ones and its children's, and initialises the block, so that
@@ -190,12 +234,12 @@ public final class Weights implements AutoCloseable {
 
   private ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {
     requireOpen();
-    return new ParameterLoad(session, manager, options, tensors());
+    return new ParameterLoad(session, manager, options, contents.tensors());
   }
 
   private void requireOpen() {
     if (closed) {
-      throw new MisuseException("this checkpoint is closed, and loads nothing more");
+      throw new MisuseException("these weights are closed: they load nothing more");
     }
   }
 

@@ -304,16 +304,16 @@ class BlockLoadTest {
   }
 
   @Test
-  void aClosedCheckpointLoadsNothing() throws IOException {
+  void closedWeightsLoadNothing() throws IOException {
     Weights weights = Weights.open(savedNormed(DType.F32));
     weights.close();
     Block block = normed();
     assertThatThrownBy(() -> weights.load(manager))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("checkpoint is closed");
+        .hasMessageContaining("weights are closed");
     assertThatThrownBy(() -> weights.load(manager, block, ParameterNames.same(), DEFAULTS, INPUT))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("checkpoint is closed");
+        .hasMessageContaining("weights are closed");
     assertUntouched(block);
   }
 

@@ -280,7 +280,7 @@ class DamagedCheckpointTest {
   }
 
   private Path shard(long step, String group) {
-    return SafetensorsOpener.open(index(step, group)).files().getFirst();
+    return SafetensorsOpener.open(index(step, group)).files().getFirst().path();
   }
 
   private void damageManifest(long step) throws IOException {

@@ -76,7 +76,8 @@ class NullArgumentsTest {
 
   @Test
   void aCallWithNothingIsNamed() {
-    assertMisuse("path", () -> Weights.open(null));
+    assertMisuse("path", () -> Weights.open((Path) null));
+    assertMisuse("location", () -> Weights.open((String) null));
     assertMisuse("directory", () -> Weights.openLatest(null));
     assertMisuse("tensorByParameter", () -> ParameterNames.of(null));
     assertMisuse("arrays", () -> ArraySources.of((Map<String, NDArray>) null));

@@ -11,7 +11,6 @@ import ai.djl.util.JsonUtils;
 import com.google.gson.JsonObject;
 import dev.gantry.core.DType;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -90,7 +89,7 @@ class WeightsValuesTest {
       assertThat(array.getShape()).isEqualTo(new Shape(bytes.length));
       assertThat(array.getName()).isEqualTo("x");
       assertThat(array.toByteArray()).isEqualTo(bytes);
-      StoredTensor truth = weights.tensors().firstEntry().getValue();
+      TensorInfo truth = weights.tensors().firstEntry().getValue();
       assertThat(truth.dtype()).isEqualTo(dtype);
       assertThat(truth.shape()).isEqualTo(dev.gantry.core.Shape.of(2, 4));
     }

@@ -3,6 +3,7 @@ package dev.gantry.samples;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.Location;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -24,7 +25,7 @@ public final class FollowTraining {
 
   public static void main(String[] arguments) throws InterruptedException {
     Path folder = Path.of(arguments[0]);
-    List<Path> loaded = List.of();
+    List<Location> loaded = List.of();
     for (int times = Integer.parseInt(arguments[1]); times > 0; times--) {
       loaded = follow(folder, loaded);
       Thread.sleep(Duration.ofSeconds(1));
@@ -33,7 +34,7 @@ public final class FollowTraining {
 
   /// @param loaded the files that were loaded last
   /// @return those that are loaded now
-  static List<Path> follow(Path folder, List<Path> loaded) {
+  static List<Location> follow(Path folder, List<Location> loaded) {
     Optional<Weights> latest = Weights.openLatest(folder);
     if (latest.isEmpty()) {
       System.out.println("no checkpoint yet");

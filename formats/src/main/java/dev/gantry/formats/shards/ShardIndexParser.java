@@ -95,10 +95,10 @@ final class ShardIndexParser {
     }
     List<Shard> checked =
         shards.stream()
-            .map(entry -> new ShardRules(bytes.file(), entry, fields, blockBytes))
+            .map(entry -> new ShardRules(bytes.file().path(), entry, fields, blockBytes))
             .map(rules -> rules.checked(withShards))
             .toList();
-    return new ShardSet(bytes.file(), blockBytes, fields, metadata, checked);
+    return new ShardSet(bytes.file().path(), blockBytes, fields, metadata, checked);
   }
 
   private void requireKind(Kind kind, String fault, String detail) {
@@ -248,7 +248,7 @@ final class ShardIndexParser {
       }
     }
     members.require(List.of("file", "samples", "bytes", "offsets", "crc32c"));
-    Path file = bytes.file().resolveSibling(name);
+    Path file = bytes.file().path().resolveSibling(name);
     return new ShardEntry(new Shard(file, shardSamples, shardBytes, offsets, sums), position);
   }
 

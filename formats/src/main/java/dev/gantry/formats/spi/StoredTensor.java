@@ -5,15 +5,41 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.plan.Wanted;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.OptionalLong;
 
-/// A tensor as its file describes it: dense, C order, little endian. Immutable.
+/// A tensor as its file describes it. Immutable.
 ///
 /// @param extent where its bytes lie, from the start of the file
-public record StoredTensor(String name, DType dtype, Shape shape, Extent extent) {
-  /// @throws MisuseException if the extent's length is not what dtype and shape need
+/// @param encoding how the elements lie in the extent
+public record StoredTensor(
+    String name, DType dtype, Shape shape, Extent extent, Encoding encoding) {
+  /// @throws MisuseException if the extent's length is not what dtype, shape and encoding need, or
+  ///     the tensor's size is more than a `long` counts or no whole bytes
   public StoredTensor {
-    requireFilled(dtype, shape, extent.length());
+    long bytes = bytes(dtype, shape).orElse(-1);
+    long needed =
+        switch (encoding) {
+          case Encoding.Plain _ -> bytes;
+          case Encoding.Strided strided -> stridedBytes(dtype, shape, strided);
+          case Encoding.Decoded _ -> extent.length();
+        };
+    if (bytes < 0 || needed != extent.length()) {
+      throw unfilled(dtype, shape, extent.length());
+    }
+  }
+
+  /// A plain tensor.
+  public StoredTensor(String name, DType dtype, Shape shape, Extent extent) {
+    this(name, dtype, shape, extent, Encoding.PLAIN);
+  }
+
+  private static long stridedBytes(DType dtype, Shape shape, Encoding.Strided strided) {
+    if (dtype.bits() < Byte.SIZE || strided.strides().size() != shape.rank()) {
+      throw new MisuseException("no strides " + strided.strides() + " for " + dtype + " " + shape);
+    }
+    return Math.multiplyExact(strided.span(shape), dtype.bits() / Byte.SIZE);
   }
 
   /// How many bytes a tensor takes in memory; empty if they are not whole bytes, or more than a
@@ -29,12 +55,31 @@ public record StoredTensor(String name, DType dtype, Shape shape, Extent extent)
   /// @throws MisuseException if `length` bytes are not what dtype and shape need
   public static void requireFilled(DType dtype, Shape shape, long length) {
     if (bytes(dtype, shape).orElse(-1) != length) {
-      throw new MisuseException(dtype + " " + shape + " does not fill " + length + " bytes");
+      throw unfilled(dtype, shape, length);
     }
   }
 
-  /// Its bytes, at an address where its elements are aligned: what a load asks for.
+  private static MisuseException unfilled(DType dtype, Shape shape, long length) {
+    return new MisuseException(dtype + " " + shape + " does not fill " + length + " bytes");
+  }
+
+  /// Its size in memory, in bytes.
+  public long bytes() {
+    return bytes(dtype, shape).orElseThrow();
+  }
+
+  /// Whether a load can copy its bytes as they are.
+  public boolean isPlain() {
+    return encoding instanceof Encoding.Plain;
+  }
+
+  /// Its bytes, at an address where its elements are aligned: what a load of a plain tensor asks for.
+  ///
+  /// @throws MisuseException if the tensor is not plain
   public Wanted wanted() {
+    if (!isPlain()) {
+      throw new MisuseException("tensor '" + name + "' is not plain: its extent is not its value");
+    }
     return new Wanted(extent, dtype.alignmentBytes());
   }
 
@@ -65,11 +110,46 @@ public record StoredTensor(String name, DType dtype, Shape shape, Extent extent)
               + "' are not whole bytes of "
               + dtype);
     }
-    Extent part =
-        new Extent(
-            extent.file(),
-            extent.offset() + from * rowBits / Byte.SIZE,
-            (to - from) * rowBits / Byte.SIZE);
-    return new StoredTensor(name, dtype, shape.withRows(to - from), part);
+    Shape part = shape.withRows(to - from);
+    return switch (encoding) {
+      case Encoding.Plain _ ->
+          new StoredTensor(
+              name,
+              dtype,
+              part,
+              slice(from * rowBits / Byte.SIZE, (to - from) * rowBits / Byte.SIZE));
+      case Encoding.Strided strided -> stridedRows(from, part, strided);
+      case Encoding.Decoded decoded ->
+          new StoredTensor(
+              name,
+              dtype,
+              part,
+              extent,
+              new Encoding.Decoded(decoded.name(), decodedRows(from * rowBits / Byte.SIZE)));
+    };
+  }
+
+  private StoredTensor stridedRows(long from, Shape part, Encoding.Strided strided) {
+    long elementBytes = dtype.bits() / Byte.SIZE;
+    long length = strided.span(part) * elementBytes;
+    long offset = length == 0 ? 0 : from * strided.strides().getFirst() * elementBytes;
+    return new StoredTensor(name, dtype, part, slice(offset, length), strided);
+  }
+
+  /// Decodes all of this tensor, and keeps the rows that are wanted.
+  private TensorDecoder decodedRows(long offset) {
+    StoredTensor whole = this;
+    TensorDecoder decoder = ((Encoding.Decoded) encoding).decoder();
+    return (_, target) -> {
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment all = arena.allocate(Math.max(1, whole.bytes()), Long.BYTES);
+        decoder.decode(whole, all.asSlice(0, whole.bytes()));
+        MemorySegment.copy(all, offset, target, 0, target.byteSize());
+      }
+    };
+  }
+
+  private Extent slice(long offset, long length) {
+    return new Extent(extent.file(), extent.offset() + offset, length);
   }
 }

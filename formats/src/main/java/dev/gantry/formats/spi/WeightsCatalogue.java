@@ -1,9 +1,12 @@
 package dev.gantry.formats.spi;
 
-import java.nio.file.Path;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
 
 /// Which tensors some weights hold, over all of their data files, and where their bytes lie.
@@ -11,40 +14,67 @@ import java.util.SequencedMap;
 /// A format reads only headers to make one, and keeps nothing open. Immutable and safe for use by
 /// several threads.
 public final class WeightsCatalogue {
-  private final List<Path> files;
+  private final String format;
+  private final List<Location> files;
   private final SequencedMap<String, StoredTensor> tensors;
   private final SequencedMap<String, String> metadata;
+  private final List<Checksum> checksums;
   private final long totalBytes;
 
+  /// What a file says its bytes sum to.
+  ///
+  /// @param extent of the bytes, such as a member of an archive
+  /// @param crc32 as ZIP and gzip compute it
+  public record Checksum(Extent extent, int crc32) {}
+
+  /// @param format its name
+  /// @param files the data files, in an order of the format's choice
+  /// @param tensors in the order in which a load returns them; each name once
+  /// @param metadata the files' notes; empty where the format has none
+  /// @param checksums those which a load does not compare
   public WeightsCatalogue(
-      List<Path> files,
-      SequencedMap<String, StoredTensor> tensors,
-      SequencedMap<String, String> metadata) {
+      String format,
+      List<Location> files,
+      Collection<StoredTensor> tensors,
+      Map<String, String> metadata,
+      List<Checksum> checksums) {
+    this.format = format;
     this.files = List.copyOf(files);
-    this.tensors = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(tensors));
+    SequencedMap<String, StoredTensor> byName = LinkedHashMap.newLinkedHashMap(tensors.size());
+    tensors.forEach(tensor -> byName.put(tensor.name(), tensor));
+    this.tensors = Collections.unmodifiableSequencedMap(byName);
     this.metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
-    this.totalBytes =
-        tensors.values().stream()
-            .mapToLong(tensor -> tensor.extent().length())
-            .reduce(0, Math::addExact);
+    this.checksums = List.copyOf(checksums);
+    this.totalBytes = tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
   }
 
-  /// By name; ordered by the names of the shards, in each by offset.
+  /// The format's name.
+  public String format() {
+    return format;
+  }
+
+  /// By name, in the order of the catalogue.
   public SequencedMap<String, StoredTensor> tensors() {
     return tensors;
   }
 
-  /// The shards' notes (`__metadata__`) together; where they differ, the first shard's count.
+  /// The files' notes together; where they differ, the first file's count.
   public SequencedMap<String, String> metadata() {
     return metadata;
   }
 
-  /// The shards, by name.
-  public List<Path> files() {
+  /// The data files.
+  public List<Location> files() {
     return files;
   }
 
-  /// The size of all tensors together, in bytes.
+  /// What the files' bytes must sum to. A load does not compare these, since it would have to read
+  /// every byte on the CPU.
+  public List<Checksum> checksums() {
+    return checksums;
+  }
+
+  /// The size of all tensors together in memory, in bytes.
   public long totalBytes() {
     return totalBytes;
   }

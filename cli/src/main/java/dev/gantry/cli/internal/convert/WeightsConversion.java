@@ -2,6 +2,7 @@ package dev.gantry.cli.internal.convert;
 
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -73,8 +74,10 @@ public record WeightsConversion(
     if (isOneFile() && parent != null && Files.exists(parent) && Files.isSameFile(parent, input)) {
       throw new MisuseException("OUT would be read as a part of IN: " + output);
     }
-    for (Path file : old.files()) {
-      if (Files.exists(output) && Files.isSameFile(file, output)) {
+    for (Location file : old.files()) {
+      if (file instanceof Location.Local(Path local)
+          && Files.exists(output)
+          && Files.isSameFile(local, output)) {
         throw new MisuseException("OUT is a file of IN: " + output);
       }
     }

@@ -1,6 +1,7 @@
 package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import java.io.IOException;
@@ -14,23 +15,32 @@ import java.nio.file.attribute.BasicFileAttributes;
 /// A regular file, open for reading its metadata. Errors come in Gantry's families, never as
 /// [IOException].
 public final class FileBytes implements AutoCloseable {
-  private final Path file;
+  private final Location file;
   private final FileChannel channel;
   private final long length;
 
-  private FileBytes(Path file, FileChannel channel, long length) {
+  private FileBytes(Location file, FileChannel channel, long length) {
     this.file = file;
     this.channel = channel;
     this.length = length;
   }
 
+  /// Opens a local file.
+  ///
+  /// @throws TransferException as [#open(Location)]
+  /// @throws MalformedFileException as [#open(Location)]
+  public static FileBytes open(Path file) {
+    return open(Location.of(file));
+  }
+
   /// @throws TransferException if the file cannot be opened, or is a directory
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device:
   ///     opening one may block for ever
-  public static FileBytes open(Path file) {
-    requireRegular(file);
+  public static FileBytes open(Location file) {
+    Path path = file.path();
+    requireRegular(path);
     try {
-      FileChannel channel = FileChannel.open(file, StandardOpenOption.READ);
+      FileChannel channel = FileChannel.open(path, StandardOpenOption.READ);
       try {
         return new FileBytes(file, channel, channel.size());
       } catch (IOException e) {
@@ -61,7 +71,7 @@ public final class FileBytes implements AutoCloseable {
     }
   }
 
-  public Path file() {
+  public Location file() {
     return file;
   }
 

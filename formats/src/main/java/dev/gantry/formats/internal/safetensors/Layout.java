@@ -1,9 +1,9 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.spi.StoredTensor;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -12,7 +12,7 @@ import java.util.SequencedMap;
 
 /// The rule of the data section: the tensors, one after the other, are all of it. Each byte from
 /// the end of the header to the end of the file belongs to exactly one.
-record Layout(Path file, long dataStart, long fileLength) {
+record Layout(Location file, long dataStart, long fileLength) {
   SequencedMap<String, StoredTensor> place(Collection<TensorEntry> entries) {
     List<TensorEntry> inFile = new ArrayList<>(entries);
     inFile.sort(TensorEntry.IN_FILE);

@@ -1,5 +1,6 @@
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.files.FileBytes;
@@ -18,7 +19,7 @@ import java.util.SequencedMap;
 /// @param dataStart where the header ends and the tensors' bytes begin, in bytes; may be unaligned
 /// @param fileLength in bytes, which is where the last tensor ends
 public record SafetensorsHeader(
-    Path file,
+    Location file,
     SequencedMap<String, StoredTensor> tensors,
     SequencedMap<String, String> metadata,
     long dataStart,
@@ -53,9 +54,14 @@ public record SafetensorsHeader(
   ///
   /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind
   /// @throws TransferException if the file cannot be opened or read
-  public static SafetensorsHeader read(Path file) {
+  public static SafetensorsHeader read(Location file) {
     try (FileBytes bytes = FileBytes.open(file)) {
       return new HeaderParser(bytes).parse();
     }
+  }
+
+  /// As [#read(Location)], of a local file.
+  public static SafetensorsHeader read(Path file) {
+    return read(Location.of(file));
   }
 }

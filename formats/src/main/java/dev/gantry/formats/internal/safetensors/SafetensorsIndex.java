@@ -1,5 +1,6 @@
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.files.FileBytes;
@@ -16,7 +17,7 @@ import java.util.SequencedMap;
 /// @param totalSize the size that the index claims for all tensors together, in bytes, if it
 ///     claims one; writers get it wrong, so it is for information only
 public record SafetensorsIndex(
-    Path file, SequencedMap<String, Entry> weightMap, OptionalLong totalSize) {
+    Location file, SequencedMap<String, Entry> weightMap, OptionalLong totalSize) {
   /// The longest index, in bytes; a header is bounded likewise.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
@@ -34,9 +35,14 @@ public record SafetensorsIndex(
   ///
   /// @throws MalformedFileException if it is no index, each fault with its own kind
   /// @throws TransferException if the file cannot be opened or read
-  public static SafetensorsIndex read(Path file) {
+  public static SafetensorsIndex read(Location file) {
     try (FileBytes bytes = FileBytes.open(file)) {
       return new IndexParser(bytes).parse();
     }
+  }
+
+  /// As [#read(Location)], of a local file.
+  public static SafetensorsIndex read(Path file) {
+    return read(Location.of(file));
   }
 }

@@ -1,5 +1,6 @@
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.files.FileErrors;
 import dev.gantry.formats.spi.StoredTensor;
@@ -38,13 +39,23 @@ public final class SafetensorsOpener {
   ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
   ///     `no-safetensors` and `several-indexes`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
-  public static WeightsCatalogue open(Path path) {
-    if (Files.isDirectory(path)) {
+  public static WeightsCatalogue open(Location location) {
+    if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
       return openFolder(path);
     }
-    return path.toString().endsWith(".json")
-        ? openIndex(SafetensorsIndex.read(path))
-        : openShards(List.of(path));
+    return location.fileName().endsWith(".json")
+        ? openIndex(SafetensorsIndex.read(location))
+        : openFiles(List.of(location));
+  }
+
+  /// As [#open(Location)], of a local file or folder.
+  public static WeightsCatalogue open(Path path) {
+    return open(Location.of(path));
+  }
+
+  /// Whether a folder has any data file or index of this format.
+  static boolean isIn(Path folder) {
+    return !list(folder, INDEX_SUFFIX).isEmpty() || !list(folder, SHARD_SUFFIX).isEmpty();
   }
 
   private static WeightsCatalogue openFolder(Path folder) {
@@ -71,7 +82,7 @@ public final class SafetensorsOpener {
       throw new MalformedFileException(
           folder, 0, "no-safetensors", "the folder has no *" + SHARD_SUFFIX + " and no index");
     }
-    return openShards(shards);
+    return openFiles(shards.stream().map(Location::of).toList());
   }
 
   /// The folder's regular files with names that end so, in the order of their names.
@@ -94,32 +105,32 @@ public final class SafetensorsOpener {
   }
 
   /// All tensors of all files, with no index to say which are wanted.
-  private static WeightsCatalogue openShards(List<Path> shards) {
+  private static WeightsCatalogue openFiles(List<Location> files) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
-    for (Path shard : shards) {
-      SafetensorsHeader header = SafetensorsHeader.read(shard);
+    for (Location file : files) {
+      SafetensorsHeader header = SafetensorsHeader.read(file);
       header.metadata().forEach(metadata::putIfAbsent);
       for (StoredTensor tensor : header.tensors().values()) {
         StoredTensor earlier = tensors.putIfAbsent(tensor.name(), tensor);
         if (earlier != null) {
           throw new MalformedFileException(
-              shard,
+              file,
               tensor.extent().offset(),
               "tensor-in-two-shards",
               "tensor '" + tensor.name() + "' is also in " + earlier.extent().file());
         }
       }
     }
-    return new WeightsCatalogue(shards, tensors, metadata);
+    return catalogue(files, tensors, metadata);
   }
 
   /// The tensors that the index names, each from the shard that it names.
   private static WeightsCatalogue openIndex(SafetensorsIndex index) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
-    Map<String, Path> elsewhere = new HashMap<>();
-    SequencedMap<String, Path> shards = shards(index);
+    Map<String, Location> elsewhere = new HashMap<>();
+    SequencedMap<String, Location> shards = shards(index);
     shards.forEach((name, shard) -> {
       SafetensorsHeader header = SafetensorsHeader.read(shard);
       header.metadata().forEach(metadata::putIfAbsent);
@@ -133,20 +144,28 @@ public final class SafetensorsOpener {
       }
     });
     index.weightMap().forEach((name, entry) -> agree(index, name, entry, tensors, elsewhere));
-    return new WeightsCatalogue(List.copyOf(shards.values()), tensors, metadata);
+    return catalogue(List.copyOf(shards.values()), tensors, metadata);
+  }
+
+  private static WeightsCatalogue catalogue(
+      List<Location> files,
+      SequencedMap<String, StoredTensor> tensors,
+      SequencedMap<String, String> metadata) {
+    return new WeightsCatalogue(
+        SafetensorsFormat.NAME, files, tensors.values(), metadata, List.of());
   }
 
   /// The shards by name, in that order, all of them there.
-  private static SequencedMap<String, Path> shards(SafetensorsIndex index) {
-    SequencedMap<String, Path> shards = new TreeMap<>();
+  private static SequencedMap<String, Location> shards(SafetensorsIndex index) {
+    SequencedMap<String, Location> shards = new TreeMap<>();
     index
         .weightMap()
         .forEach((tensor, entry) -> {
           if (shards.containsKey(entry.shard())) {
             return;
           }
-          Path shard = index.file().resolveSibling(entry.shard());
-          if (!Files.exists(shard)) {
+          Location shard = index.file().sibling(entry.shard());
+          if (shard instanceof Location.Local(Path path) && !Files.exists(path)) {
             throw new MalformedFileException(
                 index.file(),
                 entry.offset(),
@@ -163,8 +182,8 @@ public final class SafetensorsOpener {
       String name,
       SafetensorsIndex.Entry entry,
       Map<String, StoredTensor> tensors,
-      Map<String, Path> elsewhere) {
-    Path other = elsewhere.get(name);
+      Map<String, Location> elsewhere) {
+    Location other = elsewhere.get(name);
     if (!tensors.containsKey(name)) {
       throw new MalformedFileException(
           index.file(),

@@ -1,6 +1,7 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -61,6 +62,22 @@ public final class DeviceSlab extends Slab {
       }
     } else {
       copyToHeap(offset, target, bytes);
+    }
+  }
+
+  /// Copies native memory of the CPU to `offset`, and returns when the bytes are there.
+  public void copyFromHost(long offset, MemorySegment source) {
+    Objects.checkFromIndexSize(offset, source.byteSize(), size());
+    try (var _ = context.enter()) {
+      CudaDriver.Stream stream = context.driver().createStream();
+      try {
+        context
+            .driver()
+            .copyToDevice(address() + offset, source.address(), source.byteSize(), stream);
+        context.driver().synchronize(stream);
+      } finally {
+        context.driver().destroy(stream);
+      }
     }
   }
 

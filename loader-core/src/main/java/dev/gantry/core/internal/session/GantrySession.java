@@ -82,6 +82,16 @@ public final class GantrySession implements Session {
     return new LoadOperation(paths, plan, device, options).run();
   }
 
+  /// Brings bytes that the CPU makes into memory of `device`: those of a load that do not lie in
+  /// their files as memory holds them.
+  ///
+  /// @return with a region for each of `fills`, aligned to 64 bytes
+  /// @throws TransferException if there is no room, the copy to the device fails, or the caller
+  ///     cancels; nothing stays allocated then, nor where a writer throws
+  public Loaded fill(List<HostFill> fills, Device device, TransferOptions options) {
+    return paths.using(() -> new FillOperation(fills, device, options).run());
+  }
+
   /// Maps extents as private, copy-on-write memory of the CPU: bytes are read when they are first
   /// touched.
   ///

@@ -1,0 +1,45 @@
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.Location;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.WeightsFormat;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.List;
+
+/// safetensors: a file, an index with its data files, or a folder of them.
+public final class SafetensorsFormat implements WeightsFormat {
+  static final String NAME = "safetensors";
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public List<String> suffixes() {
+    return List.of(SafetensorsOpener.SHARD_SUFFIX, ".json");
+  }
+
+  /// A length that a header can have, and the JSON object that it is.
+  @Override
+  public boolean recognises(String fileName, ByteBuffer start) {
+    if (start.remaining() <= Long.BYTES) {
+      return false;
+    }
+    ByteBuffer bytes = start.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+    long length = bytes.getLong();
+    return length > 0 && length <= SafetensorsHeader.MAX_HEADER_BYTES && bytes.get() == '{';
+  }
+
+  @Override
+  public boolean recognisesFolder(Path folder) {
+    return SafetensorsOpener.isIn(folder);
+  }
+
+  @Override
+  public WeightsCatalogue open(Location location) {
+    return SafetensorsOpener.open(location);
+  }
+}

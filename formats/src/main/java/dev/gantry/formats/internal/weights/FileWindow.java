@@ -1,0 +1,41 @@
+package dev.gantry.formats.internal.weights;
+
+import dev.gantry.core.Extent;
+import dev.gantry.formats.internal.files.FileBytes;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/// A part of an extent in memory, which moves on as its reader does. For one thread.
+final class FileWindow implements StridedReader.Window, AutoCloseable {
+  private static final long BYTES = 4 << 20;
+
+  private final Extent extent;
+  private final FileBytes file;
+  private final Arena arena = Arena.ofConfined();
+  private final MemorySegment buffer;
+  private long start;
+  private long end;
+
+  FileWindow(Extent extent) {
+    this.extent = extent;
+    this.file = FileBytes.open(extent.file());
+    this.buffer = arena.allocate(Math.min(BYTES, Math.max(1, extent.length())), Long.BYTES);
+  }
+
+  @Override
+  public MemorySegment at(long offset, long least) {
+    if (offset < start || offset + least > end) {
+      start = offset;
+      end = Math.min(extent.length(), offset + buffer.byteSize());
+      file.readFully(buffer.asSlice(0, end - start).asByteBuffer(), extent.offset() + start);
+    }
+    return buffer.asSlice(offset - start, end - offset);
+  }
+
+  @Override
+  public void close() {
+    try (file) {
+      arena.close();
+    }
+  }
+}

@@ -1,0 +1,127 @@
+package dev.gantry.formats.internal.weights;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.HostFill;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Tensors of one load, in memory: dense, in C order, little endian, whatever their encodings.
+/// Closing it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
+public final class LoadedTensors implements AutoCloseable {
+  private final List<Region> regions;
+  private final TransferReport report;
+  private final List<Loaded> parts;
+
+  private LoadedTensors(List<Region> regions, TransferReport report, List<Loaded> parts) {
+    this.regions = regions;
+    this.report = report;
+    this.parts = parts;
+  }
+
+  /// Loads tensors into memory of a device: plain ones by the best transport, the others by way of
+  /// the CPU.
+  ///
+  /// @throws dev.gantry.core.TransferException if a file or device fails, or the caller cancels;
+  ///     nothing stays loaded then
+  /// @throws dev.gantry.core.MalformedFileException if a tensor cannot be decoded
+  public static LoadedTensors load(
+      GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
+    List<StoredTensor> plain = tensors.stream().filter(StoredTensor::isPlain).toList();
+    if (plain.size() == tensors.size()) {
+      return of(
+          tensors,
+          session.load(tensors.stream().map(StoredTensor::wanted).toList(), device, options),
+          null);
+    }
+    long plainBytes = bytes(plain);
+    long total = bytes(tensors);
+    ProgressListener progress = options.progress();
+    Loaded read =
+        session.load(
+            plain.stream().map(StoredTensor::wanted).toList(),
+            device,
+            options.withProgress(
+                (done, _) -> progress.onProgress(Math.min(done, plainBytes), total)));
+    return withOthers(
+        session,
+        tensors,
+        read,
+        device,
+        options.withProgress((done, _) -> progress.onProgress(plainBytes + done, total)));
+  }
+
+  /// Maps the files of plain tensors; the others are read at once. For memory of the CPU.
+  public static LoadedTensors map(
+      GantrySession session, List<StoredTensor> tensors, TransferOptions options) {
+    Loaded mapped =
+        session.map(
+            tensors.stream().filter(StoredTensor::isPlain).map(StoredTensor::wanted).toList());
+    return withOthers(session, tensors, mapped, Device.HOST, options);
+  }
+
+  private static LoadedTensors withOthers(
+      GantrySession session,
+      List<StoredTensor> tensors,
+      Loaded plain,
+      Device device,
+      TransferOptions options) {
+    List<HostFill> fills =
+        tensors.stream()
+            .filter(tensor -> !tensor.isPlain())
+            .map(tensor ->
+                new HostFill(tensor.bytes(), target -> TensorReading.read(tensor, target)))
+            .toList();
+    if (fills.isEmpty()) {
+      return of(tensors, plain, null);
+    }
+    boolean complete = false;
+    try {
+      Loaded others = session.fill(fills, device, options);
+      complete = true;
+      return of(tensors, plain, others);
+    } finally {
+      if (!complete) {
+        plain.close();
+      }
+    }
+  }
+
+  private static LoadedTensors of(
+      List<StoredTensor> tensors, Loaded plain, @Nullable Loaded others) {
+    if (others == null) {
+      return new LoadedTensors(plain.regions(), plain.report(), List.of(plain));
+    }
+    Iterator<Region> read = plain.regions().iterator();
+    Iterator<Region> made = others.regions().iterator();
+    List<Region> regions = new ArrayList<>(tensors.size());
+    tensors.forEach(tensor -> regions.add((tensor.isPlain() ? read : made).next()));
+    return new LoadedTensors(regions, plain.report().plus(others.report()), List.of(plain, others));
+  }
+
+  private static long bytes(List<StoredTensor> tensors) {
+    return tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
+  }
+
+  /// One a tensor, in the order in which they were asked for.
+  public List<Region> regions() {
+    return regions;
+  }
+
+  public TransferReport report() {
+    return report;
+  }
+
+  @Override
+  public void close() {
+    parts.forEach(Loaded::close);
+  }
+}

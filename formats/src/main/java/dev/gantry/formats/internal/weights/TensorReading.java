@@ -1,0 +1,81 @@
+package dev.gantry.formats.internal.weights;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.Locale;
+import java.util.zip.CRC32;
+
+/// Reads tensors, and what files say of their bytes, on the CPU.
+public final class TensorReading {
+  private static final int STEP_BYTES = 64 << 10;
+
+  private TensorReading() {}
+
+  /// Reads a tensor of any encoding: densely, in C order, little endian.
+  ///
+  /// @param target native memory of the tensor's size
+  /// @throws MalformedFileException if the bytes break a rule of the format
+  /// @throws dev.gantry.core.TransferException if the file cannot be read
+  public static void read(StoredTensor tensor, MemorySegment target) {
+    switch (tensor.encoding()) {
+      case Encoding.Plain _ -> readPlain(tensor, target);
+      case Encoding.Strided strided -> {
+        try (FileWindow window = new FileWindow(tensor.extent())) {
+          StridedReader.read(tensor, strided, window, target);
+        }
+      }
+      case Encoding.Decoded(_, var decoder) -> decoder.decode(tensor, target);
+    }
+  }
+
+  private static void readPlain(StoredTensor tensor, MemorySegment target) {
+    try (FileBytes file = FileBytes.open(tensor.extent().file())) {
+      for (long at = 0; at < target.byteSize(); at += Integer.MAX_VALUE) {
+        long step = Math.min(Integer.MAX_VALUE, target.byteSize() - at);
+        file.readFully(target.asSlice(at, step).asByteBuffer(), tensor.extent().offset() + at);
+      }
+    }
+  }
+
+  /// Reads the bytes of which the files give checksums, and compares.
+  ///
+  /// @throws MalformedFileException of kind `checksum-mismatch`
+  /// @throws dev.gantry.core.TransferException if a file cannot be read
+  public static void verify(WeightsCatalogue weights) {
+    weights.checksums().forEach(TensorReading::verify);
+  }
+
+  private static void verify(WeightsCatalogue.Checksum expected) {
+    CRC32 sum = new CRC32();
+    ByteBuffer buffer = ByteBuffer.allocate(STEP_BYTES);
+    try (FileBytes file = FileBytes.open(expected.extent().file())) {
+      for (long at = expected.extent().offset(); at < expected.extent().end(); ) {
+        buffer.clear().limit((int) Math.min(STEP_BYTES, expected.extent().end() - at));
+        at += buffer.remaining();
+        file.readFully(buffer, at - buffer.remaining());
+        sum.update(buffer.flip());
+      }
+    }
+    requireSame(expected, (int) sum.getValue());
+  }
+
+  /// @throws MalformedFileException of kind `checksum-mismatch`
+  public static void requireSame(WeightsCatalogue.Checksum expected, int found) {
+    if (found != expected.crc32()) {
+      throw new MalformedFileException(
+          expected.extent().file(),
+          expected.extent().offset(),
+          "checksum-mismatch",
+          String.format(
+              Locale.ROOT,
+              "the bytes have CRC-32 %08x, and the file says %08x",
+              found,
+              expected.crc32()));
+    }
+  }
+}

@@ -1,0 +1,110 @@
+package dev.gantry.formats.internal.weights;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.files.OtherFormats;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.WeightsFormat;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.stream.Collectors;
+
+/// The weights formats that are registered, and which of them a file is of.
+public final class WeightsFormats {
+  /// How much of a file's start a format sees.
+  private static final int START_BYTES = 512;
+
+  private static final List<WeightsFormat> ALL =
+      ServiceLoader.load(WeightsFormat.class, WeightsFormat.class.getClassLoader()).stream()
+          .map(ServiceLoader.Provider::get)
+          .toList();
+
+  private WeightsFormats() {}
+
+  /// In the order of their registration.
+  public static List<WeightsFormat> all() {
+    return ALL;
+  }
+
+  /// Opens a file or folder of weights, in whichever format they are.
+  ///
+  /// @throws MalformedFileException if a file breaks a rule of its format; of kind `another-format`
+  ///     or `unknown-format` if it is of none, and for a folder `no-weights`
+  /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
+  public static WeightsCatalogue open(Location location) {
+    return formatOf(location).open(location);
+  }
+
+  /// Which format a file or folder of weights is of; throws as [#open].
+  public static WeightsFormat formatOf(Location location) {
+    if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
+      return ALL.stream()
+          .filter(format -> format.recognisesFolder(path))
+          .findFirst()
+          .orElseThrow(() ->
+              new MalformedFileException(
+                  path, 0, "no-weights", "the folder has no weights, such as " + suffixes()));
+    }
+    String name = location.fileName();
+    try (FileBytes bytes = FileBytes.open(location)) {
+      ByteBuffer start = start(bytes);
+      return recognised(name, start)
+          .or(() -> {
+            OtherFormats.describe(bytes)
+                .ifPresent(what -> {
+                  throw new MalformedFileException(
+                      location, 0, "another-format", "the file is " + what);
+                });
+            return named(name);
+          })
+          .orElseThrow(() ->
+              new MalformedFileException(
+                  location,
+                  0,
+                  "unknown-format",
+                  "the file does not begin as any of "
+                      + names()
+                      + " does, and its name does not end in any of "
+                      + suffixes()));
+    }
+  }
+
+  /// The format that recognises a file's first bytes.
+  ///
+  /// @param start as [WeightsFormat#recognises] takes it
+  public static Optional<WeightsFormat> recognised(String name, ByteBuffer start) {
+    return ALL.stream()
+        .filter(format -> format.recognises(name, start.asReadOnlyBuffer()))
+        .findFirst();
+  }
+
+  /// The format of whose files a name ends so.
+  public static Optional<WeightsFormat> named(String name) {
+    String lower = name.toLowerCase(Locale.ROOT);
+    return ALL.stream()
+        .filter(format -> format.suffixes().stream().anyMatch(lower::endsWith))
+        .findFirst();
+  }
+
+  private static ByteBuffer start(FileBytes bytes) {
+    ByteBuffer start = ByteBuffer.allocate((int) Math.min(START_BYTES, bytes.length()));
+    bytes.readFully(start, 0);
+    return start.flip();
+  }
+
+  private static String names() {
+    return ALL.stream().map(WeightsFormat::name).collect(Collectors.joining(", "));
+  }
+
+  private static String suffixes() {
+    return ALL.stream()
+        .flatMap(format -> format.suffixes().stream())
+        .collect(Collectors.joining(", "));
+  }
+}

@@ -1,0 +1,71 @@
+package dev.gantry.formats.spi;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import java.nio.ByteOrder;
+import java.util.List;
+
+/// How a tensor's elements lie in its extent. A load brings every tensor into memory densely, in C
+/// order, little endian.
+public sealed interface Encoding {
+  /// The elements lie as memory holds them. A load copies the extent as it is, by any transport.
+  Encoding PLAIN = new Plain();
+
+  /// As [#PLAIN].
+  record Plain() implements Encoding {}
+
+  /// Element `(i, j, …)` lies `i * strides[0] + j * strides[1] + …` elements from the extent's start.
+  /// The CPU puts the elements in order. Not for dtypes of less than a byte.
+  ///
+  /// @param strides one for each axis, in elements, 0 or more
+  /// @param order of an element's bytes
+  record Strided(List<Long> strides, ByteOrder order) implements Encoding {
+    public Strided {
+      strides = List.copyOf(strides);
+      if (strides.stream().anyMatch(stride -> stride < 0)) {
+        throw new MisuseException("strides must be 0 or more (were " + strides + ")");
+      }
+    }
+
+    /// Dense, with the last axis running fastest.
+    public static Strided rowMajor(Shape shape, ByteOrder order) {
+      Long[] strides = new Long[shape.rank()];
+      long next = 1;
+      for (int axis = shape.rank() - 1; axis >= 0; axis--) {
+        strides[axis] = next;
+        next *= Math.max(1, shape.dimension(axis));
+      }
+      return new Strided(List.of(strides), order);
+    }
+
+    /// Dense, with the first axis running fastest: Fortran's order.
+    public static Strided columnMajor(Shape shape, ByteOrder order) {
+      Long[] strides = new Long[shape.rank()];
+      long next = 1;
+      for (int axis = 0; axis < shape.rank(); axis++) {
+        strides[axis] = next;
+        next *= Math.max(1, shape.dimension(axis));
+      }
+      return new Strided(List.of(strides), order);
+    }
+
+    /// How many elements the extent must have for this shape.
+    public long span(Shape shape) {
+      long last = 0;
+      for (int axis = 0; axis < shape.rank(); axis++) {
+        if (shape.dimension(axis) == 0) {
+          return 0;
+        }
+        last =
+            Math.addExact(
+                last, Math.multiplyExact(shape.dimension(axis) - 1, (long) strides.get(axis)));
+      }
+      return last + 1;
+    }
+  }
+
+  /// Only the format itself can read the elements, such as compressed or quantised ones.
+  ///
+  /// @param name what users see, such as `deflated`
+  record Decoded(String name, TensorDecoder decoder) implements Encoding {}
+}

@@ -1,0 +1,38 @@
+package dev.gantry.formats.spi;
+
+import dev.gantry.core.Location;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.List;
+
+/// A file format that holds named tensors. An implementation has a public constructor without
+/// parameters and a line in `META-INF/services/dev.gantry.formats.spi.WeightsFormat`; then loads, the
+/// command line and conversions know it. Thread-safe.
+public interface WeightsFormat {
+  /// What users call it, such as `safetensors`.
+  String name();
+
+  /// How the names of its files end, such as `.safetensors`, in lower case. A file of such a name
+  /// whose bytes no format recognises is opened with this format, so that its error says what is
+  /// wrong with the file.
+  List<String> suffixes();
+
+  /// Whether a file is of this format, by its first bytes. A file's name may decide between formats
+  /// that begin alike.
+  ///
+  /// @param fileName the last part of the file's name; may be empty
+  /// @param start the first bytes of the file, at most 512; fewer where the file has fewer
+  boolean recognises(String fileName, ByteBuffer start);
+
+  /// Whether a folder of several files is of this format.
+  default boolean recognisesFolder(Path folder) {
+    return false;
+  }
+
+  /// Reads what the files say of their tensors, and checks all of it before it is used.
+  ///
+  /// @param location of a file, or of a folder that this format recognises
+  /// @throws dev.gantry.core.MalformedFileException if a file breaks a rule of the format
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
+  WeightsCatalogue open(Location location);
+}
