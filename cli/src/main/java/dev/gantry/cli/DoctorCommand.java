@@ -23,10 +23,10 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `doctor`: what this machine has, which path files would take, and why not a better one.
+/// `doctor`: what this machine has, which transport files would take, and why not a better one.
 @Command(
     name = "doctor",
-    description = "Shows devices and libraries, and which path files would take.")
+    description = "Shows devices and libraries, and which transport files would take.")
 final class DoctorCommand implements Runnable {
   @Spec private CommandSpec spec;
 
@@ -99,7 +99,7 @@ final class DoctorCommand implements Runnable {
             + (diagnosis.directAbsence().isEmpty() ? "yes" : "no: " + diagnosis.directAbsence()));
     out.println("loads go to " + device + " by default");
     if (!files.isEmpty()) {
-      Table table = new Table("file", "path", "O_DIRECT", "in page cache", "why not better");
+      Table table = new Table("file", "transport", "O_DIRECT", "in page cache", "why not better");
       for (FileDiagnosis file : files) {
         FileReport route = file.route();
         table.row(
@@ -146,7 +146,7 @@ final class DoctorCommand implements Runnable {
     for (FileDiagnosis file : files) {
       json.writeStartObject();
       json.writeStringField("file", file.route().file().toString());
-      json.writeStringField("path", file.route().transport().toString());
+      json.writeStringField("transport", file.route().transport().toString());
       json.writeStringField("reason", file.route().reason());
       json.writeStringField("directAbsence", file.directAbsence());
       json.writeNumberField("bytes", file.size());

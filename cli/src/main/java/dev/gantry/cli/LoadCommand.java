@@ -29,8 +29,8 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `load`: how fast a checkpoint comes into memory.
-@Command(name = "load", description = "Loads a checkpoint and says how fast that went.")
+/// `load`: how fast weights come into memory.
+@Command(name = "load", description = "Loads weights and prints how fast.")
 final class LoadCommand implements Runnable {
   @Spec private CommandSpec spec;
 
@@ -45,10 +45,12 @@ final class LoadCommand implements Runnable {
   private int repeat;
 
   @Option(
-      names = "--path",
-      paramLabel = "PATH",
-      description = "Only this path: gds, compat, staged or host; chosen by evidence by default.")
-  private @Nullable String path;
+      names = "--transport",
+      paramLabel = "T",
+      description =
+          "The only transport to use: ${COMPLETION-CANDIDATES}; chosen per file and range by"
+              + " default.")
+  private @Nullable Transport transport;
 
   @Option(
       names = "--cache",
@@ -61,14 +63,14 @@ final class LoadCommand implements Runnable {
       names = "--threads",
       paramLabel = "N",
       defaultValue = "0",
-      description = "Readers at once; what suits the path by default.")
+      description = "Readers at once; what suits the transport by default.")
   private int threads;
 
   @Option(
       names = "--request-mib",
       paramLabel = "N",
       defaultValue = "0",
-      description = "MiB in one read; what suits the path by default.")
+      description = "MiB in one read; what suits the transport by default.")
   private int requestMib;
 
   @Override
@@ -76,7 +78,8 @@ final class LoadCommand implements Runnable {
     TransferOptions options = options();
     Device target = device.device();
     PrintWriter out = spec.commandLine().getOut();
-    Table table = new Table("run", "device", "path", "past the cache", "seconds", "GB/s", "slabs");
+    Table table =
+        new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
     try (dev.gantry.core.internal.session.GantrySession session =
         dev.gantry.core.internal.session.GantrySession.open()) {
       WeightsCatalogue weights = Input.checkpoint(session, file);
@@ -110,17 +113,17 @@ final class LoadCommand implements Runnable {
     try {
       TransferOptions options =
           TransferOptions.defaults().withThreads(threads).withCachePolicy(cache);
-      if (path != null) {
-        options = options.withTransport(Transport.valueOf(path.toUpperCase(Locale.ROOT)));
+      if (transport != null) {
+        options = options.withTransport(transport);
       }
       if (requestMib != 0) {
         options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
       }
       if (repeat < 1) {
-        throw new MisuseException("--repeat must be 1 or more: " + repeat);
+        throw new MisuseException("--repeat must be at least 1 (was " + repeat + ")");
       }
       return options;
-    } catch (MisuseException | IllegalArgumentException e) {
+    } catch (MisuseException e) {
       throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
     }
   }

@@ -78,7 +78,7 @@ class CorpusTest {
     assertThat(run.err()).isEmpty();
     Map<?, ?> document = (Map<?, ?>) run.json();
     assertThat(document.keySet().stream().map(Object::toString))
-        .containsExactly("tensors", "bytes", "path");
+        .containsExactly("tensors", "bytes", "transport");
     assertThat(document.get("tensors")).isEqualTo(verdict(file).get("tensors"));
   }
 

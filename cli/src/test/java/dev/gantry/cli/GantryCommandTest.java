@@ -41,7 +41,7 @@ class GantryCommandTest {
         "digest",
         "digest --device tpu FILE",
         "load --repeat 0 FILE",
-        "load --path wormhole FILE",
+        "load --transport wormhole FILE",
         "load --request-mib -1 FILE",
         "load --threads many FILE",
         "inspect --jsn FILE",
@@ -80,7 +80,7 @@ class GantryCommandTest {
 
   @Test
   void aPathThatCannotServeIsExitCode69() {
-    CommandLineRun run = CommandLineRun.of("load", "--device", "host", "--path", "gds", model);
+    CommandLineRun run = CommandLineRun.of("load", "--device", "host", "--transport", "gds", model);
     assertOneLine(run, 69);
     assertThat(run.err()).contains("gds");
   }
@@ -102,15 +102,15 @@ class GantryCommandTest {
   }
 
   @Test
-  void digestCountsTheBytesOfEachPath() {
+  void digestCountsTheBytesOfEachTransport() {
     CommandLineRun run = CommandLineRun.of("digest", "--json", "--device", "host", model);
     Map<?, ?> document = (Map<?, ?>) run.json();
     assertThat(document.get("bytes")).isEqualTo(59_248);
-    Map<?, ?> paths = (Map<?, ?>) document.get("path");
-    assertThat(paths.keySet().stream().map(Object::toString))
-        .containsExactly("gds", "compat", "staged", "host");
-    assertThat((Integer) paths.get("host")).isGreaterThanOrEqualTo(59_248);
-    assertThat(List.of(paths.get("gds"), paths.get("compat"), paths.get("staged")))
+    Map<?, ?> transports = (Map<?, ?>) document.get("transport");
+    assertThat(transports.keySet().stream().map(Object::toString))
+        .containsExactly("gds", "compat", "staged", "mapped", "host");
+    assertThat((Integer) transports.get("host")).isGreaterThanOrEqualTo(59_248);
+    assertThat(List.of(transports.get("gds"), transports.get("compat"), transports.get("staged")))
         .containsOnly((Object) 0);
   }
 
@@ -137,7 +137,8 @@ class GantryCommandTest {
     assertThat(run.err()).isEmpty();
     List<String> lines = run.out().lines().toList();
     assertThat(lines).hasSize(4);
-    assertThat(lines.getFirst()).matches("run +device +path +past the cache +seconds +GB/s +slabs");
+    assertThat(lines.getFirst())
+        .matches("run +device +transport +past the cache +seconds +GB/s +slabs");
     for (int number = 1; number <= 3; number++) {
       assertThat(lines.get(number))
           .matches(
@@ -162,7 +163,8 @@ class GantryCommandTest {
     for (Object element : files) {
       Map<?, ?> file = (Map<?, ?>) element;
       assertThat(file.keySet().stream().map(Object::toString))
-          .containsExactly("file", "path", "reason", "directAbsence", "bytes", "residentBytes");
+          .containsExactly(
+              "file", "transport", "reason", "directAbsence", "bytes", "residentBytes");
       Path path = Path.of((String) file.get("file"));
       assertThat(path).isRegularFile();
       assertThat(((Number) file.get("bytes")).longValue()).isEqualTo(Files.size(path));

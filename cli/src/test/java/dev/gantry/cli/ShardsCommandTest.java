@@ -45,7 +45,7 @@ class ShardsCommandTest {
     CommandLineRun run = TestSamples.run("digest", "--json", "--device", "host", shards);
     Map<?, ?> document = TestSamples.json(run);
     assertThat(document.keySet().stream().map(Object::toString))
-        .containsExactly("fields", "samples", "bytes", "path");
+        .containsExactly("fields", "samples", "bytes", "transport");
     assertThat(document.get("fields"))
         .isEqualTo(
             Map.of(
@@ -55,10 +55,10 @@ class ShardsCommandTest {
                 Map.of("dtype", "F16", "shape", List.of(), "sha256", TestSamples.sha256(WEIGHTS))));
     assertThat(document.get("samples")).isEqualTo(5);
     assertThat(document.get("bytes")).isEqualTo(40);
-    Map<?, ?> paths = (Map<?, ?>) document.get("path");
-    assertThat(paths.keySet().stream().map(Object::toString))
-        .containsExactly("gds", "compat", "staged", "host");
-    assertThat((Integer) paths.get("host")).isGreaterThanOrEqualTo(40);
+    Map<?, ?> transports = (Map<?, ?>) document.get("transport");
+    assertThat(transports.keySet().stream().map(Object::toString))
+        .containsExactly("gds", "compat", "staged", "mapped", "host");
+    assertThat((Integer) transports.get("host")).isGreaterThanOrEqualTo(40);
     assertThat(TestSamples.run("digest", shards.resolve("shards.json")).out().lines())
         .containsExactly(
             TestSamples.sha256(IMAGES) + "  image", TestSamples.sha256(WEIGHTS) + "  weight");

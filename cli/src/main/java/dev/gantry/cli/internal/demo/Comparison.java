@@ -16,7 +16,8 @@ import java.util.Locale;
 public final class Comparison {
   private static final String DISK = "disk";
 
-  private final Table table = new Table("", "what", "by", "to", "path", "seconds", "GB/s", "heap");
+  private final Table table =
+      new Table("", "what", "by", "to", "transport", "seconds", "GB/s", "heap");
   private final SampleWeights sample;
   private final Device device;
   private final String whole;

@@ -89,7 +89,7 @@ public final class Digests {
     partBytes += piece.length();
   }
 
-  /// By which paths the bytes came.
+  /// How many bytes each transport carried.
   TransferReport report() {
     return report;
   }

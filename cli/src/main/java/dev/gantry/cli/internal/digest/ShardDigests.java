@@ -25,7 +25,7 @@ import java.util.SequencedMap;
 /// they are cut into shards.
 ///
 /// @param byName lower-case hexadecimal
-/// @param transfer by which paths the bytes came
+/// @param transfer how many bytes each transport carried
 public record ShardDigests(ShardSet set, Map<String, String> byName, TransferReport transfer)
     implements Report {
   /// What is loaded at a time.

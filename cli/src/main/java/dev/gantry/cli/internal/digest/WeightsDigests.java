@@ -20,7 +20,7 @@ import java.util.SequencedMap;
 /// The SHA-256 of each tensor of a checkpoint.
 ///
 /// @param byName lower-case hexadecimal
-/// @param transfer by which paths the bytes came
+/// @param transfer how many bytes each transport carried
 public record WeightsDigests(
     WeightsCatalogue checkpoint, Map<String, String> byName, TransferReport transfer)
     implements Report {

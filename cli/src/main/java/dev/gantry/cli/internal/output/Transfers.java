@@ -30,8 +30,12 @@ public final class Transfers {
   /// The field `transport`: how many bytes took each.
   public static void writeTransports(TransferReport transfer, JsonGenerator json)
       throws IOException {
-    json.writeObjectFieldStart("path");
+    json.writeObjectFieldStart("transport");
     for (Transport transport : Transport.values()) {
+      if (transport == Transport.HOST) {
+        // No file is fetched by the GPU itself yet.
+        json.writeNumberField("mapped", 0);
+      }
       json.writeNumberField(transport.toString(), transfer.bytes(transport));
     }
     json.writeEndObject();
