@@ -2,7 +2,6 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
@@ -115,7 +114,7 @@ final class ShardStore implements SampleCatalogue {
   }
 
   @Override
-  public void opened(Location file, SourceFile.Identity identity) {
+  public void opened(Location file, Object identity) {
     set.files().check(file, identity);
   }
 

@@ -1,7 +1,6 @@
 package dev.gantry.formats.spi;
 
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.BatchView;
 import java.lang.foreign.MemorySegment;
@@ -50,7 +49,7 @@ public interface SampleCatalogue extends AutoCloseable {
   ///
   /// @throws dev.gantry.core.MalformedFileException if it is not the file whose values
   ///     [#pieces] tells of
-  default void opened(Location file, SourceFile.Identity identity) {}
+  default void opened(Location file, Object identity) {}
 
   /// Called once, when nothing is asked or made any more.
   @Override

@@ -288,7 +288,7 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   public Path file() {
-    return file.file();
+    return file.file().path();
   }
 
   public Compression compression() {

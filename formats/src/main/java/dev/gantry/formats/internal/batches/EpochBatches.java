@@ -5,7 +5,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.BatchPlan;
 import dev.gantry.core.internal.ring.BatchPlanSource;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.internal.order.OrderIdentity;
@@ -109,7 +108,7 @@ public final class EpochBatches implements Batches {
     }
 
     @Override
-    public void opened(Location file, SourceFile.Identity identity) {
+    public void opened(Location file, Object identity) {
       store.opened(file, identity);
     }
 

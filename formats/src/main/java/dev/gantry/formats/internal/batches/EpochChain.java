@@ -5,7 +5,6 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.ring.BatchPlan;
 import dev.gantry.core.internal.ring.BatchPlanSource;
 import dev.gantry.core.internal.ring.HostWrites;
-import dev.gantry.core.internal.store.SourceFile;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -54,7 +53,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   /// What an epoch before this one has still to read is of the same batches.
   @Override
-  public void opened(Location file, SourceFile.Identity identity) {
+  public void opened(Location file, Object identity) {
     current.source.opened(file, identity);
   }
 

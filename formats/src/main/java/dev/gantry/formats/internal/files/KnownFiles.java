@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 /// no others. For as long as the process runs; a copy of the files is another dataset's.
 /// Thread-safe.
 public final class KnownFiles {
-  private final Map<Location, Identity> known = new ConcurrentHashMap<>();
+  private final Map<Location, Object> known = new ConcurrentHashMap<>();
   private final String advice;
 
   /// @param advice what to do where a file has changed, for errors
@@ -54,26 +54,29 @@ public final class KnownFiles {
   }
 
   /// This is what the file must be from now on.
-  public void expect(Location file, Identity identity) {
+  public void expect(Location file, Object identity) {
     known.put(file, identity);
   }
 
   /// Compares a file that was opened; one of which nothing is known yet is known then.
   ///
   /// @throws MalformedFileException of kind `changed-meanwhile` where it is another
-  public void check(Location file, Identity opened) {
-    Identity before = known.putIfAbsent(file, opened);
+  public void check(Location file, Object opened) {
+    Object before = known.putIfAbsent(file, opened);
     if (before != null && !before.equals(opened)) {
       throw new MalformedFileException(
           file, 0, "changed-meanwhile", difference(before, opened) + "; " + advice);
     }
   }
 
-  private static String difference(Identity before, Identity now) {
-    if (now.size() != before.size()) {
-      return "it has " + now.size() + " bytes, and had " + before.size() + " when it was opened";
+  private static String difference(Object before, Object now) {
+    if (!(before instanceof Identity was && now instanceof Identity is)) {
+      return "it was " + before + " when it was opened, and is " + now;
     }
-    return now.device() == before.device() && now.inode() == before.inode()
+    if (is.size() != was.size()) {
+      return "it has " + is.size() + " bytes, and had " + was.size() + " when it was opened";
+    }
+    return is.device() == was.device() && is.inode() == was.inode()
         ? "it was modified since the dataset was opened"
         : "another file has taken its place since the dataset was opened";
   }

@@ -3,7 +3,6 @@ package dev.gantry.formats.tfrecord.index;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.files.KnownFiles;
 import dev.gantry.formats.spi.FieldSource;
@@ -142,7 +141,7 @@ public final class TfRecordStore implements SampleCatalogue {
   }
 
   @Override
-  public void opened(Location file, SourceFile.Identity identity) {
+  public void opened(Location file, Object identity) {
     files.check(file, identity);
   }
 

@@ -8,7 +8,6 @@ import dev.gantry.core.internal.plan.WritePlan;
 import dev.gantry.core.internal.plan.WritePlan.Piece;
 import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.plan.WritePlanner;
-import dev.gantry.core.internal.store.Descriptors;
 import dev.gantry.core.internal.transport.FileTransport;
 import dev.gantry.core.internal.transport.Transports;
 import java.nio.file.Path;
@@ -134,15 +133,9 @@ final class FileCommit {
   /// Only device memory has a choice of transports.
   private FileTransport transport(TargetFile opened) {
     Optional<Device.Cuda> device = devices(file).findFirst();
-    Descriptors descriptors =
-        new Descriptors(
-            file.file(),
-            opened.bufferedDescriptor(),
-            opened.directDescriptor(),
-            opened.directAbsence());
     return new FileTransport(
         Location.of(file.file()),
-        descriptors,
+        opened.descriptors(),
         device.isPresent() ? device.get() : Device.HOST,
         device.isPresent() ? options.transport() : null,
         transports.cuFile());

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -70,7 +71,7 @@ public final class SourceReading {
       for (long done = 0; done < length; ) {
         long step = Math.min(STEP_BYTES, length - done);
         MemorySegment bytes = slab.segment().asSlice(0, step);
-        boolean direct = file.prefersDirect(offset + done, step);
+        boolean direct = file.residency(offset + done, step) != Residency.HOT;
         boolean _ = file.read(bytes, offset + done, step, direct);
         taker.accept(bytes);
         done += step;

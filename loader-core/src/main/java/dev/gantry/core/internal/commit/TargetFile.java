@@ -6,6 +6,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.DirectAlignment;
+import dev.gantry.core.spi.Descriptors;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -56,13 +57,12 @@ final class TargetFile implements AutoCloseable {
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 
-  int bufferedDescriptor() {
-    return buffered;
-  }
-
-  /// -1 where there is none; see [#directAbsence].
-  int directDescriptor() {
-    return direct;
+  /// For cuFile.
+  Descriptors descriptors() {
+    String absence = calls.descriptorAbsence();
+    return absence.isEmpty()
+        ? new Descriptors(buffered, direct, "", directAbsence)
+        : Descriptors.none(absence);
   }
 
   /// Why writes go through the page cache; empty if none did so far.

@@ -2,11 +2,9 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.FileCommit.WriteTask;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -118,12 +116,7 @@ public final class WriteOperation {
             source = transports.openFile(extent.file(), CachePolicy.BUFFERED);
             sources.put(extent.file(), source);
           }
-          if (source.size() < extent.end()) {
-            throw new TransferException(
-                "open",
-                extent.file().toString(),
-                new Failure.EndOfFile(extent.end() - source.size()));
-          }
+          source.checkHolds(extent.end());
         }
       }
     }

@@ -34,6 +34,11 @@ public interface FileCalls {
   /// The `O_DIRECT` flag of this processor.
   int directFlag();
 
+  /// Why the descriptors here are not the kernel's, and of no use to others; empty where they are.
+  default String descriptorAbsence() {
+    return "";
+  }
+
   /// `int close(int fd)`. After `EINTR` the descriptor is closed all the same, so it is never
   /// retried.
   int close(int fd);

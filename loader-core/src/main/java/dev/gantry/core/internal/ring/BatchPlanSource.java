@@ -1,7 +1,6 @@
 package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.store.SourceFile;
 import java.util.Optional;
 
 /// Gives a ring the plans of its batches, in order.
@@ -18,7 +17,7 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   ///
   /// @param file as the plan names it
   /// @param identity of the file that was opened
-  default void opened(Location file, SourceFile.Identity identity) {}
+  default void opened(Location file, Object identity) {}
 
   /// Called once, when the ring needs no more plans and no host writer runs any more; also if the
   /// ring could not be opened. Closing the ring or its session from here is a

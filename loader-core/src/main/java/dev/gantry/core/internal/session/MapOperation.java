@@ -64,6 +64,7 @@ final class MapOperation {
 
   private static Mapping map(Transports paths, Location path, Span span) {
     try (SourceFile file = paths.openFile(path, CachePolicy.BUFFERED)) {
+      int descriptor = file.mappable();
       if (file.size() < span.end()) {
         // Touching what the file does not have would be a bus error later.
         throw new TransferException(
@@ -71,8 +72,7 @@ final class MapOperation {
       }
       long offset = span.start() & -paths.calls().pageBytes();
       return new Mapping(
-          MappedSlab.map(path.path(), file.bufferedDescriptor(), offset, span.end() - offset),
-          offset);
+          MappedSlab.map(path.path(), descriptor, offset, span.end() - offset), offset);
     }
   }
 

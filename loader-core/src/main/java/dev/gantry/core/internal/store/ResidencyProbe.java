@@ -2,6 +2,7 @@ package dev.gantry.core.internal.store;
 
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.spi.Residency;
 import java.lang.foreign.Arena;
 import java.util.concurrent.ThreadLocalRandom;
 

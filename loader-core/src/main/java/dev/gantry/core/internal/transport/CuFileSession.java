@@ -1,5 +1,6 @@
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -9,7 +10,8 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.core.internal.store.Descriptors;
+import dev.gantry.core.spi.Descriptors;
+import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -82,10 +84,14 @@ public final class CuFileSession implements AutoCloseable {
   /// file.
   ///
   /// @param kind [Transport#GDS], which goes past the page cache always, or [Transport#COMPAT]
-  public Availability<CuFilePath> pathTo(Descriptors file, CudaContext context, Transport kind) {
-    return kind == Transport.GDS && file.direct() < 0
-        ? Availability.absent(file.directAbsence())
-        : enter(kind).then(driver -> register(driver, file, context));
+  public Availability<CuFilePath> pathTo(
+      Location file, Descriptors descriptors, CudaContext context, Transport kind) {
+    if (descriptors.buffered() < 0) {
+      return Availability.absent(descriptors.absence());
+    }
+    return kind == Transport.GDS && descriptors.direct() < 0
+        ? Availability.absent(descriptors.directAbsence())
+        : enter(kind).then(driver -> register(driver, file.path(), descriptors, context));
   }
 
   private synchronized Availability<Opened> enter(Transport kind) {
@@ -100,15 +106,18 @@ public final class CuFileSession implements AutoCloseable {
     files--;
   }
 
-  private Availability<CuFilePath> register(Opened driver, Descriptors file, CudaContext context) {
+  private Availability<CuFilePath> register(
+      Opened driver, Path file, Descriptors descriptors, CudaContext context) {
     CuFile cuFile = driver.cuFile();
     boolean gds = driver.kind() == Transport.GDS;
     CuFileHandle handle = null;
     boolean complete = false;
     try (var _ = context.enter()) {
-      handle = cuFile.registerHandle(file.file(), gds ? file.direct() : file.buffered());
+      handle = cuFile.registerHandle(file, gds ? descriptors.direct() : descriptors.buffered());
       CuFileHandle direct =
-          gds || file.direct() < 0 ? null : cuFile.registerHandle(file.file(), file.direct());
+          gds || descriptors.direct() < 0
+              ? null
+              : cuFile.registerHandle(file, descriptors.direct());
       complete = true;
       return Availability.present(new CuFilePath(driver, context, handle, direct, this::leave));
     } catch (TransferException e) {

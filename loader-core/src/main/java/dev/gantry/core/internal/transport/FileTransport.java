@@ -7,9 +7,9 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
-import dev.gantry.core.internal.store.Descriptors;
 import dev.gantry.core.internal.transport.TransportOracle.Answer;
 import dev.gantry.core.internal.transport.TransportOracle.Question;
+import dev.gantry.core.spi.Descriptors;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -43,7 +43,8 @@ public final class FileTransport implements AutoCloseable {
       CuFileSession cuFileSession) {
     this.descriptors = descriptors;
     this.cuFileSession = cuFileSession;
-    question = new Question(file, device, only, "", descriptors.directAbsence(), "");
+    question =
+        new Question(file, device, only, descriptors.absence(), descriptors.directAbsence(), "");
     cached = decide(true);
     uncached = only == null && device instanceof Device.Cuda ? null : cached;
   }
@@ -56,7 +57,8 @@ public final class FileTransport implements AutoCloseable {
     if (!(question.device() instanceof Device.Cuda device)) {
       return "cuFile serves only CUDA devices";
     }
-    return switch (cuFileSession.pathTo(descriptors, CudaContext.of(device), transport)) {
+    return switch (cuFileSession.pathTo(
+        question.file(), descriptors, CudaContext.of(device), transport)) {
       case Availability.Present<CuFilePath>(CuFilePath present) -> {
         cuFile = present;
         yield "";

@@ -8,15 +8,19 @@ import java.lang.foreign.MemorySegment;
 
 /// `host`: reads straight into memory of the CPU.
 public record HostPath() implements TransferPath {
+  /// The memory that a read fills.
+  static MemorySegment place(Read read, Target target) {
+    if (!(target.slab() instanceof HostSlab slab)) {
+      throw new MisuseException("the host path cannot fill memory of " + target.slab().device());
+    }
+    return slab.segment().asSlice(read.slabOffset(), read.length());
+  }
+
   /// Nothing of its own: the slab is the buffer, and there is nothing to wait for or to free.
   static final class HostLane implements Lane {
     @Override
     public boolean read(SourceFile file, Read read, Target target, boolean direct) {
-      if (!(target.slab() instanceof HostSlab slab)) {
-        throw new MisuseException("the host path cannot fill memory of " + target.slab().device());
-      }
-      MemorySegment place = slab.segment().asSlice(read.slabOffset(), read.length());
-      return file.read(place, read.fileOffset(), read.required(), direct);
+      return file.read(place(read, target), read.fileOffset(), read.required(), direct);
     }
 
     @Override

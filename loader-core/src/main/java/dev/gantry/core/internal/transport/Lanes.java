@@ -1,8 +1,11 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.store.Residency;
+import dev.gantry.core.internal.store.PendingReads;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.Residency;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -12,15 +15,19 @@ final class Lanes implements AutoCloseable {
   private final @Nullable StagedPath staged;
   private final boolean fallsBack;
   private final TransferCounter counter;
+  private final PendingReads pending;
   private TransferPath.@Nullable Lane staging;
 
   /// @param staged the only one that routes name, or null where nothing is staged
   /// @param fallsBack whether a file is staged that cuFile refuses in mid-way, which is an error
   ///     otherwise
-  Lanes(@Nullable StagedPath staged, boolean fallsBack, TransferCounter counter) {
+  /// @param requestsAtOnce of remote files, that this reader has under way
+  Lanes(
+      @Nullable StagedPath staged, boolean fallsBack, TransferCounter counter, int requestsAtOnce) {
     this.staged = staged;
     this.fallsBack = fallsBack;
     this.counter = counter;
+    this.pending = new PendingReads(requestsAtOnce);
   }
 
   /// Carries out one read by the path that suits the bytes. They may still be on their way when
@@ -31,6 +38,10 @@ final class Lanes implements AutoCloseable {
     Residency residency = route.file().residency(read.fileOffset(), read.length());
     boolean direct = residency != Residency.HOT;
     TransferPath path = route.path(direct);
+    if (path instanceof HostPath && !route.file().isLocal()) {
+      start(route.file(), read, target);
+      return true;
+    }
     TransferPath.Lane lane = lane(path);
     if (lane == null) {
       return false;
@@ -47,6 +58,16 @@ final class Lanes implements AutoCloseable {
     }
     counter.add(Route.kind(path), read.length(), went, residency == Residency.UNKNOWN);
     return true;
+  }
+
+  /// Leaves a remote file's read under way, and goes on to the next one.
+  private void start(SourceFile file, Read read, Target target) {
+    pending.start(
+        file,
+        HostPath.place(read, target),
+        read.fileOffset(),
+        read.required(),
+        () -> counter.add(Transport.HOST, read.length(), false, false));
   }
 
   private TransferPath.@Nullable Lane lane(TransferPath path) {
@@ -76,8 +97,14 @@ final class Lanes implements AutoCloseable {
     }
   }
 
+  /// Waits until what was read of remote files has arrived, or is staged.
+  void awaitRemote() {
+    pending.drain();
+  }
+
   /// Waits until everything read has arrived.
   void drain() {
+    awaitRemote();
     if (staging != null) {
       staging.drain();
     }
@@ -86,6 +113,7 @@ final class Lanes implements AutoCloseable {
   /// Waits for copies under way, whatever became of them, and gives the buffers back.
   @Override
   public void close() {
+    pending.close();
     TransferPath.Lane closing = staging;
     staging = null;
     if (closing != null) {

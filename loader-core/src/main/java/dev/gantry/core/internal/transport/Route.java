@@ -1,6 +1,5 @@
 package dev.gantry.core.internal.transport;
 
-import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -86,7 +85,7 @@ final class Route implements AutoCloseable {
     Choice now = choice;
     return now.cold() == null
         ? new TransferReport.FileReport(
-            Location.of(file.file()), kind(now.hot()), "nothing had to come past the page cache")
+            file.file(), kind(now.hot()), "nothing had to come past the page cache")
         : report(now.cold());
   }
 
@@ -100,7 +99,7 @@ final class Route implements AutoCloseable {
         cold.reason().isEmpty() && cold.path() instanceof CuFilePath path
             ? path.bounced()
             : cold.reason();
-    return new TransferReport.FileReport(Location.of(file.file()), kind(cold.path()), reason);
+    return new TransferReport.FileReport(file.file(), kind(cold.path()), reason);
   }
 
   static Transport kind(TransferPath path) {

@@ -72,7 +72,7 @@ public final class StandingTransfer implements AutoCloseable {
 
   /// What one thread reads with.
   public final class Reader implements AutoCloseable {
-    private final Lanes lanes = new Lanes(staged, fallsBack, counter);
+    private final Lanes lanes = new Lanes(staged, fallsBack, counter, 1);
 
     private Reader() {}
 
@@ -84,10 +84,11 @@ public final class StandingTransfer implements AutoCloseable {
     /// @throws dev.gantry.core.DeviceUnavailableException if the only path asked for cannot serve
     public void read(Read read, Target target) {
       try (RouteCache.Use use = routes.use(read.file())) {
-        use.route().file().checkHolds(read);
+        use.route().file().checkHolds(read.fileOffset() + read.required());
         if (!lanes.read(use.route(), read, target)) {
           throw new IllegalStateException("more than " + threads + " readers at once");
         }
+        lanes.awaitRemote();
       }
     }
 

@@ -45,23 +45,34 @@ final class Transfer {
     this.staged = staged;
     this.options = options;
     this.crew = new WorkerThreads("load", "gantry-reader-", options.cancellation());
-    crew.whenFailed(this::wakeWaiting);
+    crew.whenFailed(this::endWaiting);
   }
 
   TransferReport run(int threads) {
     long start = System.nanoTime();
     long total = reads.stream().mapToLong(Read::length).sum();
+    int readers = Math.min(threads, reads.size());
     crew.work(
-        Math.min(threads, reads.size()),
-        this::readAll,
+        readers,
+        () -> readAll(requestsAtOnce(readers)),
         () -> options.progress().onProgress(counter.bytes(), total));
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return counter.report(routes.values().stream().map(Route::report).toList(), elapsed);
   }
 
+  /// Each reader's share of the requests that suit the files.
+  private int requestsAtOnce(int readers) {
+    int most = 1;
+    for (Route route : routes.values()) {
+      most = Math.max(most, route.file().requestsAtOnce());
+    }
+    return Math.ceilDiv(most, Math.max(1, readers));
+  }
+
   /// One reader's work: takes the next read until there is none, or somebody failed.
-  private void readAll() {
-    try (Lanes lanes = new Lanes(staged, options.onlyTransport().isEmpty(), counter)) {
+  private void readAll(int requestsAtOnce) {
+    try (Lanes lanes =
+        new Lanes(staged, options.onlyTransport().isEmpty(), counter, requestsAtOnce)) {
       readAll(lanes);
     } catch (RuntimeException | Error e) {
       crew.fail(e);
@@ -102,6 +113,11 @@ final class Transfer {
 
   private boolean isWorkLeft() {
     return crew.mayContinue() && (next.get() < reads.size() || !left.isEmpty());
+  }
+
+  private void endWaiting() {
+    wakeWaiting();
+    routes.values().forEach(route -> route.file().endReads());
   }
 
   private void wakeWaiting() {

@@ -16,6 +16,7 @@ import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -47,6 +48,7 @@ public final class Transports implements AutoCloseable {
   private static final int MOST_FILES = 16_384;
 
   private final FileCalls calls;
+  private final Stores stores;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile = new CuFileSession();
 
@@ -57,12 +59,13 @@ public final class Transports implements AutoCloseable {
 
   public Transports(FileCalls calls) {
     this.calls = calls;
+    this.stores = new Stores(calls);
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory
   public SourceFile openFile(Location file, CachePolicy policy) {
     checkOpen();
-    return SourceFile.open(calls, file.path(), policy);
+    return stores.open(file, policy);
   }
 
   /// The kernel's file calls, as this session makes them.
@@ -130,7 +133,7 @@ public final class Transports implements AutoCloseable {
         file = openFile(read.file(), options.cachePolicy());
         files.put(read.file(), file);
       }
-      file.checkHolds(read);
+      file.checkHolds(read.fileOffset() + read.required());
     }
   }
 
@@ -141,7 +144,7 @@ public final class Transports implements AutoCloseable {
   ///
   /// @param opened hears of each file that is opened, or opened again, and may refuse it by throwing
   public StandingTransfer standingTransfer(
-      Device device, TransferOptions options, BiConsumer<Location, SourceFile.Identity> opened) {
+      Device device, TransferOptions options, BiConsumer<Location, Object> opened) {
     checkOpen();
     int threads = threads(device, options, false);
     StagedPath staged = standingPath(device, options, threads);
@@ -178,7 +181,7 @@ public final class Transports implements AutoCloseable {
       Device device,
       @Nullable StagedPath staged,
       TransferOptions options,
-      BiConsumer<Location, SourceFile.Identity> opened) {
+      BiConsumer<Location, Object> opened) {
     SourceFile file = openFile(path, options.cachePolicy());
     boolean complete = false;
     try {
@@ -222,7 +225,7 @@ public final class Transports implements AutoCloseable {
       if (only != null && only != Transport.HOST) {
         throw unavailable(only, "it ends in memory of a CUDA device, not of " + device);
       }
-      return new Route(file, new HostPath(), file.directAbsence());
+      return new Route(file, new HostPath(), file.descriptors().directAbsence());
     }
     return switch (only) {
       case null -> new Route(file, staged, () -> byEvidence(file, staged));
@@ -230,7 +233,7 @@ public final class Transports implements AutoCloseable {
       case STAGED -> new Route(file, staged, "asked for");
       case GDS, COMPAT -> {
         CuFilePath path =
-            switch (cuFile.pathTo(file.descriptors(), staged.context(), only)) {
+            switch (toCuFile(file, staged, only)) {
               case Availability.Present<CuFilePath>(CuFilePath present) -> present;
               case Availability.Absent<CuFilePath>(String reason) ->
                   throw unavailable(only, file.file() + ": " + reason);
@@ -241,11 +244,15 @@ public final class Transports implements AutoCloseable {
   }
 
   private Route.Cold byEvidence(SourceFile file, StagedPath staged) {
-    return switch (cuFile.pathTo(file.descriptors(), staged.context(), Transport.GDS)) {
+    return switch (toCuFile(file, staged, Transport.GDS)) {
       case Availability.Present<CuFilePath>(CuFilePath gds) -> new Route.Cold(gds, "");
       case Availability.Absent<CuFilePath>(String reason) ->
           new Route.Cold(staged, "no gds: " + reason);
     };
+  }
+
+  private Availability<CuFilePath> toCuFile(SourceFile file, StagedPath staged, Transport kind) {
+    return cuFile.pathTo(file.file(), file.descriptors(), staged.context(), kind);
   }
 
   /// The error for a path that was asked for by name and cannot serve.
@@ -283,7 +290,10 @@ public final class Transports implements AutoCloseable {
     try {
       route = route(file, device, stagedPath(device, options), options);
       return new FileDiagnosis(
-          route.prediction(), file.directAbsence(), file.size(), file.residentBytes());
+          route.prediction(),
+          file.descriptors().directAbsence(),
+          file.size(),
+          file.residentBytes());
     } finally {
       if (route != null) {
         route.close();
@@ -306,11 +316,10 @@ public final class Transports implements AutoCloseable {
         return;
       }
       closed = true;
-      try {
-        pools.values().forEach(StagingPool::close);
-      } finally {
-        cuFile.close();
-      }
+      List<Runnable> actions = new ArrayList<>();
+      pools.values().forEach(pool -> actions.add(pool::close));
+      actions.addAll(List.of(cuFile::close, stores::close));
+      Cleanup.runAll(actions);
     } finally {
       use.writeLock().unlock();
     }

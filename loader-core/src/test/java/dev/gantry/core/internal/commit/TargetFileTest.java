@@ -83,7 +83,7 @@ class TargetFileTest {
 
   private void assumeDirect() {
     try (TargetFile probe = new TargetFile(Libc.INSTANCE, folder.resolve("probe"), target, false)) {
-      assumeTrue(probe.directDescriptor() >= 0, "this file system has no direct writes");
+      assumeTrue(probe.descriptors().direct() >= 0, "this file system has no direct writes");
     }
   }
 
@@ -124,7 +124,7 @@ class TargetFileTest {
       file.allocate(LENGTH);
       boolean _ = file.write(all(), 0);
       file.truncate(LENGTH);
-      assertThat(file.directDescriptor() >= 0).isEqualTo(file.directAbsence().isEmpty());
+      assertThat(file.descriptors().direct() >= 0).isEqualTo(file.directAbsence().isEmpty());
     }
     assertWritten();
     assertThat(calls.count(Function.PWRITE)).isEqualTo(3);
@@ -204,7 +204,7 @@ class TargetFileTest {
   void aFileSystemWithoutDirectWritesIsWrittenThroughTheCache() throws IOException {
     calls.at(Function.OPEN, 2, new Fails(Errno.EINVAL));
     try (TargetFile file = open(false)) {
-      assertThat(file.directDescriptor()).isEqualTo(-1);
+      assertThat(file.descriptors().direct()).isEqualTo(-1);
       assertThat(file.directAbsence()).contains("open", "EINVAL");
       assertThat(file.takes(all().asSlice(1, 17), 3)).as("any memory at any offset").isTrue();
       assertThat(file.write(all(), 0)).isFalse();
@@ -307,7 +307,7 @@ class TargetFileTest {
   @Test
   void closingTwiceClosesOnce() {
     TargetFile file = open(false);
-    int descriptors = file.directDescriptor() < 0 ? 1 : 2;
+    int descriptors = file.descriptors().direct() < 0 ? 1 : 2;
     file.close();
     file.close();
     assertThat(calls.count(Function.CLOSE)).isEqualTo(descriptors);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -13,6 +14,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
@@ -44,8 +46,9 @@ class CacheResidencyTest {
   void writeFile() {
     file = TestFiles.write(folder.resolve("weights"), 3, LENGTH);
     wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 8));
-    try (SourceFile open = SourceFile.open(Libc.INSTANCE, file, CachePolicy.BY_RESIDENCY)) {
-      assumeTrue(open.directDescriptor() >= 0, open.directAbsence());
+    try (SourceFile open =
+        new Stores(Libc.INSTANCE).open(Location.of(file), CachePolicy.BY_RESIDENCY)) {
+      assumeTrue(open.descriptors().direct() >= 0, open.descriptors().directAbsence());
     }
   }
 

@@ -7,10 +7,12 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.spi.Residency;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Answers;
 import dev.gantry.testing.FaultyFileCalls.Fails;
@@ -59,9 +61,17 @@ class SourceFileTest {
     path = TestFiles.write(folder.resolve("weights"), SEED, LENGTH);
   }
 
+  private SourceFile open(Path file, CachePolicy policy) {
+    return new Stores(calls).open(Location.of(file), policy);
+  }
+
+  private static boolean prefersDirect(SourceFile file, long offset, long length) {
+    return file.residency(offset, length) != Residency.HOT;
+  }
+
   /// Reads the whole file as a plan would: up to the end of its last block.
   private byte[] readAll(CachePolicy policy) {
-    try (SourceFile file = SourceFile.open(calls, path, policy)) {
+    try (SourceFile file = open(path, policy)) {
       return readAll(file, LENGTH);
     }
   }
@@ -69,7 +79,7 @@ class SourceFileTest {
   private static byte[] readAll(SourceFile file, int required) {
     HostSlab slab = HostSlab.allocate(11 * 4096);
     try {
-      boolean direct = file.prefersDirect(0, slab.size());
+      boolean direct = prefersDirect(file, 0, slab.size());
       boolean _ = file.read(slab.segment(), 0, required, direct);
       return Arrays.copyOf(slab.segment().toArray(ValueLayout.JAVA_BYTE), required);
     } finally {
@@ -145,7 +155,7 @@ class SourceFileTest {
   void aFileThatEndsTooSoonIsAnError(CachePolicy policy) {
     TransferException failure =
         failureOf(() -> {
-          try (SourceFile file = SourceFile.open(calls, path, policy)) {
+          try (SourceFile file = open(path, policy)) {
             readAll(file, LENGTH + 5);
           }
         });
@@ -156,13 +166,13 @@ class SourceFileTest {
   @Test
   void aFileThatIsNotThere() {
     Path missing = folder.resolve("missing");
-    assertThat(failureOf(() -> SourceFile.open(calls, missing, CachePolicy.BUFFERED)))
+    assertThat(failureOf(() -> open(missing, CachePolicy.BUFFERED)))
         .hasMessage("open failed: %s: errno 2 ENOENT: No such file or directory", missing);
   }
 
   @Test
   void aDirectoryIsNoFile() {
-    assertThat(failureOf(() -> SourceFile.open(calls, folder, CachePolicy.BY_RESIDENCY)))
+    assertThat(failureOf(() -> open(folder, CachePolicy.BY_RESIDENCY)))
         .hasMessage("open failed: %s: errno 21 EISDIR: Is a directory", folder);
     assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
   }
@@ -192,10 +202,10 @@ class SourceFileTest {
   @Test
   void aFileSystemWithoutDirectReadsIsReadThroughTheCache() {
     calls.at(Function.OPEN, 2, new Fails(Errno.EINVAL));
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT)) {
-      assertThat(file.directDescriptor()).isEqualTo(-1);
-      assertThat(file.directAbsence()).contains("EINVAL");
-      assertThat(file.prefersDirect(0, LENGTH)).isFalse();
+    try (SourceFile file = open(path, CachePolicy.DIRECT)) {
+      assertThat(file.descriptors().direct()).isEqualTo(-1);
+      assertThat(file.descriptors().directAbsence()).contains("EINVAL");
+      assertThat(prefersDirect(file, 0, LENGTH)).isFalse();
       assertThat(readAll(file, LENGTH)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
     }
   }
@@ -204,8 +214,8 @@ class SourceFileTest {
   @Test
   void directReadsThatAreRefusedGoThroughTheCache() {
     calls.at(Function.PREAD, 1, new Fails(Errno.EINVAL));
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT)) {
-      assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
+    try (SourceFile file = open(path, CachePolicy.DIRECT)) {
+      assumeTrue(file.descriptors().direct() >= 0, "this file system has no direct reads");
       HostSlab slab = HostSlab.allocate(11 * 4096);
       try {
         assertThat(file.read(slab.segment(), 0, LENGTH, true)).as("went directly").isFalse();
@@ -218,11 +228,11 @@ class SourceFileTest {
 
   /// Opens the file if it can be read past the cache; else the test is skipped.
   private SourceFile openToLook() {
-    SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY);
-    if (file.directDescriptor() < 0) {
+    SourceFile file = open(path, CachePolicy.BY_RESIDENCY);
+    if (file.descriptors().direct() < 0) {
       file.close();
     }
-    assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
+    assumeTrue(file.descriptors().direct() >= 0, "this file system has no direct reads");
     return file;
   }
 
@@ -275,7 +285,7 @@ class SourceFileTest {
     try (SourceFile file = openToLook()) {
       for (int i = 0; i < 3; i++) {
         assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.UNKNOWN);
-        assertThat(file.prefersDirect(0, LENGTH)).as("as cold").isTrue();
+        assertThat(prefersDirect(file, 0, LENGTH)).as("as cold").isTrue();
       }
       assertThat(calls.count(Function.CACHED_BYTES)).isEqualTo(1);
       assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(1);
@@ -311,11 +321,11 @@ class SourceFileTest {
   @Test
   void aFileInMemoryIsHotWithoutAQuestion() {
     calls.from(Function.FILE_SYSTEM, 1, new Answers(TMPFS));
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY)) {
+    try (SourceFile file = open(path, CachePolicy.BY_RESIDENCY)) {
       assertThat(file.inMemory()).isTrue();
       assertThat(file.residency(0, LENGTH)).isEqualTo(Residency.HOT);
       assertThat(file.residentBytes()).isEqualTo(LENGTH);
-      assertThat(file.directAbsence()).contains("in memory");
+      assertThat(file.descriptors().directAbsence()).contains("in memory");
       assertThat(calls.count(Function.OPEN)).isEqualTo(1);
       assertThat(calls.count(Function.CACHED_BYTES)).isZero();
     }
@@ -324,13 +334,13 @@ class SourceFileTest {
   @Test
   void withoutCachestatOneByteStandsForItsRequest() {
     calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.ENOSYS));
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BY_RESIDENCY)) {
-      assumeTrue(file.directDescriptor() >= 0, "this file system has no direct reads");
-      assertThat(file.prefersDirect(0, LENGTH)).as("just written, so hot").isFalse();
+    try (SourceFile file = open(path, CachePolicy.BY_RESIDENCY)) {
+      assumeTrue(file.descriptors().direct() >= 0, "this file system has no direct reads");
+      assertThat(prefersDirect(file, 0, LENGTH)).as("just written, so hot").isFalse();
       assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(1);
 
       calls.at(Function.PREAD_NO_WAIT, 2, new Fails(Errno.EAGAIN));
-      assertThat(file.prefersDirect(0, LENGTH)).as("said to be cold").isTrue();
+      assertThat(prefersDirect(file, 0, LENGTH)).as("said to be cold").isTrue();
     }
   }
 
@@ -354,7 +364,7 @@ class SourceFileTest {
   @Test
   void misalignedMemoryIsReadThroughTheCache() {
     HostSlab slab = HostSlab.allocate(12 * 4096);
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT)) {
+    try (SourceFile file = open(path, CachePolicy.DIRECT)) {
       assertThat(file.read(slab.segment().asSlice(1, LENGTH), 0, LENGTH, true)).isFalse();
       assertThat(slab.segment().asSlice(1, LENGTH).toArray(ValueLayout.JAVA_BYTE))
           .isEqualTo(TestFiles.bytes(SEED, LENGTH));
@@ -364,8 +374,8 @@ class SourceFileTest {
   }
 
   private SourceFile.Identity identity() {
-    try (SourceFile file = SourceFile.open(calls, path, CachePolicy.BUFFERED)) {
-      return file.identity();
+    try (SourceFile file = open(path, CachePolicy.BUFFERED)) {
+      return (SourceFile.Identity) file.identity();
     }
   }
 
@@ -416,8 +426,8 @@ class SourceFileTest {
 
   @Test
   void closingTwiceClosesOnce() {
-    SourceFile file = SourceFile.open(calls, path, CachePolicy.DIRECT);
-    int descriptors = file.directDescriptor() < 0 ? 1 : 2;
+    SourceFile file = open(path, CachePolicy.DIRECT);
+    int descriptors = file.descriptors().direct() < 0 ? 1 : 2;
     file.close();
     file.close();
     assertThat(calls.count(Function.CLOSE)).isEqualTo(descriptors);

@@ -14,6 +14,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Answers;
@@ -42,7 +43,7 @@ class RouteCacheTest {
   private final RouteCache cache = new RouteCache(this::route, MOST);
 
   private Route route(Location location) {
-    SourceFile file = SourceFile.open(calls, location.path(), CachePolicy.BUFFERED);
+    SourceFile file = new Stores(calls).open(location, CachePolicy.BUFFERED);
     return new Route(file, new HostPath(), "");
   }
 
@@ -95,7 +96,7 @@ class RouteCacheTest {
   @Test
   void theLackOfASecondDescriptorIsNotHidden() {
     calls.at(Function.OPEN, 2, new Fails(Errno.EMFILE));
-    assertThatThrownBy(() -> SourceFile.open(calls, file(0).path(), CachePolicy.DIRECT))
+    assertThatThrownBy(() -> new Stores(calls).open(file(0), CachePolicy.DIRECT))
         .hasMessageContaining("EMFILE");
     assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
   }

@@ -15,6 +15,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -69,7 +70,7 @@ class StagedLaneStubTest {
     Target target = Target.of(slab);
     Read whole = new Read(location, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
     Read small = new Read(location, 0, BLOCK, BLOCK, 0, 0);
-    try (SourceFile source = SourceFile.open(Libc.INSTANCE, file, CachePolicy.BUFFERED)) {
+    try (SourceFile source = new Stores(Libc.INSTANCE).open(location, CachePolicy.BUFFERED)) {
       lane.read(source, whole, target, false);
       lane.read(source, whole, target, false);
       cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);

@@ -1,4 +1,4 @@
-package dev.gantry.core.internal.store;
+package dev.gantry.core.spi;
 
 /// Whether bytes of a file are in memory.
 public enum Residency {

@@ -1,0 +1,170 @@
+package dev.gantry.core.internal.store;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.spi.ReadRequest;
+import java.lang.foreign.MemorySegment;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// Reads of remote files: one thread starts them, and has many under way at once. The first failure
+/// ends all of them.
+public final class PendingReads implements AutoCloseable {
+  private final int most;
+  private final Set<Pending> underWay = new HashSet<>();
+  private @Nullable Throwable failure;
+
+  /// @param most reads that are under way at once
+  public PendingReads(int most) {
+    this.most = most;
+  }
+
+  /// Starts to fill the first `required` bytes of `target` from `offset` on. Waits before that while
+  /// too many reads are under way.
+  ///
+  /// @param file which is not local
+  /// @param whenDone run on any thread, once the bytes are there
+  /// @throws GantryException if a read that was started here has failed
+  public void start(
+      SourceFile file, MemorySegment target, long offset, long required, Runnable whenDone) {
+    await(most - 1);
+    rethrow();
+    Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone);
+    synchronized (this) {
+      underWay.add(read);
+    }
+    try {
+      read.begin();
+    } catch (RuntimeException | Error e) {
+      read.failed(e);
+    }
+  }
+
+  /// Waits until all reads have ended.
+  ///
+  /// @throws GantryException if one has failed
+  public void drain() {
+    await(0);
+    rethrow();
+  }
+
+  /// Ends the reads that are under way, and waits until no target is touched any more.
+  @Override
+  public void close() {
+    cancel();
+    await(0);
+  }
+
+  /// An interruption cancels. The wait goes on: targets are touched until the reads have ended.
+  private void await(int reads) {
+    boolean interrupted = false;
+    while (!awaited(reads)) {
+      interrupted = true;
+      fail(new TransferException("read", "by the caller", new Failure.Cancelled()));
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private synchronized boolean awaited(int reads) {
+    try {
+      while (underWay.size() > reads) {
+        wait();
+      }
+      return true;
+    } catch (InterruptedException _) {
+      return false;
+    }
+  }
+
+  private void fail(Throwable reason) {
+    synchronized (this) {
+      failure = failure == null ? reason : failure;
+    }
+    cancel();
+  }
+
+  /// Not under the lock: the store's own threads may wait for it.
+  private void cancel() {
+    List<Pending> ending;
+    synchronized (this) {
+      ending = List.copyOf(underWay);
+    }
+    ending.forEach(read -> read.cancellation.cancel());
+  }
+
+  private synchronized void rethrow() {
+    switch (failure) {
+      case null -> {}
+      case GantryException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException("a store failed", e);
+    }
+  }
+
+  private final class Pending implements ReadRequest {
+    private final SourceFile file;
+    private final MemorySegment target;
+    private final long offset;
+    private final Runnable whenDone;
+    private final Cancellation cancellation = new Cancellation();
+    private volatile Runnable forget = () -> {};
+
+    Pending(SourceFile file, MemorySegment target, long offset, Runnable whenDone) {
+      this.file = file;
+      this.target = target;
+      this.offset = offset;
+      this.whenDone = whenDone;
+    }
+
+    void begin() {
+      forget = file.whenEnded(cancellation::cancel);
+      file.stored().read(this);
+    }
+
+    @Override
+    public MemorySegment target() {
+      return target;
+    }
+
+    @Override
+    public long offset() {
+      return offset;
+    }
+
+    @Override
+    public Cancellation cancellation() {
+      return cancellation;
+    }
+
+    @Override
+    public void completed() {
+      whenDone.run();
+      end();
+    }
+
+    @Override
+    public void failed(Throwable reason) {
+      Throwable shown =
+          reason instanceof GantryException || reason instanceof Error
+              ? reason
+              : new IllegalStateException("reading " + file.file() + " at " + offset, reason);
+      // In this order: who waits for the last read then finds the failure.
+      fail(shown);
+      end();
+    }
+
+    private void end() {
+      forget.run();
+      synchronized (PendingReads.this) {
+        underWay.remove(this);
+        PendingReads.this.notifyAll();
+      }
+    }
+  }
+}

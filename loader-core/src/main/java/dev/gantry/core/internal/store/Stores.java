@@ -1,0 +1,58 @@
+package dev.gantry.core.internal.store;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.spi.Store;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.ServiceLoader;
+import java.util.TreeSet;
+
+/// A session's stores: the local one, and those that [ServiceLoader] finds when the first remote
+/// file is opened. Thread-safe.
+public final class Stores implements AutoCloseable {
+  private final LocalStore local;
+  private final List<Store> remote = new ArrayList<>();
+  private boolean found;
+
+  public Stores(FileCalls calls) {
+    local = new LocalStore(calls);
+  }
+
+  /// @throws TransferException if the file cannot be opened, or is a directory
+  /// @throws MisuseException if no store serves the location's scheme
+  public SourceFile open(Location file, CachePolicy policy) {
+    Store store =
+        switch (file) {
+          case Location.Local _ -> local;
+          case Location.Remote named -> serving(named);
+        };
+    return new SourceFile(file, store.open(file, policy));
+  }
+
+  private synchronized Store serving(Location.Remote file) {
+    if (!found) {
+      found = true;
+      ServiceLoader.load(Store.class).forEach(remote::add);
+    }
+    TreeSet<String> schemes = new TreeSet<>();
+    for (Store store : remote) {
+      if (store.schemes().contains(file.scheme())) {
+        return store;
+      }
+      schemes.addAll(store.schemes());
+    }
+    throw new MisuseException(
+        file + ": no store serves " + file.scheme() + " files, only local paths and " + schemes);
+  }
+
+  @Override
+  public synchronized void close() {
+    Cleanup.runAll(remote.stream().<Runnable>map(store -> store::close).toList());
+    remote.clear();
+  }
+}

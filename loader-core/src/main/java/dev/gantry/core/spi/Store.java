@@ -1,0 +1,28 @@
+package dev.gantry.core.spi;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import java.util.Set;
+
+/// A place where files live, such as the local file system or an HTTP server.
+///
+/// [java.util.ServiceLoader] finds stores: name your class in
+/// `META-INF/services/dev.gantry.core.spi.Store`, and give it a public constructor without
+/// parameters that does no work. A session makes one instance of each, and closes it with itself.
+/// Thread-safe.
+public interface Store extends AutoCloseable {
+  /// The URI schemes of this store's files, in lower case, such as `https`.
+  Set<String> schemes();
+
+  /// Opens a file for reading.
+  ///
+  /// @param file of one of this store's schemes
+  /// @param policy whether reads go through the kernel's page cache; a store without one ignores it
+  /// @throws TransferException if the file is not there or cannot be read
+  StoredFile open(Location file, CachePolicy policy);
+
+  /// Frees connections and threads. All files are closed before.
+  @Override
+  default void close() {}
+}

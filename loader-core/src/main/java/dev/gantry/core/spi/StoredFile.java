@@ -1,0 +1,26 @@
+package dev.gantry.core.spi;
+
+/// One file of a [Store], open for reading. Thread-safe; [#close] only when no read is under way.
+public interface StoredFile extends AutoCloseable {
+  /// In bytes, when the file was opened.
+  long size();
+
+  /// Which file this is, and in which state it was when it was opened. Equal for the same file with
+  /// the same bytes, and for no other.
+  Object identity();
+
+  /// How many reads under way at once suit this file, 1 or more.
+  int requestsAtOnce();
+
+  /// Begins to read, and may return before the read has ended; a store whose reads block may also
+  /// return when it has. The read ends by exactly one call to [ReadRequest#completed] or
+  /// [ReadRequest#failed]. From then on this store does not touch the target.
+  ///
+  /// Every byte is of the state that [#identity] names: a file that has changed fails the read.
+  ///
+  /// @param request for bytes that the file had when it was opened
+  void read(ReadRequest request);
+
+  @Override
+  void close();
+}

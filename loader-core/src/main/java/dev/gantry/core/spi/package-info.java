@@ -1,0 +1,6 @@
+/// What you implement to add a store: [Store] and [StoredFile]. `docs/adding-a-store.md` says which
+/// files to add.
+@NullMarked
+package dev.gantry.core.spi;
+
+import org.jspecify.annotations.NullMarked;
