@@ -122,13 +122,6 @@ public final class WriteOperation {
     }
   }
 
-  /// The copies that follow are ordered with no stream but their own.
-  private void awaitDevices() {
-    for (Device.Cuda device : devices) {
-      CudaContext.of(device).synchronize();
-    }
-  }
-
   private int threads() {
     if (options.threads() > 0) {
       return options.threads();

@@ -5,9 +5,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/// What the kernel's control groups leave of memory, in version 2's tree and in version 1's.
+/// How much memory the kernel's control groups leave to this process, in version 2's tree and in
+/// version 1's.
 final class ControlGroups {
-  /// Version 1 has as much where there is no limit, less a page.
+  /// Version 1 shows nearly this much if there is no limit.
   private static final long NO_LIMIT = 1L << 60;
 
   /// The names of a version's files, and of the lines of `memory.stat`.
@@ -22,10 +23,10 @@ final class ControlGroups {
 
   private ControlGroups() {}
 
-  /// What the groups of a process and those above them leave, each of which may have a limit; the
-  /// largest long where none has.
+  /// The least that the groups of a process and their parents leave; the largest long if none has a
+  /// limit.
   ///
-  /// @param mount where the trees are
+  /// @param mount the folder of the trees
   /// @param groups the lines of `/proc/PID/cgroup`: `number:controllers:path`, without controllers
   ///     in version 2
   static long leftBytes(Path mount, List<String> groups) throws IOException {
@@ -45,7 +46,7 @@ final class ControlGroups {
     long left = Long.MAX_VALUE;
     Path at = root.resolve(group.substring(group.startsWith("/") ? 1 : 0)).normalize();
     if (!at.startsWith(root)) {
-      // The process is outside of the tree that it sees.
+      // The process is not in the tree that it sees.
       at = root;
     }
     for (; at != null && at.startsWith(root); at = at.getParent()) {
@@ -63,8 +64,8 @@ final class ControlGroups {
     return left;
   }
 
-  /// The group's page cache counts as used, yet makes room when it must; shared memory and tmpfs,
-  /// which the kernel counts among it, do not.
+  /// The group's page cache counts as used, but the kernel frees it when needed. Shared memory and
+  /// tmpfs, which it counts among the cache, it cannot free.
   private static long pageCacheBytes(Path group, Names names) throws IOException {
     List<String> lines = Files.readAllLines(group.resolve("memory.stat"));
     return bytes(lines, names.cache()) - bytes(lines, names.shared());

@@ -3,13 +3,13 @@ package dev.gantry.core.internal.memory;
 import dev.gantry.core.Device;
 import java.lang.foreign.MemorySegment;
 
-/// Memory that the CPU can touch.
+/// Host memory.
 public abstract sealed class CpuSlab extends Slab permits HostSlab, MappedSlab, PinnedSlab {
   CpuSlab(long address, long size, LiveResources.Kind kind) {
     super(address, size, kind);
   }
 
-  /// The memory as a segment. It does not keep the slab: hold a share while you use it.
+  /// The memory as a segment, which does not keep the slab alive: hold a share while you use it.
   public final MemorySegment segment() {
     return segment(address(), size());
   }

@@ -11,10 +11,11 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// The primary context of one CUDA device: the one that libtorch uses too, so that its tensors can
-/// be ours.
+/// The primary context of one CUDA device. libtorch uses the same one, so each side can use the
+/// other's memory.
 ///
-/// Retained once a process and never released: NDArrays over our memory may outlive every session.
+/// Retained once a process and never released, since NDArrays over our memory may outlive every
+/// session.
 /// Thread-safe.
 public final class CudaContext {
   private static final long AWAKE_NANOS = 500_000;
@@ -62,21 +63,21 @@ public final class CudaContext {
     return driver;
   }
 
-  /// Where the allocation ends that holds `address`; 0 where the driver knows of none.
+  /// The end of the allocation that holds `address`; 0 if the driver knows none.
   public long allocationEnd(long address) {
     try (var _ = enter()) {
       return driver.allocationEnd(address);
     }
   }
 
-  /// The device's BAR1 window, through which other PCIe devices reach its memory, in bytes; 0 where
+  /// The device's BAR1 window, through which other PCIe devices reach its memory, in bytes; 0 if
   /// sysfs does not say.
   public long barBytes() {
     return barBytes(Path.of("/sys/bus/pci/devices", driver.pciAddress(ordinal), "resource"));
   }
 
-  /// sysfs lists a device's windows as start, end and flags, one a line, and those that bridges use
-  /// behind its own. BAR1 is not always the second, but the largest that can be prefetched.
+  /// sysfs lists a device's windows as start, end and flags, one a line, followed by those of bridges.
+  /// BAR1 is not always the second window, but always the largest prefetchable one.
   static long barBytes(Path windows) {
     try {
       long most = 0;
@@ -94,16 +95,16 @@ public final class CudaContext {
     }
   }
 
-  /// Waits for everything that was queued on the device, on whatever stream.
+  /// Waits for all work queued on the device, on any stream.
   public void synchronize() {
     try (var _ = enter()) {
       driver.synchronizeContext();
     }
   }
 
-  /// For where another wait has failed: waits for everything that was queued on the device.
+  /// Waits for all work queued on the device, after another wait has failed.
   ///
-  /// @return whether that was possible; if not, nobody can tell what is still under way
+  /// @return whether that was possible; if not, copies may still be running
   public boolean comesToRest() {
     try {
       synchronize();
@@ -113,8 +114,8 @@ public final class CudaContext {
     }
   }
 
-  /// Waits until what was queued before the event was recorded is done: awake for half a
-  /// millisecond, then asleep. Most copies are done sooner than a sleeper wakes up.
+  /// Waits until the event: spinning for half a millisecond, then asleep. Most copies finish sooner
+  /// than a sleeping thread wakes up.
   public void await(CudaDriver.Event event) {
     long begin = System.nanoTime();
     try (var _ = enter()) {

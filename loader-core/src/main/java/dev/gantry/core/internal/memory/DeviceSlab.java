@@ -6,8 +6,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
-/// Memory of a CUDA device, aligned to 64 KiB: the unit in which a GPU shows its memory to other
-/// PCIe devices, and so the alignment that registration with cuFile wants.
+/// Memory of a CUDA device, aligned to 64 KiB as registration with cuFile needs: a GPU exposes its
+/// memory to other PCIe devices in that unit.
 public final class DeviceSlab extends Slab {
   private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
   private static final long HEAP_STEP_BYTES = 1 << 20;
@@ -25,8 +25,8 @@ public final class DeviceSlab extends Slab {
   public static DeviceSlab allocate(CudaContext context, long size) {
     checkSize(size);
     try (var _ = context.enter()) {
-      // The driver aligns large allocations to 2 MiB, small ones to 512 bytes: those get room to
-      // align in.
+      // The driver aligns large allocations to 2 MiB, but small ones only to 512 bytes: those need
+      // extra room.
       long allocated = context.driver().allocateDevice(size);
       if (allocated % REGISTRATION_ALIGNMENT_BYTES != 0) {
         context.driver().freeDevice(allocated);
@@ -46,13 +46,12 @@ public final class DeviceSlab extends Slab {
     return context;
   }
 
-  /// The memory as libraries name it that take device pointers. The CPU must not touch it.
+  /// The memory for libraries that take device pointers. The CPU must not access it.
   public MemorySegment deviceSegment() {
     return MemorySegment.ofAddress(address()).reinterpret(size());
   }
 
-  /// Copies `bytes` from `offset` on to memory of the CPU, after all that the default stream had to
-  /// do before.
+  /// Copies `bytes` from `offset` on to host memory, after all work queued on the default stream.
   public void copyToHost(long offset, MemorySegment target, long bytes) {
     Objects.checkFromIndexSize(offset, bytes, size());
     Objects.checkFromIndexSize(0, bytes, target.byteSize());
@@ -65,7 +64,7 @@ public final class DeviceSlab extends Slab {
     }
   }
 
-  /// Copies native memory of the CPU to `offset`, and returns when the bytes are there.
+  /// Copies native host memory to `offset`, and returns when the bytes are there.
   public void copyFromHost(long offset, MemorySegment source) {
     Objects.checkFromIndexSize(offset, source.byteSize(), size());
     try (var _ = context.enter()) {
@@ -81,7 +80,7 @@ public final class DeviceSlab extends Slab {
     }
   }
 
-  /// By way of memory that stays where it is.
+  /// Copies through native memory, which the garbage collector does not move.
   private void copyToHeap(long offset, MemorySegment target, long bytes) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment step = arena.allocate(Math.max(1, Math.min(bytes, HEAP_STEP_BYTES)));
@@ -100,7 +99,7 @@ public final class DeviceSlab extends Slab {
     }
   }
 
-  /// Kernels that still read this memory end first: `cuMemFree` waits for the device.
+  /// `cuMemFree` waits for kernels that still read this memory.
   @Override
   void free() {
     try (var _ = context.enter()) {

@@ -7,34 +7,31 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.OptionalLong;
 
-/// How much memory the CPU has left. The kernel promises more than it has, and ends processes that
-/// believe it: so a load asks here before it starts, and what it was told it may have is kept for
-/// it until it has filled it. Thread-safe.
+/// How much host memory is available. The kernel grants more than it has and later kills processes
+/// that use it, so a load reserves its memory here before it starts and until it has filled it. Thread-safe.
 public final class HostMemory {
   private static final int ENOMEM = 12;
 
-  /// Bytes that were reserved, and are not taken from the kernel yet.
+  /// Bytes that are reserved and not yet taken from the kernel.
   private static long promisedBytes;
 
   private HostMemory() {}
 
-  /// Checks that `bytes` are available now, and keeps none of them.
+  /// Checks that `bytes` are available now, without reserving them.
   ///
-  /// @throws TransferException if `bytes` are more than the machine or this control group has to
-  ///     give
+  /// @throws TransferException if the machine or this control group has less available
   public static void require(long bytes) {
     reserve(bytes).close();
   }
 
-  /// Keeps `bytes` from all others who ask here.
+  /// Reserves `bytes`: other callers of this class do not get them.
   ///
-  /// @throws TransferException if `bytes` are more than the machine or this control group has to
-  ///     give
+  /// @throws TransferException if the machine or this control group has less available
   public static synchronized Reservation reserve(long bytes) {
     OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
       String others =
-          promisedBytes == 0 ? "" : ", besides " + promisedBytes + " that other loads will fill";
+          promisedBytes == 0 ? "" : ", besides " + promisedBytes + " reserved by other loads";
       throw new TransferException(
           "allocate",
           bytes + " bytes of host memory",
@@ -51,7 +48,7 @@ public final class HostMemory {
     reservation.left = kept;
   }
 
-  /// Bytes that one load may take from the kernel.
+  /// Bytes that one load may still take from the kernel.
   public static final class Reservation implements AutoCloseable {
     private long left;
 
@@ -59,20 +56,20 @@ public final class HostMemory {
       left = bytes;
     }
 
-    /// All but `bytes` are taken: the kernel counts them from now on.
+    /// Shrinks the reservation to `bytes`: the rest is taken, and the kernel counts it from now on.
     public void keep(long bytes) {
       shrink(this, bytes);
     }
 
-    /// Gives back what was not taken. Closing twice does nothing.
+    /// Ends the reservation. Closing twice does nothing.
     @Override
     public void close() {
       keep(0);
     }
   }
 
-  /// What the kernel reckons can be used without swapping, or what is left of the limits of its
-  /// control groups if that is less, without what is reserved; empty where neither can be read.
+  /// The kernel's estimate of what can be used without swapping, or what the limits of the control
+  /// groups leave if that is less, minus reservations; empty if neither can be read.
   public static synchronized OptionalLong availableBytes() {
     try {
       long available = Long.MAX_VALUE;

@@ -2,7 +2,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.TransferException;
 
-/// Ordinary memory of the CPU, page-aligned. The kernel gives pages when they are first touched.
+/// Ordinary host memory, page-aligned. The kernel provides pages when they are first touched.
 public final class HostSlab extends CpuSlab {
   private final HugePages pages;
 

@@ -7,11 +7,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.stream.LongStream;
 
-/// Anonymous memory that starts where a huge page can, with the advice to use them.
+/// Anonymous memory that is aligned for huge pages, with advice to the kernel to use them.
 ///
-/// One page fault then serves 2 MiB instead of 4 KiB, and what is contiguous for the CPU is so for
-/// disks and GPUs too: direct reads into pinned huge pages ran a third faster than into pinned
-/// small ones (measured on an H200 host).
+/// One page fault then serves 2 MiB instead of 4 KiB, and memory that is contiguous for the CPU is
+/// contiguous for disks and GPUs too: direct reads into pinned huge pages were a third faster than
+/// into pinned small ones (measured on an H200 host).
 ///
 /// @param address page-aligned, and aligned to a huge page where `size` is at least one
 /// @param size in bytes
@@ -20,7 +20,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
 
   /// @throws TransferException if the kernel has no room
   static HugePages map(long size) {
-    // mmap aligns to small pages only: the slack is never touched, and so takes no memory.
+    // mmap aligns to small pages only. The slack is never touched, so it takes no memory.
     boolean huge = size >= HUGE_PAGE_BYTES;
     long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
     long mapped =
@@ -37,14 +37,14 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     long address = mapped;
     if (huge) {
       address = (mapped + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
-      // Advice only: a kernel without huge pages says EINVAL, and small pages serve.
+      // A kernel without huge pages answers EINVAL, and small pages are used.
       var _ = Libc.INSTANCE.madvise(address, size, Libc.MADV_HUGEPAGE);
     }
     return new HugePages(address, size, mapped, mappedSize);
   }
 
-  /// Has the kernel give all pages now, on several processors: it clears each page that it gives,
-  /// and one processor does that more slowly than a GPU fills them.
+  /// Makes the kernel provide all pages now, on several processors: it clears each page, and one
+  /// processor does that more slowly than a GPU fills them.
   void touch() {
     MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(size);
     long page = Libc.INSTANCE.pageBytes();

@@ -5,11 +5,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
 
-/// What this process holds through Gantry right now. Every test ends with [Snapshot#NOTHING].
+/// Counts the resources that Gantry holds in this process. Every test ends with [Snapshot#NOTHING].
 ///
-/// Thread-safe; a snapshot taken while others allocate is not one moment's.
+/// Thread-safe; a snapshot taken during allocations may mix several moments.
 public final class LiveResources {
-  /// The kinds of things that are counted.
+  /// What is counted.
   public enum Kind {
     OPEN_FILES,
     SLABS,
@@ -30,7 +30,7 @@ public final class LiveResources {
 
   private LiveResources() {}
 
-  /// Counts `amount` more (or, negative, fewer) of `kind`. For the owners of resources only.
+  /// Adds `amount`, which may be negative, to the count of `kind`. For the owners of resources only.
   public static void add(Kind kind, long amount) {
     adder(kind).add(amount);
   }

@@ -5,8 +5,8 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import java.nio.file.Path;
 
-/// A file's bytes as private, copy-on-write memory: read from disk when they are first touched, and
-/// what is written there never reaches the file.
+/// A file mapped as private, copy-on-write memory: bytes are read from disk when they are first
+/// touched, and changes never reach the file.
 ///
 /// The file must not shrink while it is mapped: touching a page past its new end is a bus error,
 /// which ends the process.

@@ -1,7 +1,6 @@
 package dev.gantry.core.internal.memory;
 
-/// Page-locked memory of the CPU, from which and to which a GPU copies by itself while the CPU goes
-/// on.
+/// Page-locked host memory, which a GPU reads and writes by itself while the CPU does other work.
 public final class PinnedSlab extends CpuSlab {
   private final CudaContext context;
   private final HugePages pages;
@@ -17,7 +16,7 @@ public final class PinnedSlab extends CpuSlab {
   public static PinnedSlab allocate(CudaContext context, long size) {
     checkSize(size);
     HugePages pages = HugePages.map(size);
-    // Pinning takes pages, too, but one after the other.
+    // Pinning would take the pages too, but one after the other.
     pages.touch();
     boolean pinned = false;
     try (var _ = context.enter()) {

@@ -19,7 +19,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     return slab == null ? 0 : slab.address() + offset;
   }
 
-  /// Takes a share of the slab; the result gives it back.
+  /// Takes a share of the slab; running the result releases it.
   public Runnable retain() {
     if (slab == null) {
       return () -> {};
@@ -34,7 +34,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     return new Region(slab, offset + from, bytes);
   }
 
-  /// Copies all bytes to memory of the CPU, after whatever the device had to do before.
+  /// Copies all bytes to host memory, after all work queued on the device's default stream.
   ///
   /// @param target of at least `length` bytes
   public void copyTo(MemorySegment target) {
@@ -45,7 +45,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     }
   }
 
-  /// The same bytes, to be written. The slab must stay until they are.
+  /// The bytes as a source of a write. The slab must stay until the write has ended.
   public Source source() {
     return switch (slab) {
       case null -> new Source.HostMemory(MemorySegment.ofArray(new byte[0]));

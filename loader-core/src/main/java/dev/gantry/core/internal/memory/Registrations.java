@@ -14,15 +14,13 @@ import org.slf4j.LoggerFactory;
 
 /// Slabs registered with cuFile, so that a disk writes into them without a bounce buffer.
 ///
-/// A registered slab takes as much of its GPU's BAR1 window as it is large, so each device has a
-/// budget; what does not fit, or is refused, is not registered, and cuFile bounces it. Each slab is
-/// deregistered before it is freed. Thread-safe.
+/// A registered slab takes its size in its GPU's BAR1 window, so each device has a budget. cuFile
+/// copies through a bounce buffer for slabs that do not fit or are refused. Each slab is deregistered
+/// before it is freed. Thread-safe.
 public final class Registrations {
   private static final Logger LOG = LoggerFactory.getLogger(Registrations.class);
 
-  /// What is known of a slab.
-  ///
-  /// @param refusal why cuFile did not register it; empty where it did
+  /// @param refusal why cuFile did not register the slab; empty if it did
   private record Entry(MemorySegment memory, String refusal) {
     boolean isRegistered() {
       return refusal.isEmpty();
@@ -34,15 +32,15 @@ public final class Registrations {
   private final Map<Device, Long> bytesLeft = new HashMap<>();
   private final Map<DeviceSlab, Entry> entries = new HashMap<>();
 
-  /// @param budgetBytes the most to register at once on a device; asked once each
+  /// @param budgetBytes the most bytes to register at once on a device; asked once for each
   public Registrations(CuFile cuFile, ToLongFunction<CudaContext> budgetBytes) {
     this.cuFile = cuFile;
     this.budgetBytes = budgetBytes;
   }
 
-  /// Registers `slab`, once, if its device's budget allows and cuFile does not refuse.
+  /// Registers `slab` once, if its device's budget allows and cuFile does not refuse.
   ///
-  /// @return why it is not registered; empty where it is
+  /// @return why it is not registered; empty if it is
   public synchronized String register(DeviceSlab slab) {
     Entry entry = entries.get(slab);
     if (entry != null) {
@@ -87,8 +85,7 @@ public final class Registrations {
       return;
     }
     if (entry.isRegistered()) {
-      // The memory is not asked of the slab, which may be about to be freed, and closed to
-      // questions.
+      // Not slab.deviceSegment(), which fails while the slab is being freed.
       try (var _ = slab.context().enter()) {
         cuFile.deregisterBuffer(entry.memory());
       }
@@ -98,8 +95,8 @@ public final class Registrations {
     entries.remove(slab);
   }
 
-  /// Deregisters those of `slabs` that are registered: memory that is not read into again needs no
-  /// registration any more, and others need its room.
+  /// Deregisters those of `slabs` that are registered: they will not be read into again, and others
+  /// need their room.
   public void deregister(Collection<? extends Slab> slabs) {
     Cleanup.runAll(
         slabs.stream()
@@ -111,7 +108,7 @@ public final class Registrations {
             .toList());
   }
 
-  /// Deregisters everything: for the end of the session, before the driver closes.
+  /// Deregisters all, before the session closes the driver.
   public synchronized void clear() {
     deregister(List.copyOf(entries.keySet()));
   }

@@ -9,16 +9,16 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
-/// One contiguous allocation, shared by counting: it starts with one share, [#retain] adds one,
-/// [#release] gives one back, and the memory goes with the last. Whoever wraps a part of a slab
-/// holds a share for as long as the wrapping lives.
+/// One contiguous allocation with counted shares: it starts with one share, [#retain] adds one,
+/// [#release] removes one, and the last release frees the memory. An array over a part of a slab
+/// holds a share as long as it lives.
 ///
 /// Thread-safe.
 public abstract sealed class Slab permits CpuSlab, DeviceSlab {
-  /// The alignment of a slab's address in bytes: a page, so that `O_DIRECT` takes it.
+  /// The alignment of a slab's address in bytes: a page, as `O_DIRECT` needs.
   public static final int ALIGNMENT_BYTES = 4096;
 
-  /// Also where the slab is closed already, for `free`.
+  /// Readable also when the slab is closed, for `free`.
   final long address;
 
   private final long size;
@@ -34,10 +34,10 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     LiveResources.add(kind, size);
   }
 
-  /// Whose memory this is.
+  /// The device that has the memory.
   public abstract Device device();
 
-  /// Gives the memory back to whom it came from; called once.
+  /// Frees the memory; called once.
   abstract void free();
 
   /// The first byte's address; a multiple of [#ALIGNMENT_BYTES].
@@ -55,9 +55,9 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     return size;
   }
 
-  /// Takes one more share.
+  /// Adds a share.
   ///
-  /// @throws MisuseException if the last share is gone already
+  /// @throws MisuseException if the slab is closed
   public final Slab retain() {
     long count = shares.get();
     while (count > 0) {
@@ -69,11 +69,10 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     throw closed();
   }
 
-  /// Gives one share back; with the last one, what [#beforeFree] asked for is done and the memory
-  /// is freed. Where an action fails, the others are done all the same, and the memory stays: what
-  /// may still be registered must not be freed.
+  /// Releases a share. The last release runs the actions of [#beforeFree] and frees the memory. If an
+  /// action fails, the others still run, and the memory stays allocated: it may still be registered.
   ///
-  /// @throws MisuseException if there is no share left to give back
+  /// @throws MisuseException if there is no share left
   public final void release() {
     long left = shares.decrementAndGet();
     if (left < 0) {
@@ -88,7 +87,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     }
   }
 
-  /// Gives back one share of each: of the rest too where one fails.
+  /// Releases one share of each, also if one release fails.
   public static void releaseAll(Collection<? extends Slab> slabs) {
     Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
   }
@@ -98,12 +97,12 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList(), failure);
   }
 
-  /// Whether others hold shares besides the caller, who holds one.
+  /// Whether others hold shares besides the caller's one.
   public final boolean isShared() {
     return shares.get() > 1;
   }
 
-  /// Whether the memory is gone.
+  /// Whether the memory is freed.
   public final boolean isClosed() {
     return shares.get() <= 0;
   }
@@ -119,12 +118,12 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     copyWithin(address() + offset, source.address() + sourceOffset, bytes);
   }
 
-  /// Copies on this slab's device, where all addresses are known to be good.
+  /// Copies on this slab's device; the addresses are checked.
   abstract void copyWithin(long target, long source, long bytes);
 
-  /// Asks for `action` just before the memory is freed, the last asked first: a slab that is
-  /// registered with cuFile must be deregistered then, since freeing registered device memory can
-  /// deadlock nvidia-fs.
+  /// Runs `action` just before the memory is freed, in reverse order of these calls. A slab that is
+  /// registered with cuFile must be deregistered then: freeing registered device memory can deadlock
+  /// nvidia-fs.
   public final void beforeFree(Runnable action) {
     synchronized (beforeFree) {
       address();
@@ -138,7 +137,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       actions = List.copyOf(beforeFree);
       beforeFree.clear();
     }
-    // Not under the lock: an action takes locks of its own, whose holders may want this one.
+    // Not under the lock: actions take other locks, whose holders may wait for this one.
     Cleanup.runAll(actions);
   }
 

@@ -11,13 +11,13 @@ import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Pairs of pinned buffers for readers that stage, kept from load to load: pinning memory costs
-/// more than filling it.
+/// Pairs of pinned buffers for threads that stage. They are kept from load to load, since pinning
+/// memory takes longer than filling it.
 ///
-/// Bounded: at most `mostPairs` exist at once, and a thread that needs one more waits. Each load or
-/// save has a [Share]; a pair that comes free goes to the smallest share that waits, and a share
-/// that is larger by two pairs or more than one that waits is asked to give one back. So every load
-/// gets a pair after a request's time, as long as there are no more loads than pairs. Thread-safe.
+/// At most `mostPairs` exist at once; a thread that needs another waits. Each load or save has a
+/// [Share]. A pair that becomes free goes to the smallest share that waits, and a share that has two
+/// pairs or more than a waiting one is asked to give one back. So every load gets a pair within a
+/// request's time, as long as there are no more loads than pairs. Thread-safe.
 public final class StagingPool implements AutoCloseable {
   /// Two buffers: one fills while the other empties.
   public record Pair(PinnedSlab first, PinnedSlab second) {
@@ -45,7 +45,7 @@ public final class StagingPool implements AutoCloseable {
   private final int mostPairs;
   private final Deque<Pair> idle = new ArrayDeque<>();
 
-  /// In the order of their coming; unless all pairs are in use, every one of them is served.
+  /// In order of arrival. Empty of unserved waiters unless all pairs are in use.
   private final List<Waiter> waiters = new ArrayList<>();
 
   private int inUse;
@@ -66,7 +66,7 @@ public final class StagingPool implements AutoCloseable {
     return (int) waiters.stream().filter(Waiter::waits).count();
   }
 
-  /// What one load or save has of the pool. Thread-safe.
+  /// The pairs that one load or save has. Thread-safe.
   public final class Share {
     private int held;
 
@@ -76,50 +76,41 @@ public final class StagingPool implements AutoCloseable {
       return StagingPool.this;
     }
 
-    /// A pair of buffers of at least `bytes` each, for the caller alone until it is given back.
+    /// A pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
-    /// @param wanted whether to wait for it where others have all pairs; asked again on each
-    ///     [#wake] and by those who give one back, under the pool's lock
-    /// @return null where the caller would wait and does not want to
+    /// @param wanted whether to wait if all pairs are in use; evaluated again after each [#wake] and
+    ///     whenever a pair is given back, under the pool's lock
+    /// @return null if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
     public @Nullable Pair take(long bytes, BooleanSupplier wanted) {
       if (!enter(this, wanted)) {
         return null;
       }
-      boolean taken = false;
-      try {
-        Pair pair = idleOrNew(bytes);
-        taken = true;
-        return pair;
-      } finally {
-        if (!taken) {
-          abandon();
-        }
-      }
+      return Cleanup.orUndo(() -> idleOrNew(bytes), this::abandon);
     }
 
-    /// Has those who wait for a pair of this share ask again whether they want it.
+    /// Makes waiting threads evaluate `wanted` again.
     public void wake() {
       synchronized (StagingPool.this) {
         StagingPool.this.notifyAll();
       }
     }
 
-    /// Whether a pair is to be given back soon, for a load that has fewer and waits.
+    /// Whether to give a pair back soon, for another load that waits and has fewer.
     public boolean owesOne() {
       synchronized (StagingPool.this) {
         return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
       }
     }
 
-    /// Gives a pair back; no copy from or into it may be under way.
+    /// Gives a pair back; no copy from or into it may be running.
     public void giveBack(Pair pair) {
       StagingPool.this.giveBack(pair, this);
     }
 
-    /// Makes room for another pair in place of one that is not given back, because a copy from or
-    /// into it may still be under way: that one stays as it is for good.
+    /// Gives up a pair because a copy from or into it may still be running. Its memory stays allocated
+    /// for good, and another pair may take its place.
     public void abandon() {
       leave(this);
     }
@@ -162,7 +153,7 @@ public final class StagingPool implements AutoCloseable {
         });
   }
 
-  /// Who gets the next pair: of the smallest shares that wait, the one that came first.
+  /// The waiter that gets the next pair: the first of the smallest share.
   private Optional<Waiter> next() {
     return waiters.stream()
         .filter(Waiter::waits)
@@ -177,7 +168,7 @@ public final class StagingPool implements AutoCloseable {
     if (pair != null) {
       pair.free();
     }
-    // Only where none is idle, so there are never more pairs than readers.
+    // None is idle, so there are never more pairs than threads that use one.
     return allocate(bytes);
   }
 
@@ -187,16 +178,8 @@ public final class StagingPool implements AutoCloseable {
 
   private Pair allocate(long bytes) {
     PinnedSlab first = PinnedSlab.allocate(context, bytes);
-    boolean complete = false;
-    try {
-      Pair pair = new Pair(first, PinnedSlab.allocate(context, bytes));
-      complete = true;
-      return pair;
-    } finally {
-      if (!complete) {
-        first.release();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> new Pair(first, PinnedSlab.allocate(context, bytes)), first::release);
   }
 
   private void giveBack(Pair pair, Share share) {

@@ -2,7 +2,6 @@ package dev.gantry.core.internal.natives;
 
 import static java.lang.foreign.MemoryLayout.PathElement.groupElement;
 import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -15,27 +14,16 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Objects;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
-/// file and device memory (or host memory, from CUDA 12.2 on).
+/// file and device memory (or host memory, from CUDA 12.2 on). Found by [CuFileLibrary].
 ///
 /// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread,
-/// which must have the memory's CUDA context current. They are ordered with no CUDA stream. Sizes
-/// of the driver's settings are in KiB, all others in bytes.
+/// which must have the memory's CUDA context current. They are ordered with no CUDA stream.
 ///
 /// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
 public final class CuFile {
-  /// A system property that names the library to use, and nothing else is tried.
-  public static final String LIBRARY_PROPERTY = "gantry.cufile.library";
-
-  /// The environment variable of the same meaning; the system property wins.
-  public static final String LIBRARY_VARIABLE = "GANTRY_CUFILE_LIBRARY";
-
-  private static final String SONAME = "libcufile.so.0";
-
   // typedef struct CUfileDescr_t { CUfileFileHandleType type; union { int fd; void *handle; }
   // handle;
   //                                const CUfileFSOps_t *fs_ops; } CUfileDescr_t;
@@ -53,31 +41,10 @@ public final class CuFile {
   private static final long ERRNO = CALL_STATE.byteOffset(groupElement("errno"));
   private static final int NO_FLAGS = 0;
 
-  // The whole of libcufile 1.0: a library without one of these is not libcufile.
-  private static final List<String> REQUIRED =
-      List.of(
-          "cuFileDriverOpen",
-          "cuFileDriverClose",
-          "cuFileDriverGetProperties",
-          "cuFileDriverSetPollMode",
-          "cuFileDriverSetMaxDirectIOSize",
-          "cuFileDriverSetMaxCacheSize",
-          "cuFileDriverSetMaxPinnedMemSize",
-          "cuFileHandleRegister",
-          "cuFileHandleDeregister",
-          "cuFileBufRegister",
-          "cuFileBufDeregister",
-          "cuFileRead",
-          "cuFileWrite");
-
   private final NativeLibrary library;
   private final CuFileFunction driverOpen;
   private final CuFileFunction driverClose;
   private final CuFileFunction driverGetProperties;
-  private final CuFileFunction driverSetPollMode;
-  private final CuFileFunction driverSetMaxDirectIoSize;
-  private final CuFileFunction driverSetMaxCacheSize;
-  private final CuFileFunction driverSetMaxPinnedMemSize;
   private final CuFileFunction handleRegister;
   private final MethodHandle handleDeregister;
   private final CuFileFunction bufRegister;
@@ -86,9 +53,8 @@ public final class CuFile {
   private final MethodHandle write;
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
-  private final Availability<MethodHandle> useCount;
 
-  private CuFile(NativeLibrary library) {
+  CuFile(NativeLibrary library) {
     this.library = library;
     // CUfileError_t cuFileDriverOpen(void)
     driverOpen = function("cuFileDriverOpen");
@@ -100,14 +66,6 @@ public final class CuFile {
             .orElseGet(() -> function("cuFileDriverClose"));
     // CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
     driverGetProperties = function("cuFileDriverGetProperties", ADDRESS);
-    // CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
-    driverSetPollMode = function("cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG);
-    // CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size)
-    driverSetMaxDirectIoSize = function("cuFileDriverSetMaxDirectIOSize", JAVA_LONG);
-    // CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size)
-    driverSetMaxCacheSize = function("cuFileDriverSetMaxCacheSize", JAVA_LONG);
-    // CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size)
-    driverSetMaxPinnedMemSize = function("cuFileDriverSetMaxPinnedMemSize", JAVA_LONG);
     // CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
     handleRegister = function("cuFileHandleRegister", ADDRESS, ADDRESS);
     // void cuFileHandleDeregister(CUfileHandle_t fh)
@@ -130,8 +88,6 @@ public final class CuFile {
     getVersion = CuFileFunction.find(library, "cuFileGetVersion", ADDRESS);
     // CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
     getBarSize = CuFileFunction.find(library, "cuFileGetBARSizeInKB", JAVA_INT, ADDRESS);
-    // long cuFileUseCount(void)
-    useCount = library.function("cuFileUseCount", FunctionDescriptor.of(JAVA_LONG));
   }
 
   private CuFileFunction function(String symbol, MemoryLayout... arguments) {
@@ -140,39 +96,6 @@ public final class CuFile {
 
   private static <T> T required(Availability<T> symbol) {
     return symbol.orElseThrow(IllegalStateException::new);
-  }
-
-  /// The library that the property or the variable names; else the first that the dynamic loader's
-  /// own search or the CUDA toolkit's folders have. Opens no driver.
-  public static Availability<CuFile> find() {
-    String named = System.getProperty(LIBRARY_PROPERTY, System.getenv(LIBRARY_VARIABLE));
-    if (named != null) {
-      return load(named);
-    }
-    List<String> candidates = new ArrayList<>();
-    candidates.add(SONAME);
-    candidates.addAll(NativeLibrary.toolkitPaths(SONAME));
-    return load(candidates);
-  }
-
-  /// This very library, and nothing else.
-  ///
-  /// @param library a name for the dynamic loader's search, or an absolute path
-  public static Availability<CuFile> load(String library) {
-    return load(List.of(library));
-  }
-
-  private static Availability<CuFile> load(List<String> candidates) {
-    return NativeLibrary.load(candidates).then(CuFile::bind);
-  }
-
-  private static Availability<CuFile> bind(NativeLibrary library) {
-    for (String symbol : REQUIRED) {
-      if (!library.has(symbol)) {
-        return Availability.absent(library.name() + " has no " + symbol);
-      }
-    }
-    return Availability.present(new CuFile(library));
   }
 
   /// The name or path under which it was loaded.
@@ -196,11 +119,6 @@ public final class CuFile {
     return CuFileParameters.bind(library);
   }
 
-  /// cuFile's own account of its I/O; absent before libcufile 1.15.
-  public Availability<CuFileStatistics> statistics() {
-    return CuFileStatistics.bind(library);
-  }
-
   /// Opens the driver, or counts one more user where it is open. Succeeds without nvidia-fs too,
   /// and then all I/O goes through the CPU where the configuration allows that.
   public void openDriver() {
@@ -211,53 +129,12 @@ public final class CuFile {
     driverClose.call(libraryName());
   }
 
-  /// How often the driver was opened and not closed.
-  public Availability<Long> useCount() {
-    return useCount.then(handle -> {
-      try {
-        return Availability.present((long) handle.invokeExact());
-      } catch (Throwable thrown) {
-        throw CuFileFunction.unchecked(thrown);
-      }
-    });
-  }
-
   public CuFileProperties properties() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment struct = arena.allocate(CuFileProperties.ROOM_BYTES, Long.BYTES);
       driverGetProperties.call(libraryName(), struct);
-      boolean hasBatchFields =
-          version().toOptional().filter(version -> version.isAtLeast(1, 14)).isPresent();
-      return CuFileProperties.read(struct, hasBatchFields);
+      return CuFileProperties.read(struct);
     }
-  }
-
-  /// Whether completions are polled for rather than waited for.
-  ///
-  /// @param thresholdKib largest request to poll for, a multiple of 4
-  public void setPollMode(boolean poll, long thresholdKib) {
-    driverSetPollMode.call(thresholdKib + " KiB", poll, thresholdKib);
-  }
-
-  /// The largest piece in which I/O is passed on.
-  ///
-  /// @param kib a multiple of 4
-  public void setMaxDirectIoSize(long kib) {
-    driverSetMaxDirectIoSize.call(kib + " KiB", kib);
-  }
-
-  /// All bounce buffers on each GPU, together.
-  ///
-  /// @param kib a multiple of 4
-  public void setMaxCacheSize(long kib) {
-    driverSetMaxCacheSize.call(kib + " KiB", kib);
-  }
-
-  /// How much GPU memory may be registered.
-  ///
-  /// @param kib a multiple of 4
-  public void setMaxPinnedMemorySize(long kib) {
-    driverSetMaxPinnedMemSize.call(kib + " KiB", kib);
   }
 
   /// The BAR1 aperture of a GPU in KiB; absent before libcufile 1.15.

@@ -4,40 +4,16 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.gantry.core.DeviceUnavailableException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 
-/// libcufile's configuration as calls (1.14 on), which win over `CUFILE_ENV_PATH_JSON` and
-/// `/etc/cufile.json`. Setting works only before the driver opens; reading gives what is staged
-/// before that, and what is in force after. Thread-safe.
+/// libcufile's switches as calls (1.14 on), which win over `CUFILE_ENV_PATH_JSON` and
+/// `/etc/cufile.json`. They can be set only before the driver opens. Reading gives the value that is
+/// staged before that, and the one in force after. Thread-safe.
 public final class CuFileParameters {
-  /// `CUFileSizeTConfigParameter_t`.
-  public enum Size {
-    PROFILE_STATS(0),
-    EXECUTION_MAX_IO_QUEUE_DEPTH(1),
-    EXECUTION_MAX_IO_THREADS(2),
-    EXECUTION_MIN_IO_THRESHOLD_SIZE_KB(3),
-    EXECUTION_MAX_REQUEST_PARALLELISM(4),
-    PROPERTIES_MAX_DIRECT_IO_SIZE_KB(5),
-    PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB(6),
-    PROPERTIES_PER_BUFFER_CACHE_SIZE_KB(7),
-    PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB(8),
-    PROPERTIES_IO_BATCHSIZE(9),
-    POLLTHRESHOLD_SIZE_KB(10),
-    PROPERTIES_BATCH_IO_TIMEOUT_MS(11);
-
-    private final int value;
-
-    Size(int value) {
-      this.value = value;
-    }
-  }
-
   /// `CUFileBoolConfigParameter_t`.
   public enum Flag {
     PROPERTIES_USE_POLL_MODE(0),
@@ -61,27 +37,6 @@ public final class CuFileParameters {
     }
   }
 
-  /// `CUFileStringConfigParameter_t`.
-  public enum Text {
-    LOGGING_LEVEL(0),
-    ENV_LOGFILE_PATH(1),
-    LOG_DIR(2);
-
-    private final int value;
-
-    Text(int value) {
-      this.value = value;
-    }
-  }
-
-  /// The smallest and the largest value that a setting takes.
-  public record Range(long least, long most) {}
-
-  /// One kind of bounce buffer of compat mode.
-  public record PoolSlab(long kib, long count) {}
-
-  private static final int MOST_TEXT_BYTES = 4096;
-
   private final NativeLibrary library;
 
   private CuFileParameters(NativeLibrary library) {
@@ -89,41 +44,16 @@ public final class CuFileParameters {
   }
 
   static Availability<CuFileParameters> bind(NativeLibrary library) {
-    String first = "cuFileSetParameterSizeT";
+    String first = "cuFileSetParameterBool";
     return library.has(first)
         ? Availability.present(new CuFileParameters(library))
         : Availability.absent(library.name() + " has no " + first);
-  }
-
-  // CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t value)
-  public void set(Size parameter, long value) {
-    function("cuFileSetParameterSizeT", JAVA_INT, JAVA_LONG)
-        .call(parameter + " = " + value, parameter.value, value);
   }
 
   // CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value)
   public void set(Flag parameter, boolean value) {
     function("cuFileSetParameterBool", JAVA_INT, JAVA_BOOLEAN)
         .call(parameter + " = " + value, parameter.value, value);
-  }
-
-  // CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param, const char
-  // *desc_str)
-  public void set(Text parameter, String value) {
-    try (Arena arena = Arena.ofConfined()) {
-      function("cuFileSetParameterString", JAVA_INT, ADDRESS)
-          .call(parameter + " = " + value, parameter.value, arena.allocateFrom(value));
-    }
-  }
-
-  // CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t *value)
-  public long get(Size parameter) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment value = arena.allocate(JAVA_LONG);
-      function("cuFileGetParameterSizeT", JAVA_INT, ADDRESS)
-          .call(parameter.name(), parameter.value, value);
-      return value.get(JAVA_LONG, 0);
-    }
   }
 
   // CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value)
@@ -133,46 +63,6 @@ public final class CuFileParameters {
       function("cuFileGetParameterBool", JAVA_INT, ADDRESS)
           .call(parameter.name(), parameter.value, value);
       return value.get(JAVA_BYTE, 0) != 0;
-    }
-  }
-
-  // CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *desc_str,
-  //                                        int len)
-  public String get(Text parameter) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment value = arena.allocate(MOST_TEXT_BYTES);
-      function("cuFileGetParameterString", JAVA_INT, ADDRESS, JAVA_INT)
-          .call(parameter.name(), parameter.value, value, MOST_TEXT_BYTES);
-      return value.getString(0);
-    }
-  }
-
-  // CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param,
-  //                                             size_t *min_value, size_t *max_value)
-  /// Absent before libcufile 1.15.
-  public Availability<Range> range(Size parameter) {
-    return CuFileFunction.find(library, "cuFileGetParameterMinMaxValue", JAVA_INT, ADDRESS, ADDRESS)
-        .then(function -> {
-          try (Arena arena = Arena.ofConfined()) {
-            MemorySegment least = arena.allocate(JAVA_LONG);
-            MemorySegment most = arena.allocate(JAVA_LONG);
-            function.call(parameter.name(), parameter.value, least, most);
-            return Availability.present(new Range(least.get(JAVA_LONG, 0), most.get(JAVA_LONG, 0)));
-          }
-        });
-  }
-
-  // CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values,
-  //                                                    const size_t *count_values, int len)
-  /// Sets the bounce buffers of compat mode, all kinds at once; needs libcufile 1.15.
-  public void setPoolSlabs(List<PoolSlab> slabs) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment sizes =
-          arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::kib).toArray());
-      MemorySegment counts =
-          arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::count).toArray());
-      function("cuFileSetParameterPosixPoolSlabArray", ADDRESS, ADDRESS, JAVA_INT)
-          .call(slabs.toString(), sizes, counts, slabs.size());
     }
   }
 

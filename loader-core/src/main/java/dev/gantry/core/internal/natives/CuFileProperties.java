@@ -8,38 +8,13 @@ import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.util.EnumSet;
-import java.util.OptionalInt;
 import java.util.Set;
 
-/// What `cuFileDriverGetProperties` tells of the open driver.
+/// Properties of the open driver, as `cuFileDriverGetProperties` gives them.
 ///
-/// @param driverMajor of nvidia-fs, 0 where it is not loaded
-/// @param driverMinor of nvidia-fs
-/// @param pollThresholdKib largest request that is polled for
-/// @param maxDirectIoKib largest request that is passed on in one piece
 /// @param supported kinds of storage that can be reached directly
-/// @param polls whether completions are polled for
-/// @param allowsCompatMode whether the CPU may carry what cannot go directly
-/// @param featureFlags `CUfileFeatureFlags_t` as bits
-/// @param maxDeviceCacheKib bounce buffers on each GPU, together
-/// @param perBufferCacheKib one bounce buffer
-/// @param maxPinnedKib how much GPU memory may be registered
-/// @param maxBatchSize entries of a batch; empty before libcufile 1.14
-/// @param batchTimeoutMilliseconds empty before libcufile 1.14
-public record CuFileProperties(
-    int driverMajor,
-    int driverMinor,
-    long pollThresholdKib,
-    long maxDirectIoKib,
-    Set<Storage> supported,
-    boolean polls,
-    boolean allowsCompatMode,
-    int featureFlags,
-    long maxDeviceCacheKib,
-    long perBufferCacheKib,
-    long maxPinnedKib,
-    OptionalInt maxBatchSize,
-    OptionalInt batchTimeoutMilliseconds) {
+/// @param allowsCompatMode whether bytes may be copied through the CPU if they cannot go directly
+public record CuFileProperties(Set<Storage> supported, boolean allowsCompatMode) {
 
   /// `CUfileDriverStatusFlags_t`, by bit. 10 is not given out.
   public enum Storage {
@@ -67,8 +42,7 @@ public record CuFileProperties(
   // typedef struct CUfileDrvProps {
   //   struct { unsigned major_version, minor_version; size_t poll_thresh_size, max_direct_io_size;
   //            unsigned dstatusflags, dcontrolflags; } nvfs;
-  //   unsigned fflags, max_device_cache_size, per_buffer_cache_size, max_device_pinned_mem_size;
-  //   unsigned max_batch_io_size, max_batch_io_timeout_msecs;  // seen in 1.14 and 1.15
+  //   ...
   // } CUfileDrvProps_t;
   private static final StructLayout LAYOUT =
       MemoryLayout.structLayout(
@@ -77,43 +51,21 @@ public record CuFileProperties(
           JAVA_LONG.withName("poll_thresh_size"),
           JAVA_LONG.withName("max_direct_io_size"),
           JAVA_INT.withName("dstatusflags"),
-          JAVA_INT.withName("dcontrolflags"),
-          JAVA_INT.withName("fflags"),
-          JAVA_INT.withName("max_device_cache_size"),
-          JAVA_INT.withName("per_buffer_cache_size"),
-          JAVA_INT.withName("max_device_pinned_mem_size"),
-          JAVA_INT.withName("max_batch_io_size"),
-          JAVA_INT.withName("max_batch_io_timeout_msecs"));
+          JAVA_INT.withName("dcontrolflags"));
 
   /// Room for the structs of versions to come: the library writes as much as it knows.
   static final long ROOM_BYTES = 4096;
 
-  private static final int POLL_MODE = 1;
   private static final int COMPAT_MODE = 1 << 1;
 
   public CuFileProperties {
     supported = Set.copyOf(supported);
   }
 
-  /// @param hasBatchFields whether the library is of a version whose struct is known to have them
-  static CuFileProperties read(MemorySegment struct, boolean hasBatchFields) {
-    int control = intAt(struct, "dcontrolflags");
+  static CuFileProperties read(MemorySegment struct) {
     return new CuFileProperties(
-        intAt(struct, "major_version"),
-        intAt(struct, "minor_version"),
-        longAt(struct, "poll_thresh_size"),
-        longAt(struct, "max_direct_io_size"),
         storage(intAt(struct, "dstatusflags")),
-        (control & POLL_MODE) != 0,
-        (control & COMPAT_MODE) != 0,
-        intAt(struct, "fflags"),
-        Integer.toUnsignedLong(intAt(struct, "max_device_cache_size")),
-        Integer.toUnsignedLong(intAt(struct, "per_buffer_cache_size")),
-        Integer.toUnsignedLong(intAt(struct, "max_device_pinned_mem_size")),
-        hasBatchFields ? OptionalInt.of(intAt(struct, "max_batch_io_size")) : OptionalInt.empty(),
-        hasBatchFields
-            ? OptionalInt.of(intAt(struct, "max_batch_io_timeout_msecs"))
-            : OptionalInt.empty());
+        (intAt(struct, "dcontrolflags") & COMPAT_MODE) != 0);
   }
 
   private static Set<Storage> storage(int flags) {
@@ -124,9 +76,5 @@ public record CuFileProperties(
 
   private static int intAt(MemorySegment struct, String field) {
     return struct.get(JAVA_INT, LAYOUT.byteOffset(PathElement.groupElement(field)));
-  }
-
-  private static long longAt(MemorySegment struct, String field) {
-    return struct.get(JAVA_LONG, LAYOUT.byteOffset(PathElement.groupElement(field)));
   }
 }

@@ -7,10 +7,6 @@ public record CuFileVersion(int major, int minor) {
     return new CuFileVersion(number / 1000, number % 1000 / 10);
   }
 
-  public boolean isAtLeast(int otherMajor, int otherMinor) {
-    return major != otherMajor ? major > otherMajor : minor >= otherMinor;
-  }
-
   @Override
   public String toString() {
     return major + "." + minor;

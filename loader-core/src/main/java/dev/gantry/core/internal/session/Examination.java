@@ -5,6 +5,7 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
@@ -41,7 +42,7 @@ final class Examination {
         cudaAbsence,
         cudaVersion,
         devices,
-        CuFile.find().toOptional().map(Examination::describe).orElse(""),
+        CuFileLibrary.find().toOptional().map(Examination::describe).orElse(""),
         cuFileAbsence,
         directAbsence);
   }

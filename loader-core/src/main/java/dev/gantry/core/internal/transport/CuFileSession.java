@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Path;
 import java.util.EnumMap;
@@ -53,7 +54,8 @@ public final class CuFileSession implements AutoCloseable {
           "this session has files open by " + opened.kind() + ", and cuFile serves one at a time");
     }
     closeDriver();
-    Availability<CuFile> driver = CuFile.find().then(cuFile -> CuFileMode.open(cuFile, kind));
+    Availability<CuFile> driver =
+        CuFileLibrary.find().then(cuFile -> CuFileMode.open(cuFile, kind));
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
           // BAR1 serves others too; cuFile's own bounce buffers come out of it.

@@ -55,7 +55,7 @@ class HostMemoryTest {
     try (HostMemory.Reservation first = HostMemory.reserve(most)) {
       assertThatThrownBy(() -> HostMemory.require(most))
           .isInstanceOf(TransferException.class)
-          .hasMessageContaining("besides " + most + " that other loads will fill");
+          .hasMessageContaining("besides " + most + " reserved by other loads");
       first.keep(most / 10);
       HostMemory.require(most);
       first.keep(most);

@@ -45,7 +45,7 @@ class CuFileDeviceTest {
 
   @BeforeEach
   void setUp() {
-    cuFile = CuFile.find().orElseThrow(AssertionError::new);
+    cuFile = CuFileLibrary.find().orElseThrow(AssertionError::new);
     CUcontext context = new CUcontext();
     check(JCudaDriver.cuInit(0));
     check(JCudaDriver.cuDeviceGet(device, 0));

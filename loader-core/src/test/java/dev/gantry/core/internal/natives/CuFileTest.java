@@ -8,7 +8,6 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability.Absent;
-import dev.gantry.core.internal.natives.Availability.Present;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
@@ -40,7 +39,7 @@ class CuFileTest {
 
   @BeforeEach
   void setUp(@TempDir Path folder) throws IOException {
-    cuFile = CuFile.load(NativeStubs.cuFile().toString()).orElseThrow(AssertionError::new);
+    cuFile = CuFileLibrary.load(NativeStubs.cuFile().toString()).orElseThrow(AssertionError::new);
     stub = StubControls.of(NativeStubs.cuFile());
     stub.clear();
     bytes = new byte[LENGTH];
@@ -219,7 +218,7 @@ class CuFileTest {
         .asInstanceOf(type(TransferException.class))
         .extracting(TransferException::failure)
         .isEqualTo(CuFileCode.failure(5007));
-    assertThat(cuFile.useCount()).isEqualTo(new Present<>(0L));
+    assertThat(stub.count("opened")).isZero();
   }
 
   @Test
@@ -265,7 +264,7 @@ class CuFileTest {
   void countsWhoOpenedTheDriver() {
     cuFile.openDriver();
     cuFile.openDriver();
-    assertThat(cuFile.useCount()).isEqualTo(new Present<>(2L));
+    assertThat(stub.count("opened")).isEqualTo(2);
     cuFile.closeDriver();
     cuFile.closeDriver();
     assertThatThrownBy(cuFile::closeDriver).hasMessageContaining("5001");
@@ -273,7 +272,7 @@ class CuFileTest {
 
   @Test
   void aLibraryThatIsNotThereIsAReason() {
-    Availability<CuFile> absent = CuFile.load("/nowhere/libcufile.so.0");
+    Availability<CuFile> absent = CuFileLibrary.load("/nowhere/libcufile.so.0");
 
     assertThat(absent).isInstanceOf(Absent.class);
     assertThat(((Absent<CuFile>) absent).reason())
@@ -283,22 +282,21 @@ class CuFileTest {
 
   @Test
   void anotherLibraryIsNotCuFile() {
-    assertThat(CuFile.load("libc.so.6"))
+    assertThat(CuFileLibrary.load("libc.so.6"))
         .isEqualTo(new Absent<CuFile>("libc.so.6 has no cuFileDriverOpen"));
   }
 
   @Test
   void anOldLibraryLacksOnlyWhatIsNew() {
-    CuFile old = CuFile.load(NativeStubs.oldCuFile().toString()).orElseThrow(AssertionError::new);
+    CuFile old =
+        CuFileLibrary.load(NativeStubs.oldCuFile().toString()).orElseThrow(AssertionError::new);
 
     assertThat(old.version())
         .isEqualTo(new Absent<CuFileVersion>(old.libraryName() + " has no cuFileGetVersion"));
-    assertThat(old.useCount()).isInstanceOf(Absent.class);
     assertThat(old.parameters()).isInstanceOf(Absent.class);
-    assertThat(old.statistics()).isInstanceOf(Absent.class);
     assertThat(old.barSizeKib(0)).isInstanceOf(Absent.class);
     old.openDriver();
-    assertThat(old.properties().maxBatchSize()).isEmpty();
+    assertThat(old.properties().allowsCompatMode()).isTrue();
     old.closeDriver();
   }
 }

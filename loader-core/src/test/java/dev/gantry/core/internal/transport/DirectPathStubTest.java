@@ -14,6 +14,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.plan.Wanted;
@@ -146,7 +147,7 @@ class DirectPathStubTest extends TransferPathContract {
 
   @Test
   void aDriverThatOthersOpenedForTheCpuAsWellIsNotBelieved() {
-    CuFile others = CuFile.find().orElseThrow(AssertionError::new);
+    CuFile others = CuFileLibrary.find().orElseThrow(AssertionError::new);
     others.openDriver();
     try {
       TransferReport report = loadAndCompare(wholeFile(), direct());
@@ -161,7 +162,7 @@ class DirectPathStubTest extends TransferPathContract {
   @Test
   void othersInThisProcessHaveTheirOwnChoiceAfterASession() {
     CuFileParameters parameters =
-        CuFile.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
+        CuFileLibrary.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
     assertThat(load(direct().withTransport(Transport.GDS)).reads()).isPositive();
     assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isFalse();
     assertThat(load(direct().withTransport(Transport.COMPAT)).reads()).isPositive();
@@ -175,7 +176,7 @@ class DirectPathStubTest extends TransferPathContract {
   void aLibraryThatCannotBeToldToRefuseTheCpuIsNotBelieved() {
     StubControls old = StubControls.of(NativeStubs.oldCuFile());
     old.direct(true);
-    System.setProperty(CuFile.LIBRARY_PROPERTY, NativeStubs.oldCuFile().toString());
+    System.setProperty(CuFileLibrary.PROPERTY, NativeStubs.oldCuFile().toString());
     try {
       TransferReport report = loadAndCompare(wholeFile(), direct());
       assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
@@ -183,7 +184,7 @@ class DirectPathStubTest extends TransferPathContract {
       assertThat(load(direct().withTransport(Transport.COMPAT)).bytesByTransport())
           .containsOnlyKeys(Transport.COMPAT);
     } finally {
-      System.clearProperty(CuFile.LIBRARY_PROPERTY);
+      System.clearProperty(CuFileLibrary.PROPERTY);
       old.direct(false);
     }
   }
