@@ -17,11 +17,11 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Which checkpoint of a folder a training goes on from, and what becomes of damaged ones.
+/// Chooses the checkpoint of a folder that a training resumes from, and falls back from damaged ones.
 ///
 /// @param verify whether to compare the checksums of all tensors
-/// @param fallBack whether an earlier checkpoint may stand in for a damaged one
-/// @param userStates which are restored with a trainer
+/// @param fallBack whether an earlier checkpoint may replace a damaged one
+/// @param userStates restored with a trainer
 record CheckpointChoice(
     GantrySession session,
     Path directory,
@@ -58,7 +58,7 @@ record CheckpointChoice(
       }
     }
     if (last != null) {
-      // There were some, and none is whole: that is not as if there were none.
+      // All checkpoints are damaged, which is not the same as having none.
       throw last;
     }
     return Optional.empty();
@@ -71,7 +71,7 @@ record CheckpointChoice(
     LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damage.getMessage());
   }
 
-  /// A disk that has lost a sector.
+  /// Whether the disk has lost a sector or the file its end.
   private static boolean isDamage(TransferException failed) {
     return switch (failed.failure()) {
       case Failure.Errno(_, String name, _) -> name.equals("EIO");
@@ -91,7 +91,7 @@ record CheckpointChoice(
     return restore(listing.ofStep(step).orElseThrow(() -> absence(listing, step)), model, trainer);
   }
 
-  /// A damaged manifest does not say of which step it is; its folder does.
+  /// A damaged manifest does not name its step; its folder does.
   private GantryException absence(CheckpointStore.Listing listing, long step) {
     return listing.damaged().stream()
         .filter(damage -> {

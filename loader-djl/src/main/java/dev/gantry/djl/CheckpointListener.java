@@ -15,28 +15,29 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Saves checkpoints while `EasyTrain.fit`, or any loop that tells its listeners, trains.
+/// Saves checkpoints during a training by `EasyTrain.fit`, or by any loop that calls the trainer's
+/// listeners.
 ///
-/// DJL tells of a batch when its gradients are there and its step is still to come. What the
-/// batch's forward pass has changed is copied then, if a checkpoint of this step is due; the rest
-/// is saved when the next batch, the end of the epoch or the end of the training shows that the
-/// step was made. So a checkpoint is of the moment just after its step, exactly. At the end of an
-/// epoch it is of the moment after the validation, when the next epoch begins. With gradients of
-/// several batches in one step, steps are counted, not batches; a step that fails on its way is not
-/// saved.
+/// A checkpoint holds the training's state exactly after its step; at the end of an epoch, after the
+/// validation. DJL calls its listeners for a batch when the gradients are computed and before the
+/// step. If a checkpoint of this step is due, the listener then copies what the forward pass has
+/// changed. It saves the rest when the next batch, the end of the epoch or the end of the training
+/// shows that the step was made. If one step uses the gradients of several batches, the listener
+/// counts steps, not batches. It does not save a step that failed.
 ///
-/// What a save throws is thrown into the training; of an asynchronous one, into the next save or,
-/// at the latest, by `Trainer#close`, which then must be called again or left to the model's.
+/// A failed save is thrown into the training. A failed asynchronous save is thrown by the next save
+/// or, at the latest, by `Trainer#close`; then call that again, or close the model.
 ///
-/// DJL tells listeners in the order in which they were added. Add this one after DJL's
-/// `EvaluatorTrainingListener`: then the save at the end of an epoch has that epoch's figures as
-/// metrics, such as `validate_loss`. A save within an epoch has none. Add it before
-/// `EarlyStoppingListener`, which ends the training at the end of an epoch, and tells no listener
-/// after it.
+/// DJL calls listeners in the order in which they were added. Add this one after DJL's
+/// `EvaluatorTrainingListener`: then the checkpoint at the end of an epoch has that epoch's results
+/// as metrics, such as `validate_loss`. A checkpoint within an epoch has none. Add it before
+/// `EarlyStoppingListener`, which ends the training at the end of an epoch and so skips the
+/// listeners after it.
 ///
-/// The first batch is refused with a [dev.gantry.core.MisuseException] where `EarlyStoppingListener`
-/// comes first, where epochs are saved and `optKeepBest` names a metric that this training does not
-/// have, and with Adadelta, of which DJL counts no updates. For one training, on its thread.
+/// At the first batch, the listener throws a [dev.gantry.core.MisuseException] if
+/// `EarlyStoppingListener` comes first, if it saves epochs and `optKeepBest` names a metric that this
+/// training does not have, or if the optimizer is Adadelta, whose updates DJL does not count. For one
+/// training, on its thread.
 public final class CheckpointListener extends TrainingListenerAdapter {
   private final CheckpointSaver saver;
   private final long everySteps;
@@ -48,15 +49,14 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private long step;
   private long epoch;
 
-  /// How often each parameter was updated when that was looked at last; empty before the first
-  /// batch.
+  /// How often each parameter had been updated at the last batch; empty before the first one.
   private Map<String, Integer> updates = Map.of();
 
   private Instant lastSave;
   private @Nullable Due due;
   private boolean begun;
 
-  /// Whether the dataset is at the next epoch's beginning, and the end of this one was not told.
+  /// Whether the dataset has reached the next epoch, and [#onEpoch] was not called for this one.
   private boolean epochOver;
 
   /// A checkpoint that is due after the step to come.
@@ -90,7 +90,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     drop();
     epochOver = datasetEpochOver.getAsBoolean();
     if (isDue(step + 1)) {
-      // First what may fail: a copy has to be closed.
+      // First what may fail: the copy must be closed.
       Optional<String> dataset = datasetState.get();
       due = new Due(saver.moment(trainer), dataset);
     }
@@ -104,12 +104,12 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     if (everyEpochs > 0 && epoch % everyEpochs == 0) {
       saveEpoch(trainer);
     } else if (stepped && due != null) {
-      // The step was the epoch's last: it may go on from here, too.
+      // The step was the epoch's last, so the training can resume from here too.
       saveEpoch(trainer);
     }
   }
 
-  /// All is as it is when the next epoch begins.
+  /// The state is that with which the next epoch begins.
   private void saveEpoch(Trainer trainer) {
     drop();
     save(
@@ -127,7 +127,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
   }
 
-  /// When the trainer closes, also after a failure: then a step that was not made is not saved.
+  /// DJL calls this when the trainer closes, also after a failure. A step that was not made is not
+  /// saved.
   @Override
   public void onTrainingEnd(Trainer trainer) {
     try {
@@ -140,10 +141,10 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     saver.await();
   }
 
-  /// Counts the step that was made since the last batch, and saves it if that was due.
+  /// Counts the step that was made since the last batch, and saves it if a checkpoint is due.
   private void settle(Trainer trainer) {
     if (epochOver) {
-      // Its evaluation has failed, or the loop tells of no epochs: the dataset is at the next one.
+      // The evaluation failed, or the loop does not call onEpoch: the dataset is at the next epoch.
       epoch++;
       epochOver = false;
     }
@@ -154,11 +155,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   private boolean countStep(Trainer trainer) {
     Map<String, Integer> now = OptimizerState.of(trainer).updateCounts();
-    // Of each: a step that failed on its way is none.
+    // All counts must rise: a step that failed halfway does not count.
     boolean stepped =
         !updates.isEmpty()
             && updates.entrySet().stream()
-                // One that was frozen since is not counted any more.
+                // A parameter that was frozen since has no count.
                 .filter(before -> now.containsKey(before.getKey()))
                 .allMatch(before -> now.getOrDefault(before.getKey(), 0) > before.getValue());
     updates = now;
@@ -211,30 +212,31 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
     private Builder() {}
 
-    /// Where the checkpoints go. It stays the caller's to close, after the trainer. What its policy
-    /// skips counts as saved: the next save is made when it is due.
+    /// The saver, which you close after the trainer. A save that its policy skips counts as saved: the
+    /// next one is made when it is due.
     public Builder setSaver(CheckpointSaver chosen) {
       MisuseException.requireGiven("setSaver", chosen);
       saver = chosen;
       return this;
     }
 
-    /// Saves each step that is a multiple of this; 0 for none.
+    /// Saves after each step whose number is a multiple of this; default: not by steps.
     public Builder optEverySteps(long steps) {
       MisuseException.requireRange("optEverySteps", steps, 1, Long.MAX_VALUE);
       everySteps = steps;
       return this;
     }
 
-    /// Saves at the end of each epoch whose number, from 1, is a multiple of this; 0 for none.
+    /// Saves at the end of each epoch whose number, from 1, is a multiple of this; default: not by
+    /// epochs.
     public Builder optEveryEpochs(long epochs) {
       MisuseException.requireRange("optEveryEpochs", epochs, 1, Long.MAX_VALUE);
       everyEpochs = epochs;
       return this;
     }
 
-    /// Saves the first step that is made when this time has passed since the last save, or since
-    /// this was built.
+    /// Saves after the first step that is made when this time has passed since the last save, or since
+    /// [#build].
     public Builder optEvery(Duration time) {
       MisuseException.requireGiven("optEvery", time);
       MisuseException.requireRange("minutes of optEvery", time.toMinutes(), 0, Long.MAX_VALUE);
@@ -242,8 +244,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Asked where the dataset stands, when a batch has been taken from it. Behind the last batch
-    /// of an epoch it must say that nothing is left of this one: if the evaluation fails then, the
+    /// Gives the dataset's position; called when a batch has been taken from it. After the last batch
+    /// of an epoch it must say that nothing is left of this epoch. If the evaluation fails then, the
     /// epoch does not count as completed.
     public Builder optDatasetState(Supplier<Optional<String>> state) {
       MisuseException.requireGiven("optDatasetState", state);
@@ -252,8 +254,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Saves where this dataset stands; [ResumableDataset#restore] goes on from there. An epoch of
-    /// which all steps were made counts as completed, also if its evaluation fails.
+    /// Saves the position of this dataset; [ResumableDataset#restore] resumes from there. An epoch whose
+    /// steps were all made counts as completed, even if its evaluation fails.
     public Builder optDataset(ResumableDataset dataset) {
       MisuseException.requireGiven("optDataset", dataset);
       datasetState = () -> Optional.of(dataset.state());
@@ -261,7 +263,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Counts steps and epochs on from where a training was restored; else from 0.
+    /// Counts steps and epochs from those of a restored training; default: from 0.
     public Builder optFrom(RestoredTraining restored) {
       MisuseException.requireGiven("optFrom", restored);
       step = restored.step();
@@ -275,13 +277,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// @throws MisuseException if there is no saver, nothing says when to save, or a
-    ///     number is negative
+    /// @throws MisuseException if the saver is missing, or none of the options says when to save
     public CheckpointListener build() {
       if (everySteps == 0 && everyEpochs == 0 && interval == null) {
         throw new MisuseException(
-            "none of optEverySteps, optEveryEpochs and optEvery is given; the listener needs one"
-                + " that says when to save");
+            "one of optEverySteps, optEveryEpochs and optEvery must be set: it says when to save");
       }
       return new CheckpointListener(this, MisuseException.requireGiven("setSaver", saver));
     }

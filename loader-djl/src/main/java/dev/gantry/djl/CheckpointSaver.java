@@ -34,24 +34,22 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Saves a training into a folder of checkpoints, and brings it back from there, in this process or
-/// another.
+/// Saves checkpoints of a training into a folder, and restores them, in this process or another.
 ///
-/// A checkpoint holds the model's parameters, the optimizer's state, the generators of random
-/// numbers, step and epoch: a training that goes on from it makes the very steps that the first one
-/// would have made, where its kernels give the same results each time. Gradients that wait for a
-/// step are no part of it. A save that was reported is on the disk, whole; one that was not leaves
-/// the checkpoints before it as they were, also where the process or the machine dies. The
-/// parameters are ordinary safetensors files: [Weights] and others open a checkpoint's folder as
-/// the model.
+/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators,
+/// step and epoch. A training that resumes from it makes the same steps as the uninterrupted one,
+/// bit for bit, if its kernels are deterministic. Gradients that wait for a step are not saved. A
+/// save that has been reported is complete on the disk. If the process or the machine dies before,
+/// the earlier checkpoints stay as they are. The parameters are ordinary safetensors files: you can
+/// open a checkpoint's folder as a model, with [Weights] or another reader.
 ///
-/// Parameters go by their paths, as `Block#getParameters` has them; one with several paths is saved
-/// once. Served are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and classes derived
-/// from them that keep no state of their own: fields that may be state are refused.
+/// Parameters are named by their paths, as in `Block#getParameters`; one with several paths is saved
+/// once. Supported optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and
+/// subclasses of these that keep no state of their own: fields that may be state are refused.
 ///
-/// One saver at a time, of all processes, has a folder open. Its methods are for one thread, that
-/// which steps the trainer; an asynchronous save is written by another. After [#close] all calls
-/// are refused with a [MisuseException].
+/// Only one saver at a time, over all processes, can have a folder open. Call its methods on the
+/// thread that steps the trainer; another thread writes asynchronous saves. After [#close], all
+/// calls throw a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
 
@@ -83,7 +81,7 @@ public final class CheckpointSaver implements AutoCloseable {
     return new Builder();
   }
 
-  /// Saves a model and its trainer's state, and no more.
+  /// Saves a model and its trainer's state.
   ///
   /// @param step how many steps the training has made; 0 or more
   /// @see #save(SaveRequest)
@@ -91,11 +89,12 @@ public final class CheckpointSaver implements AutoCloseable {
     return save(SaveRequest.builder().setStep(step).setModel(model).optTrainer(trainer).build());
   }
 
-  /// Saves a checkpoint. Without `optAsync`, when this returns it is on the disk. With it, when
-  /// this returns the tensors may change, and the future tells when it is; what goes wrong then is
-  /// also thrown, once, by the next call that saves, restores, waits or closes.
+  /// Saves a checkpoint. Without `optAsync`, it is on the disk when this returns. With `optAsync`,
+  /// this returns when a snapshot is taken: the tensors may change, and the future completes when
+  /// the checkpoint is on the disk. A failed save is also rethrown, once, by the next call that
+  /// saves, restores, waits or closes, so it cannot go unnoticed.
   ///
-  /// @return what becomes of the save; without `optAsync`, it is known already
+  /// @return the outcome of the save; without `optAsync`, it is complete
   /// @throws TransferException if a file or device fails, or an earlier save failed
   /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
   ///     its type has no name here, or the optimizer is none of those that can be saved
@@ -105,7 +104,7 @@ public final class CheckpointSaver implements AutoCloseable {
     return save(request, Optional.empty());
   }
 
-  /// Once: a training may measure it now and then only.
+  /// Warns once only: a training may measure the metric from time to time.
   private void warnOfMissingMetric(SaveRequest request) {
     Set<String> metrics = request.metrics().keySet();
     if (!warned && keepBest.isPresent() && !metrics.contains(keepBest.get().metric())) {
@@ -152,14 +151,14 @@ public final class CheckpointSaver implements AutoCloseable {
         .orElseGet(() -> TrainingContents.of(model, epoch, dataset));
   }
 
-  /// What the step to come leaves as it is now, for a save when it was made. The caller closes it.
+  /// Copies what the forward pass has changed, for a save after the step. The caller closes it.
   TrainingMoment moment(Trainer trainer) {
     return TrainingMoment.copy(trainer, userStates);
   }
 
   /// Waits until all saves are on the disk.
   ///
-  /// @throws TransferException if one failed and no call has said so yet
+  /// @throws TransferException if one failed and no call has thrown that yet
   public void await() {
     requireOpen();
     if (queue != null) {
@@ -167,8 +166,8 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
-  /// All checkpoints that are on the disk, in the order in which they were saved; of one step only
-  /// the last. Those whose manifest is damaged are left out.
+  /// All checkpoints on the disk, in the order in which they were saved; of one step, only the last.
+  /// Checkpoints with a damaged manifest are left out.
   ///
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
@@ -184,26 +183,26 @@ public final class CheckpointSaver implements AutoCloseable {
     return CheckpointStore.list(directory).latest().map(checkpoint -> checkpoint);
   }
 
-  /// That of [#list] which `optKeepBest` finds best, or empty where none has its metric.
+  /// The best checkpoint of [#list] by `optKeepBest`, or empty if none has its metric.
   ///
   /// @throws MisuseException if this was built without `optKeepBest`
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> best() {
     Retention.Best best =
         keepBest.orElseThrow(() ->
-            new MisuseException("optKeepBest is not set; it says which checkpoint is the best"));
+            new MisuseException("optKeepBest must be set: it says which checkpoint is the best"));
     return best.of(list());
   }
 
-  /// Goes on from the checkpoint that was saved last, or changes nothing where there is none.
+  /// Restores the checkpoint that was saved last. If there is none, it changes nothing.
   ///
-  /// Where it is damaged, and `optFallBack` allows that, from the last one before it that is not. One
-  /// whose manifest is damaged counts as the latest, unless its folder's name or what is left of the
-  /// manifest says that another was saved after it.
+  /// If that checkpoint is damaged and `optFallBack` is set, the last intact one before it is
+  /// restored. A checkpoint with a damaged manifest counts as the last, unless its folder's name or
+  /// the rest of the manifest shows that another was saved after it.
   ///
   /// @param trainer that has been initialised, or null: see [#restore(long, Model, Trainer)]
-  /// @throws MalformedFileException if the checkpoint is damaged; names the file, and the tensor if
-  ///     one is. With `optFallBack`, if all are. Nothing has changed then
+  /// @throws MalformedFileException if the checkpoint is damaged; names the file and, if one is
+  ///     damaged, the tensor. With `optFallBack`, if all are damaged. Nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer, or was saved without a trainer
   ///     and is restored with one. Nothing has changed then
   /// @throws TransferException if a file or device fails, or an earlier save failed
@@ -213,14 +212,13 @@ public final class CheckpointSaver implements AutoCloseable {
     return store.reading(() -> choice.latest(model, trainer));
   }
 
-  /// Goes on from the checkpoint of a step. What it holds is compared with what is there before
-  /// anything changes, and its checksums too if they are; then it is loaded part by part into the
-  /// arrays that are there, which takes no more memory on the trainer's device than a part does
-  /// (512 MiB; a single row that is larger). A failure between two parts says that the training's
-  /// values are mixed: restore again before it goes on.
+  /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are
+  /// checked before anything changes. Then the checkpoint is loaded part by part into the existing
+  /// arrays, which takes no more memory on the trainer's device than one part (512 MiB, or a single
+  /// larger row). An exception from between two parts says that the training's values are mixed:
+  /// restore again before you go on.
   ///
-  /// A generator of random numbers that was not saved, such as that of another device, stays as it
-  /// is.
+  /// A random number generator that was not saved, such as another device's, stays as it is.
   ///
   /// @param trainer that has been initialised; or null to restore the model's parameters only. Then
   ///     a parameter without an array gets the loaded one, and an initialised one keeps its array,
@@ -247,10 +245,9 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
-  /// Waits until all saves are on the disk, and lets another saver have the folder, also where this
-  /// throws. Idempotent.
+  /// Waits until all saves are on the disk and releases the folder, also if this throws. Idempotent.
   ///
-  /// @throws TransferException if a save failed and no call has said so yet
+  /// @throws TransferException if a save failed and no call has thrown that yet
   @Override
   public void close() {
     if (closed) {
@@ -286,39 +283,39 @@ public final class CheckpointSaver implements AutoCloseable {
 
     private Builder() {}
 
-    /// The folder of checkpoints; it is made where it is missing.
+    /// The folder of checkpoints; it is created if it is missing.
     public Builder setDirectory(Path chosen) {
       MisuseException.requireGiven("setDirectory", chosen);
       directory = chosen;
       return this;
     }
 
-    /// The session that moves the bytes, which must stay open for as long as the saver; else the
-    /// process's shared one.
+    /// The session that moves the bytes; default: the process's shared one. It must stay open as long
+    /// as the saver.
     public Builder optSession(GantrySession chosen) {
       MisuseException.requireGiven("optSession", chosen);
       session = chosen;
       return this;
     }
 
-    /// How many of the checkpoints saved last stay, besides those that other rules want. Unless
-    /// something is said about what stays, all of them do; the last one always does.
+    /// Keeps the last `count` checkpoints, and those that other rules keep. Without any rule, all
+    /// checkpoints are kept. The last one is always kept.
     public Builder optKeepLast(int count) {
       MisuseException.requireRange("optKeepLast", count, 0, Integer.MAX_VALUE);
       keepLast = count;
       return this;
     }
 
-    /// The checkpoints of steps that are multiples of `steps` stay.
+    /// Keeps the checkpoints of steps that are multiples of `steps`.
     public Builder optKeepEvery(long steps) {
       MisuseException.requireRange("optKeepEvery", steps, 0, Long.MAX_VALUE);
       keepEvery = steps;
       return this;
     }
 
-    /// The best `count` checkpoints by a metric that is saved with them stay; of equals, those that
-    /// were saved first. One without the metric is never among them. A [CheckpointListener] saves
-    /// the figures of DJL's evaluators, such as `validate_loss` and `validate_Accuracy`.
+    /// Keeps the best `count` checkpoints by a metric that is saved with them; of equals, those that
+    /// were saved first. A checkpoint without the metric is never among them. A [CheckpointListener]
+    /// saves the results of DJL's evaluators, such as `validate_loss` and `validate_Accuracy`.
     public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
       MisuseException.requireRange("count of optKeepBest", count, 1, Integer.MAX_VALUE);
       MisuseException.requireGiven("metric of optKeepBest", metric);
@@ -327,70 +324,69 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// The most bytes of tensors in one file, else 5 GB; a larger tensor has a file to itself.
+    /// The most bytes of tensors in one file; default: 5 GB. A larger tensor gets a file of its own.
     public Builder optShardBytes(long bytes) {
       MisuseException.requireRange("optShardBytes", bytes, 1, Long.MAX_VALUE);
       shardBytes = bytes;
       return this;
     }
 
-    /// Whether a save returns when a snapshot is taken, and writes it behind; else when it is on
-    /// the disk.
+    /// Whether a save returns when a snapshot is taken and another thread writes it. Default: a save
+    /// returns when it is on the disk.
     public Builder optAsync(boolean chosen) {
       async = chosen;
       return this;
     }
 
-    /// What becomes of a save while another is being written; else it waits.
+    /// What a save does while another one is being written; default: it waits.
     public Builder optBusyPolicy(BusyPolicy chosen) {
       MisuseException.requireGiven("optBusyPolicy", chosen);
       busyPolicy = chosen;
       return this;
     }
 
-    /// How much memory snapshots may take; else as much of the CPU's as there is, and none of a
-    /// GPU's. A save whose snapshot finds no room is waited for.
+    /// How much memory snapshots may take; default: as much host memory as there is, and no GPU memory.
+    /// A save whose snapshot finds no room is written before the call returns.
     public Builder optSnapshots(SnapshotLimits limits) {
       MisuseException.requireGiven("optSnapshots", limits);
       snapshots = limits;
       return this;
     }
 
-    /// How files are written. Checksums are always taken. A path that is asked for here is that of
-    /// device memory: with `optAsync`, of snapshots that lie on a device. A cancellation ends the
-    /// save under way and each one after it.
+    /// How files are written. Checksums are always computed. A transport that you ask for here applies
+    /// to device memory: with `optAsync`, to snapshots on a device. A cancellation ends the current
+    /// save and every later one.
     public Builder optWriteOptions(WriteOptions chosen) {
       MisuseException.requireGiven("optWriteOptions", chosen);
       options = chosen;
       return this;
     }
 
-    /// Whether a restore compares the checksum of each tensor; it does unless that is switched off.
-    /// Sizes and those of headers and manifests are always compared.
+    /// Whether a restore compares the checksum of each tensor; default: true. Sizes, and checksums of
+    /// headers and manifests, are always compared.
     public Builder optVerify(boolean chosen) {
       verify = chosen;
       return this;
     }
 
-    /// Whether a restore of the latest checkpoint goes on to the one before where it is damaged,
-    /// and logs a warning; else that is an error.
+    /// Whether [CheckpointSaver#restoreLatest] falls back to the checkpoint before a damaged one, with a
+    /// warning in the log. Default: a damaged checkpoint is an error.
     public Builder optFallBack(boolean chosen) {
       fallBack = chosen;
       return this;
     }
 
-    /// A state of your own that the training needs besides, such as how many numbers a transform of
-    /// the dataset has drawn from a `java.util.Random`: it is saved with each training, and given
-    /// back when a training is restored. Without a trainer neither is done. A state that was not
-    /// saved stays as it is, and the log says so.
+    /// A state of your own that the training needs, such as how many numbers a transform of the
+    /// dataset has drawn from a `java.util.Random`. It is saved and restored with a trainer, and
+    /// neither without one. A state that was not saved stays as it is, and the log says so.
     ///
-    /// Both are called by the thread that saves and restores. A [CheckpointListener] saves the state
-    /// as it was when the step's batch had come, before the next one was asked for.
+    /// Both functions are called on the thread that saves or restores. A [CheckpointListener] saves
+    /// the state as it was when the step's batch had come, before the next one was requested.
     ///
-    /// @param name by which it is saved
-    /// @param save gives the state as a text; what it throws is thrown by the save
-    /// @param restore takes it; what it throws is thrown by the restore, when parameters and
-    ///     optimizer have been restored
+    /// @param name of the state in the checkpoint
+    /// @param save returns the state as a text; its exceptions are thrown by the save
+    /// @param restore takes that text; its exceptions are thrown by the restore, after parameters
+    ///     and optimizer have been restored
     /// @throws MisuseException if the name was given before
     public Builder optState(String name, Supplier<String> save, Consumer<String> restore) {
       MisuseException.requireGiven("name of optState", name);
@@ -408,7 +404,7 @@ public final class CheckpointSaver implements AutoCloseable {
           : new Retention(keepLast, keepEvery, Optional.ofNullable(keepBest));
     }
 
-    /// Opens the folder, and removes what saves that never ended have left there.
+    /// Opens the folder, and removes the files of saves that were interrupted.
     ///
     /// @throws MisuseException if there is no directory, or another saver has it open
     /// @throws TransferException if a file operation fails

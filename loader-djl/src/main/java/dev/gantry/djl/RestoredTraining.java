@@ -4,14 +4,14 @@ import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.util.Map;
 import java.util.Optional;
 
-/// Where a training stood when the checkpoint was saved that it now goes on from.
+/// The position of a training that was restored.
 ///
-/// @param checkpoint that was restored
+/// @param checkpoint the restored one
 /// @param step how many steps it had made
 /// @param epoch how many epochs it had completed
-/// @param datasetState where the dataset stood, in its own words
+/// @param datasetState the dataset's position, as its own text
 /// @param metrics as they were saved
-/// @param metadata the user's own notes
+/// @param metadata your own notes
 public record RestoredTraining(
     StoredCheckpoint checkpoint,
     long step,

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What goes into a checkpoint, as it is when it is saved. Model and trainer stay the caller's.
+/// What a checkpoint holds. Model and trainer are read when it is saved, and stay the caller's.
 public final class SaveRequest {
   private final long step;
   private final Model model;
@@ -78,48 +78,48 @@ public final class SaveRequest {
       return this;
     }
 
-    /// Whose parameters are saved.
+    /// The model whose parameters are saved.
     public Builder setModel(Model chosen) {
       MisuseException.requireGiven("setModel", chosen);
       model = chosen;
       return this;
     }
 
-    /// Whose optimizer's state and random numbers are saved, too; without one, only parameters are.
+    /// The trainer whose optimizer state and random numbers are saved too. Without a trainer, only
+    /// parameters are saved.
     public Builder optTrainer(Trainer chosen) {
       MisuseException.requireGiven("optTrainer", chosen);
       trainer = chosen;
       return this;
     }
 
-    /// How many epochs the training has completed; else 0.
+    /// How many epochs the training has completed; default: 0.
     public Builder optEpoch(long completed) {
       epoch = completed;
       return this;
     }
 
-    /// Where the dataset stands, in its own words.
+    /// The dataset's position, as its own text.
     public Builder optDatasetState(String state) {
       MisuseException.requireGiven("optDatasetState", state);
       datasetState = state;
       return this;
     }
 
-    /// Where this dataset stands now; [ResumableDataset#restore] goes on from there.
+    /// The position of this dataset now; [ResumableDataset#restore] resumes from there.
     public Builder optDataset(ResumableDataset dataset) {
       MisuseException.requireGiven("optDataset", dataset);
       return optDatasetState(dataset.state());
     }
 
-    /// A figure by which checkpoints may be kept, such as the loss of the validation.
+    /// A metric by which checkpoints may be kept, such as the validation loss.
     public Builder optMetric(String name, double value) {
       MisuseException.requireGiven("name of optMetric", name);
       metrics.put(name, value);
       return this;
     }
 
-    /// A note of the user's own; it comes back with the checkpoint, and is in its safetensors
-    /// files.
+    /// A note of your own. A restore returns it, and the safetensors files hold it as metadata.
     public Builder optMetadata(String key, String value) {
       MisuseException.requireGiven("key of optMetadata", key);
       MisuseException.requireGiven("value of optMetadata", value);
@@ -127,7 +127,7 @@ public final class SaveRequest {
       return this;
     }
 
-    /// @throws MisuseException if step or model is missing, or step or epoch is negative
+    /// @throws MisuseException if the model is missing, or step or epoch is less than 0
     public SaveRequest build() {
       MisuseException.requireRange("setStep", step, 0, Long.MAX_VALUE);
       MisuseException.requireRange("optEpoch", epoch, 0, Long.MAX_VALUE);

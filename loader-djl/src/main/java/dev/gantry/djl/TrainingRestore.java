@@ -84,7 +84,7 @@ final class TrainingRestore {
     strange.removeAll(parameters.keys());
     if (!strange.isEmpty()) {
       throw new MisuseException(
-          checkpoint.folder() + " is of another model: this one has no parameters " + strange);
+          checkpoint.folder() + " is of another model: this model has no parameters " + strange);
     }
     verify(tensors);
     var _ =

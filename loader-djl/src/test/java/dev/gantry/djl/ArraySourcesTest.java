@@ -123,7 +123,7 @@ class ArraySourcesTest {
       assertRefused("'b' has 3 samples, and 'a' 2", sources::samples);
     }
     assertRefused(
-        "no memory of numbers",
+        "must be dense and of numbers",
         () -> ArraySources.of(Map.of("a", unnamed, "text", manager.create("text"))));
   }
 

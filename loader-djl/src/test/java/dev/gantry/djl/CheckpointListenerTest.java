@@ -242,7 +242,7 @@ class CheckpointListenerTest {
       PlainState before = PlainState.of(training.trainer);
       assertThatThrownBy(() -> Fit.fit(training))
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("CheckpointListener comes after EarlyStoppingListener");
+          .hasMessageContaining("CheckpointListener must come before EarlyStoppingListener");
       assertThat(PlainState.of(training.trainer).counts()).isEqualTo(before.counts());
     }
   }
@@ -423,7 +423,7 @@ class CheckpointListenerTest {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       assertThatThrownBy(builder::build)
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("none of optEverySteps, optEveryEpochs and optEvery is given");
+          .hasMessageContaining("one of optEverySteps, optEveryEpochs and optEvery must be set");
       assertThatThrownBy(() -> builder.optEverySteps(-1))
           .isInstanceOf(MisuseException.class)
           .hasMessage("optEverySteps is -1; it must be 1 or more");

@@ -145,7 +145,7 @@ class CheckpointSaverTest {
     try (CheckpointSaver saver = builder().build()) {
       assertThatThrownBy(saver::best)
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("optKeepBest is not set");
+          .hasMessageContaining("optKeepBest must be set");
     }
   }
 

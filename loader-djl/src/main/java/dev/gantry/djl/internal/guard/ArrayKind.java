@@ -6,7 +6,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.Optional;
 
-/// What an array is, without its values.
+/// Dtype and shape of an array.
 ///
 /// @param dtype empty for one that only libtorch knows, such as complex128
 public record ArrayKind(Optional<DType> dtype, Shape shape) {
@@ -18,6 +18,6 @@ public record ArrayKind(Optional<DType> dtype, Shape shape) {
   /// As in `F32 [2, 3]`.
   @Override
   public String toString() {
-    return dtype.map(DType::name).orElse("of a type without a name") + " " + shape;
+    return dtype.map(DType::name).orElse("of an unknown type") + " " + shape;
   }
 }

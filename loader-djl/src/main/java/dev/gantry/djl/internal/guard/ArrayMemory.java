@@ -17,18 +17,17 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The memory of an array, dense and in C order: the array's own where that is so, else a copy. It
-/// lives until this is closed, also where the array is closed before; what is written into the
-/// array meanwhile may be seen here.
+/// The memory of an array, dense and in C order: the array's own if it is like that, else a copy. It
+/// lives until this is closed, even if the array is closed before. Writes to the array may show here.
 ///
-/// On a GPU it has the values of kernels that may be queued still: synchronise before it is read
-/// past libtorch. Thread-safe.
+/// On a GPU, kernels that write the values may still be queued: synchronise before you read the
+/// memory without libtorch. Thread-safe.
 public final class ArrayMemory implements AutoCloseable {
-  /// Where DJL holds the Java buffer that an array on the CPU may lie in, and drops it on closing.
+  /// The Java buffer that an array on the CPU may lie in; DJL drops it when the array is closed.
   private static final PrivateField<ByteBuffer> BUFFER =
       PrivateField.of(PtNDArray.class, "dataRef", "java.nio.ByteBuffer");
 
-  /// A share of the tensor, and of the buffer that it may lie in.
+  /// A handle of the tensor, and the buffer that it may lie in.
   private record Share(TorchLibrary torch, long handle, Optional<ByteBuffer> buffer) {}
 
   private final AtomicReference<@Nullable Share> share;
@@ -54,14 +53,14 @@ public final class ArrayMemory implements AutoCloseable {
     PtNDArray torchArray = TorchArrays.torchArray(array);
     PrivateField.requireAll(List.of(BUFFER));
     if (array.getDataType() == DataType.STRING || array.isSparse()) {
-      throw new MisuseException(described(array) + " has no memory of numbers in a row");
+      throw new MisuseException(described(array) + " must be dense and of numbers");
     }
     TorchLibrary torch = PyTorch.library();
     DType dtype =
         torch
             .dtype(torchArray.getHandle())
             .orElseThrow(() ->
-                new MisuseException(described(array) + " is of a type that has no name here"));
+                new MisuseException(described(array) + " is of a type that Gantry does not know"));
     Share share =
         // libtorch conjugates complex numbers when they are read, not in memory.
         dtype != DType.C64 && isDense(torch, torchArray.getHandle())
@@ -82,7 +81,7 @@ public final class ArrayMemory implements AutoCloseable {
     return device;
   }
 
-  /// Of the first element; of no meaning where there are no bytes.
+  /// Of the first element. It has no meaning if there are no bytes.
   public long address() {
     return address;
   }
@@ -99,7 +98,7 @@ public final class ArrayMemory implements AutoCloseable {
     return shape;
   }
 
-  /// Idempotent. If nobody else holds the memory, it goes.
+  /// Idempotent. Frees the memory if this was its last holder.
   @Override
   public void close() {
     Share held = share.getAndSet(null);
@@ -108,7 +107,7 @@ public final class ArrayMemory implements AutoCloseable {
     }
   }
 
-  /// The strides of an axis of one element, and all where there are no elements, do not matter.
+  /// The stride of an axis with one element does not matter, nor any stride if there are no elements.
   private static boolean isDense(TorchLibrary torch, long handle) {
     Shape shape = torch.shape(handle);
     long[] strides = torch.strides(handle);

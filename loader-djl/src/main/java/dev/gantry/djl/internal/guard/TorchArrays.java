@@ -16,16 +16,17 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// Makes DJL arrays over memory that somebody else owns. Thread-safe.
+/// Makes DJL arrays over memory that the caller owns, and copies between arrays. Thread-safe.
 public final class TorchArrays {
   private TorchArrays() {}
 
-  /// An array over memory, without a copy: dense, in C order, any dtype that [TorchLibrary#holds][dev.gantry.djl.internal.torch.TorchLibrary#holds].
-  /// It belongs to `manager`, which closes it at the latest; the manager may be for another device.
+  /// An array over memory, without a copy: dense, in C order, any dtype that
+  /// [TorchLibrary#holds][dev.gantry.djl.internal.torch.TorchLibrary#holds]. It belongs to `manager`,
+  /// which closes it at the latest; the manager may be for another device.
   ///
   /// `release` runs once, when the array and all views of it are closed, on the thread that closes
-  /// the last. For memory of a GPU that is when the last kernel that uses it has been queued, not
-  /// when it has run. If this throws, `release` has not run and never will: the memory is still the
+  /// the last. For memory of a GPU, kernels that use it may still be
+  /// queued then. If this throws, `release` has not run and never will: the memory is still the
   /// caller's.
   ///
   /// @param address of the first element, aligned to it; ignored where there are no elements
@@ -59,7 +60,7 @@ public final class TorchArrays {
       Runnable release) {
     if (!(manager instanceof PtNDManager torchManager)) {
       throw new MisuseException(
-          "a manager of " + manager.getClass().getName() + " is not one of DJL's PyTorch engine");
+          "the manager must be of DJL's PyTorch engine (was " + manager.getClass().getName() + ")");
     }
     Handover handover = new Handover(release);
     long handle = PyTorch.library().wrap(address, device, dtype, shape, strides, handover);
@@ -136,12 +137,12 @@ public final class TorchArrays {
       return torchArray;
     }
     throw new MisuseException(
-        "an array of " + array.getClass().getName() + " is not of DJL's PyTorch engine");
+        "the array must be of DJL's PyTorch engine (was " + array.getClass().getName() + ")");
   }
 
-  /// A release that counts only once the array exists: the tensor of an array that its manager
-  /// refused dies without it. From then on it runs when the tensor dies, even if another thread was
-  /// faster.
+  /// A release that takes effect only when the array exists: if the manager refuses the array, its
+  /// tensor dies without the release. Another thread may close the manager, and so the array, before
+  /// [#complete] runs; then `complete` runs the release.
   private static final class Handover implements Runnable {
     private enum State {
       BEGUN,

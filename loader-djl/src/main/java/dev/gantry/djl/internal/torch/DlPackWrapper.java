@@ -19,9 +19,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.Optional;
 
-/// `at::fromDLPack`, which libtorch exports up to 2.10. It reports failure by a C++ exception,
-/// which would end the JVM, so nothing that it could refuse is passed to it: [TorchLibrary] has
-/// checked dtype, shape and address before.
+/// `at::fromDLPack`, which libtorch exports up to 2.10. It reports failure by a C++ exception, which
+/// would end the JVM, so [TorchLibrary] checks dtype, shape and address first.
 ///
 /// Layout of `DLManagedTensor` (dlpack.h, version 0.8), 64 bytes:
 ///

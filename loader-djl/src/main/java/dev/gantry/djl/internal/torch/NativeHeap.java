@@ -8,8 +8,8 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
-/// The C library's heap, for memory whose owner is native code. An arena per tensor would cost a
-/// handshake with all threads on each close; this costs nanoseconds. Thread-safe.
+/// The C library's heap, for memory that native code owns. An arena per tensor would cost a handshake
+/// with all threads on each close; malloc costs nanoseconds. Thread-safe.
 final class NativeHeap {
   private static final Linker LINKER = Linker.nativeLinker();
 

@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Looks functions up in one library and remembers which were not there, so that one message names
-/// them all. Confined to the thread that opens the library.
+/// Looks up functions in one library and collects the missing ones, so that one message names them
+/// all. Confined to the thread that opens the library.
 final class NativeSymbols {
   private final SymbolLookup lookup;
   private final List<String> missing = new ArrayList<>();

@@ -7,24 +7,26 @@ import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// On the CPU, libtorch computes with as many OpenMP threads as there are cores, and these spin
-/// while they wait for one another. Where any other thread needs a core, one of them is without for
-/// a time slice, and the others burn theirs: with few cores a training is slower by an order of
-/// magnitude. The threads are libgomp's, and so are the settings, which it reads when it is loaded.
+/// Advice for trainings on the CPU of a machine with few cores.
+///
+/// libtorch computes there with one OpenMP thread a core, and these spin while they wait for one
+/// another. When another thread takes a core, one OpenMP thread loses a time slice and the others
+/// spin through theirs: with few cores a training becomes slower by an order of magnitude. The
+/// threads and their settings are libgomp's, which reads the settings when it is loaded.
 public final class OpenMpAdvice {
   private static final Logger LOG = LoggerFactory.getLogger(OpenMpAdvice.class);
   private static final AtomicBoolean GIVEN = new AtomicBoolean();
 
-  /// With more, one that is taken away is a smaller part.
+  /// With more cores, losing one costs a smaller share.
   private static final int FEW_CORES = 4;
 
-  /// By which the user has said already what the threads shall do.
+  /// If you have set one of these, you have decided what the threads do.
   private static final List<String> SETTINGS =
       List.of("OMP_WAIT_POLICY", "OMP_NUM_THREADS", "GOMP_SPINCOUNT", "ai.djl.pytorch.num_threads");
 
   private OpenMpAdvice() {}
 
-  /// One line in the log of this process, where it is of use.
+  /// Logs one line, once in the process, where it applies.
   public static void logOnce() {
     if (!GIVEN.getAndSet(true)) {
       of(
@@ -39,9 +41,9 @@ public final class OpenMpAdvice {
     return cores < 2 || cores > FEW_CORES || SETTINGS.stream().anyMatch(isSet)
         ? Optional.empty()
         : Optional.of(
-            "with "
+            "on "
                 + cores
-                + " cores, OpenMP threads of libtorch that spin may slow a training on the CPU down"
-                + " many times: set OMP_WAIT_POLICY=passive in the environment");
+                + " cores, libtorch's OpenMP threads may slow a training down many times, because"
+                + " they spin while they wait: set OMP_WAIT_POLICY=passive in the environment");
   }
 }

@@ -10,8 +10,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// A private field of one of DJL's classes, where DJL has no other way to what it holds. Looking
-/// for it never fails: that a version of DJL lacks it comes out in [#requireAll]. Thread-safe.
+/// A private field of one of DJL's classes, for what DJL does not offer otherwise. Looking for it never
+/// fails: [#requireAll] reports fields that a version of DJL lacks. Thread-safe.
 ///
 /// @param <T> what it holds
 public final class PrivateField<T> {

@@ -13,21 +13,18 @@ import dev.gantry.core.Shape;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// DJL's PyTorch engine: where its libtorch is, and its words for ours. Thread-safe.
+/// DJL's PyTorch engine: its libtorch, and its names for our dtypes, devices and shapes. Thread-safe.
 public final class PyTorch {
   private PyTorch() {}
 
   /// libtorch, from the folder that DJL's engine loaded it from.
-  public static TorchProbe probe() {
-    return Holder.PROBE;
-  }
-
+  ///
   /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what
   ///     we need
   public static TorchLibrary library() {
     return switch (Holder.PROBE) {
-      case TorchProbe.Found(TorchLibrary library) -> library;
-      case TorchProbe.Missing(String reason) ->
+      case TorchLibrary.Probe.Found(TorchLibrary library) -> library;
+      case TorchLibrary.Probe.Missing(String reason) ->
           throw new DeviceUnavailableException("DJL's PyTorch engine: " + reason);
     };
   }
@@ -54,7 +51,7 @@ public final class PyTorch {
     };
   }
 
-  /// @throws MisuseException for the types that are no numbers
+  /// @throws MisuseException for UNKNOWN and STRING
   public static DType dtype(DataType type) {
     return switch (type) {
       case FLOAT32 -> DType.F32;
@@ -75,8 +72,8 @@ public final class PyTorch {
     };
   }
 
-  /// Whether DJL's native code can be handed this type. It ends the process on the others, except
-  /// on COMPLEX64, which it takes for FLOAT32 (measured: DJL 0.35.1).
+  /// Whether DJL's native code knows this type. It ends the JVM on the others, except on COMPLEX64,
+  /// which it takes for FLOAT32 (measured: DJL 0.35.1).
   public static boolean isSafe(DataType type) {
     return switch (type) {
       case FLOAT32, FLOAT64, FLOAT16, UINT8, INT32, INT8, INT64, BOOLEAN -> true;
@@ -100,14 +97,14 @@ public final class PyTorch {
   }
 
   private static final class Holder {
-    static final TorchProbe PROBE = find();
+    static final TorchLibrary.Probe PROBE = find();
 
-    private static TorchProbe find() {
+    private static TorchLibrary.Probe find() {
       try {
         // The engine loads libtorch; after that its folder is known.
         Engine _ = Engine.getEngine(PtEngine.ENGINE_NAME);
       } catch (EngineException | IllegalArgumentException absent) {
-        return new TorchProbe.Missing(String.valueOf(absent.getMessage()));
+        return new TorchLibrary.Probe.Missing(String.valueOf(absent.getMessage()));
       }
       return TorchLibrary.open(Path.of(LibUtils.getLibtorchPath()));
     }

@@ -5,8 +5,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What is to be run when libtorch lets go of wrapped memory. Native code carries a number, never a
-/// reference; a number that was taken once is gone, so nothing is released twice. Thread-safe.
+/// Callbacks that run when libtorch drops wrapped memory. Native code holds a number, never a
+/// reference; running a callback removes its number, so nothing is released twice. Thread-safe.
 public final class Releases {
   private static final Logger LOG = LoggerFactory.getLogger(Releases.class);
   private static final AtomicLong NEXT = new AtomicLong(1);
@@ -19,9 +19,9 @@ public final class Releases {
     return NEXT.getAndIncrement();
   }
 
-  /// From here on the release belongs to the tensor. Called only once libtorch has the memory: a
-  /// deleter that runs while the wrapping itself fails finds nothing, and the caller still owns
-  /// what it brought.
+  /// From here on the release belongs to the tensor. Call it only when libtorch has the memory: a
+  /// deleter that runs while the wrapping itself fails finds nothing, and the caller still owns the
+  /// memory.
   static void handOver(long number, Runnable release) {
     PENDING.put(number, release);
   }
@@ -36,7 +36,7 @@ public final class Releases {
     try {
       release.run();
     } catch (Throwable failure) {
-      // The one place where swallowing is right: there is no Java caller to tell.
+      // No Java caller could catch it.
       LOG.error("releasing the memory of a tensor failed", failure);
     }
   }

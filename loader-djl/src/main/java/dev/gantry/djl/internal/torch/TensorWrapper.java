@@ -4,14 +4,14 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Shape;
 
-/// The ways into libtorch for memory that it does not own. Which one there is depends on its
-/// version.
+/// A native function that makes a tensor over memory which libtorch does not own. Which one there is
+/// depends on libtorch's version.
 sealed interface TensorWrapper permits DlPackWrapper, FromBlobWrapper {
-  /// The native function, as `gantry doctor` shows it.
+  /// The name of the native function.
   String function();
 
-  /// Makes an `at::Tensor` over the memory. When the last tensor or view over it dies, on whatever
-  /// thread, `Releases.run(release)` runs.
+  /// Makes an `at::Tensor` over the memory. When the last tensor or view over it dies,
+  /// `Releases.run(release)` runs, on the thread where that happens.
   ///
   /// @param address not 0
   /// @param strides in elements, one an axis

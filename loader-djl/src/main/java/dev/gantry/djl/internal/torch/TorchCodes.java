@@ -53,8 +53,8 @@ public final class TorchCodes {
     return new TorchCodes(dtypes, call(cpu), call(cuda), call(strided));
   }
 
-  /// What libtorch calls a dtype; empty where DJL cannot hold it in a tensor: FP8, for which DJL
-  /// has no type, and what is smaller than a byte.
+  /// libtorch's name for a dtype. Empty for those that DJL cannot hold in a tensor: FP8, for which DJL
+  /// has no type, and those smaller than a byte.
   static Optional<String> name(DType dtype) {
     return switch (dtype) {
       case BOOL -> Optional.of("bool");
@@ -143,7 +143,12 @@ public final class TorchCodes {
   ///     past what an address can reach
   static void checkReach(DType dtype, Shape shape, long[] strides) {
     if (strides.length != shape.rank() || LongStream.of(strides).anyMatch(stride -> stride < 0)) {
-      throw new MisuseException("no strides for " + shape + ": " + Arrays.toString(strides));
+      throw new MisuseException(
+          "a tensor of "
+              + shape
+              + " must have one stride of 0 or more for each axis (was "
+              + Arrays.toString(strides)
+              + ")");
     }
     try {
       long reach = 1;

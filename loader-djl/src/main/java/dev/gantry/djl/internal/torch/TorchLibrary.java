@@ -21,12 +21,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// libtorch's C entry points. Knows nothing of DJL: it serves any folder with a `libtorch_cpu`.
+/// libtorch's C functions. Independent of DJL: it opens any folder with a `libtorch_cpu`.
 ///
 /// A *handle* is the address of an `at::Tensor` on the C++ heap, which is what DJL's `PtNDArray`
-/// holds; whoever has it deletes it, once. Several handles may share one tensor's memory, which
-/// lives as long as the last of them. All that is called here reports failure by its return value,
-/// never by a C++ exception. Thread-safe, as far as different threads use different handles.
+/// holds; its owner deletes it, once. Several handles may share one tensor's memory, which lives as
+/// long as the last of them. All functions called here report failure by their return value, never
+/// by a C++ exception. Thread-safe, as long as different threads use different handles.
 public final class TorchLibrary {
   private static final AddressLayout LONGS =
       ADDRESS.withTargetLayout(MemoryLayout.sequenceLayout(Integer.MAX_VALUE, JAVA_LONG));
@@ -34,8 +34,8 @@ public final class TorchLibrary {
   // All of these return AOTITorchError: 0 for success.
   // AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
   private final MethodHandle delete;
-  // AOTITorchError aoti_torch_new_tensor_handle(AtenTensorHandle orig, AtenTensorHandle
-  // *new_handle);
+  // AOTITorchError aoti_torch_new_tensor_handle(
+  //     AtenTensorHandle orig, AtenTensorHandle *new_handle);
   private final MethodHandle newHandle;
   // AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void **ret);
   private final MethodHandle dataPointer;
@@ -51,12 +51,12 @@ public final class TorchLibrary {
   private final MethodHandle sizes;
   // AOTITorchError aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **ret);
   private final MethodHandle strides;
-  // AOTITorchError aoti_torch_empty_strided(int64_t ndim, const int64_t *sizes, const int64_t
-  // *strides,
+  // AOTITorchError aoti_torch_empty_strided(
+  //     int64_t ndim, const int64_t *sizes, const int64_t *strides,
   //     int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle *ret);
   private final MethodHandle empty;
-  // AOTITorchError aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t
-  // non_blocking);
+  // AOTITorchError aoti_torch_copy_(
+  //     AtenTensorHandle self, AtenTensorHandle src, int32_t non_blocking);
   private final MethodHandle copy;
 
   private final TorchCodes codes;
@@ -89,31 +89,42 @@ public final class TorchLibrary {
     generators = new TorchGenerators(symbols, cudaSymbols);
   }
 
-  /// Loads libtorch from this folder, for the life of the JVM. If this process has it from there
-  /// already, this is that one.
-  public static TorchProbe open(Path folder) {
+  /// The result of looking for libtorch in a folder.
+  public sealed interface Probe {
+    /// libtorch is there and has all functions that we need.
+    record Found(TorchLibrary library) implements Probe {}
+
+    /// libtorch cannot be used.
+    ///
+    /// @param reason one line for a message: the missing file, or the missing functions
+    record Missing(String reason) implements Probe {}
+  }
+
+  /// Loads libtorch from this folder, for the life of the JVM. A library that this process has
+  /// loaded from there is used again.
+  public static Probe open(Path folder) {
     Path file = folder.resolve(System.mapLibraryName("torch_cpu"));
     if (!Files.exists(file)) {
-      return new TorchProbe.Missing(file + " does not exist");
+      return new Probe.Missing(file + " does not exist");
     }
     TorchLibrary library;
     NativeSymbols symbols;
     try {
       symbols = new NativeSymbols(SymbolLookup.libraryLookup(file, Arena.global()));
-      // Also for its kernels, which it registers as it loads.
+      // Loading libtorch_cuda also registers its kernels.
       NativeSymbols cudaSymbols =
           new NativeSymbols(optional(folder, "torch_cuda").or(optional(folder, "c10_cuda")));
       library = new TorchLibrary(symbols, cudaSymbols);
     } catch (IllegalArgumentException refused) {
-      return new TorchProbe.Missing(file + " cannot be loaded: " + refused.getMessage());
+      return new Probe.Missing(file + " cannot be loaded: " + refused.getMessage());
     }
     if (!symbols.missing().isEmpty()) {
-      return new TorchProbe.Missing(file + " lacks " + String.join(", ", symbols.missing()));
+      return new Probe.Missing(file + " lacks " + String.join(", ", symbols.missing()));
     }
     if (library.wrapper.isEmpty()) {
-      return new TorchProbe.Missing(file + " has neither at::fromDLPack nor torch_from_blob");
+      return new Probe.Missing(file + " has neither at::fromDLPack nor torch_from_blob");
     }
-    return new TorchProbe.Found(library);
+    return new Probe.Found(library);
   }
 
   private static SymbolLookup optional(Path folder, String name) {
@@ -123,8 +134,8 @@ public final class TorchLibrary {
         : _ -> Optional.empty();
   }
 
-  /// Whether a tensor can have this dtype in DJL. FP8 and what is smaller than a byte it cannot:
-  /// their bytes go into a tensor of [DType#U8].
+  /// Whether a tensor in DJL can have this dtype. It cannot be FP8 or smaller than a byte: such bytes
+  /// go into a tensor of [DType#U8].
   public static boolean holds(DType dtype) {
     return TorchCodes.name(dtype).isPresent();
   }
@@ -134,13 +145,13 @@ public final class TorchLibrary {
     return wrapper.orElseThrow().function();
   }
 
-  /// The random number generators, which a libtorch that serves otherwise may lack.
+  /// The random number generators. A libtorch that has all else may lack them.
   public TorchGenerators generators() {
     return generators;
   }
 
-  /// A tensor over memory that somebody else owns, without a copy: dense, in C order. When the last
-  /// tensor or view over it dies, `release` runs, once, on whatever thread that happens. If this
+  /// A tensor over memory that the caller owns, without a copy: dense, in C order. When the last
+  /// tensor or view over it dies, `release` runs, once, on the thread where that happens. If this
   /// throws, `release` has not run and never will: the memory is still the caller's.
   ///
   /// @param address of the first element, aligned to it; ignored where there are no elements
@@ -162,15 +173,15 @@ public final class TorchLibrary {
     TorchCodes.checkReach(dtype, shape, strides);
     if (elements > 0 && (address == 0 || address % dtype.alignmentBytes() != 0)) {
       throw new MisuseException(
-          String.format("address 0x%x is no place for elements of %s", address, dtype));
+          String.format("elements of %s cannot lie at the address 0x%x", dtype, address));
     }
     return elements == 0
         ? wrapNothing(device, dtype, shape, strides, release)
         : wrapMemory(address, device, dtype, shape, strides, release);
   }
 
-  /// libtorch asks the driver whose an address of a GPU is, and nothing lies nowhere: so nothing is
-  /// wrapped on the CPU and moved. `release` runs at once on a GPU.
+  /// A tensor without elements. libtorch asks the driver which GPU an address belongs to, and there is
+  /// no address here; so this wraps on the CPU and moves the tensor. On a GPU, `release` runs at once.
   private long wrapNothing(
       Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
     // libtorch calls no deleter for a null address. This one is never read.
@@ -250,8 +261,7 @@ public final class TorchLibrary {
     return convert(source, codes.of(dtype), device);
   }
 
-  /// A new tensor with the same values and dtype on a device, whether or not the dtype is one that
-  /// we know.
+  /// A new tensor with the same values and dtype on a device; the dtype may be one that [DType] lacks.
   public long move(long source, Device device) {
     return convert(source, dtypeCode(source), device);
   }
@@ -270,7 +280,7 @@ public final class TorchLibrary {
     return withValues(empty(shape(source), dtypeCode, device), source);
   }
 
-  /// Copies values into a tensor that is there already, cast to its dtype, moved to its device.
+  /// Copies values into an existing tensor, cast to its dtype and moved to its device.
   ///
   /// @throws TransferException if libtorch refuses, as it does where a gradient is recorded
   public void copy(long target, long source) {

@@ -33,8 +33,8 @@ public record EarlierListeners(List<TrainingListener> listeners) {
   public void requireNoEarlyStop() {
     if (listeners.stream().anyMatch(EarlyStoppingListener.class::isInstance)) {
       throw new MisuseException(
-          "CheckpointListener comes after EarlyStoppingListener, which ends the training before"
-              + " its last epoch is saved: add CheckpointListener first");
+          "CheckpointListener must come before EarlyStoppingListener, which ends the training"
+              + " before its last epoch is saved");
     }
   }
 
@@ -45,7 +45,7 @@ public record EarlierListeners(List<TrainingListener> listeners) {
       throw new MisuseException(
           "optKeepBest is \""
               + metric
-              + "\", and this training has no metrics: add DJL's EvaluatorTrainingListener before"
+              + "\", but this training has no metrics: add DJL's EvaluatorTrainingListener before"
               + " CheckpointListener");
     }
     List<String> names =

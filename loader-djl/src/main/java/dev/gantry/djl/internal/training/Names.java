@@ -7,15 +7,15 @@ import java.util.SequencedSet;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Compares what was saved with what is there to take it, and lists names in messages.
+/// Compares the names that were saved with those that exist, and lists names in messages.
 public final class Names {
-  /// So that the message stays one that a person reads.
+  /// A longer message would be hard to read.
   private static final int IN_MESSAGE = 4;
 
   private Names() {}
 
   /// @param mismatch how the message begins
-  /// @param taker who has the names of `fitting`, for the message
+  /// @param taker what has the names of `fitting`, for the message
   /// @throws MisuseException that names what is in one of the sets only, if there is anything
   static void requireSame(
       String mismatch, String taker, Set<String> saved, SequencedSet<String> fitting) {

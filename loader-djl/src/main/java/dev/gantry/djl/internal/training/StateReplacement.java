@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// One exchange of an optimizer's arrays. What it takes memory for, it takes before it changes
-/// anything; closed without being applied, it gives that back, and arrays that the optimizer had
-/// already may have some of the values.
+/// Replaces an optimizer's arrays by restored ones. It allocates all memory before it changes
+/// anything. If you close it before [#apply], it frees that memory; arrays that the optimizer had
+/// already may hold some of the restored values then.
 public final class StateReplacement implements AutoCloseable {
   private final TrainerParts parts;
   private final List<NDArray> created = new ArrayList<>();
@@ -69,7 +69,7 @@ public final class StateReplacement implements AutoCloseable {
         .forEach(target -> TorchArrays.copy(values, target, firstRow));
   }
 
-  /// Makes all of it the optimizer's, when [#take] has had all values.
+  /// Gives all arrays to the optimizer. Call it when [#take] has had all values.
   public void apply() {
     exchanges.forEach(Runnable::run);
     created.clear();

@@ -9,8 +9,8 @@ import java.lang.reflect.RecordComponent;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/// What an optimizer may keep from step to step beside the state that is known of it. It would not
-/// be saved, and a training that goes on would silently differ.
+/// Finds fields in which an optimizer may keep state that Gantry does not know. A checkpoint would
+/// lack that state, and the resumed training would silently differ.
 final class UnknownState {
   private static final Set<Class<?>> VALUES =
       Set.of(
@@ -50,8 +50,8 @@ final class UnknownState {
                 name(field)
                     + " may be state of the optimizer, and only that of DJL's "
                     + djl.getSimpleName()
-                    + " is saved. If it is none, make it transient, or final and of a primitive"
-                    + " type, String, enum, tracker or record of these");
+                    + " is saved. If it is not state, make it transient, or final and of a"
+                    + " primitive type, String, enum, tracker or record of these");
           });
     }
   }

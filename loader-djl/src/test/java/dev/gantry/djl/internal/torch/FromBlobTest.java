@@ -38,7 +38,7 @@ class FromBlobTest {
     assertThat(compiler.waitFor(1, TimeUnit.MINUTES)).isTrue();
     assertThat(compiler.exitValue()).isZero();
     assertThat(TorchLibrary.open(folder))
-        .isInstanceOfSatisfying(TorchProbe.Found.class, found -> torch = found.library());
+        .isInstanceOfSatisfying(TorchLibrary.Probe.Found.class, found -> torch = found.library());
   }
 
   @AfterEach

@@ -12,7 +12,7 @@ class OpenMpAdviceTest {
   void isGivenWhereCoresAreFew(int cores) {
     assertThat(OpenMpAdvice.of(cores, _ -> false))
         .hasValueSatisfying(line ->
-            assertThat(line).contains("with " + cores + " cores", "OMP_WAIT_POLICY=passive"));
+            assertThat(line).contains("on " + cores + " cores", "OMP_WAIT_POLICY=passive"));
   }
 
   /// One core has one thread, which waits for none.

@@ -161,12 +161,12 @@ class TorchLibraryTest {
   void saysWhyAFolderIsNoLibtorch(@TempDir Path folder) throws Exception {
     assertThat(TorchLibrary.open(folder))
         .isInstanceOfSatisfying(
-            TorchProbe.Missing.class,
+            TorchLibrary.Probe.Missing.class,
             missing -> assertThat(missing.reason()).contains("does not exist"));
     Files.writeString(folder.resolve(System.mapLibraryName("torch_cpu")), "no library");
     assertThat(TorchLibrary.open(folder))
         .isInstanceOfSatisfying(
-            TorchProbe.Missing.class,
+            TorchLibrary.Probe.Missing.class,
             missing -> assertThat(missing.reason()).contains("cannot be loaded"));
   }
 

@@ -17,7 +17,6 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.torch.Releases;
 import dev.gantry.djl.internal.torch.TorchLibrary;
-import dev.gantry.djl.internal.torch.TorchProbe;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -49,8 +48,8 @@ class TorchCudaTest {
     assumeTrue(libtorch != null, "GANTRY_LIBTORCH names no folder with a libtorch for CUDA");
     torch =
         switch (TorchLibrary.open(Path.of(libtorch))) {
-          case TorchProbe.Found(TorchLibrary found) -> found;
-          case TorchProbe.Missing(String reason) -> throw new AssertionError(reason);
+          case TorchLibrary.Probe.Found(TorchLibrary found) -> found;
+          case TorchLibrary.Probe.Missing(String reason) -> throw new AssertionError(reason);
         };
     System.out.println("libtorch wraps through " + torch.wrapsThrough());
   }
