@@ -22,9 +22,6 @@ class PublicApiTest {
   private static final Set<String> KNOWN_LEAKS =
       Set.of(
           "ArraySources: NewTensor",
-          "CheckpointSaver.Builder: GantrySession",
-          "CheckpointSaver.Builder: SnapshotLimits",
-          "CheckpointSaver.Builder: WriteOptions",
           "DatasetBuilder: GantrySession",
           "GantryDataset: RingStatistics",
           "MixedDataset.Builder: MixedOrder.End",

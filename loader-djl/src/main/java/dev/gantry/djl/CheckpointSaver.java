@@ -2,9 +2,13 @@ package dev.gantry.djl;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -292,9 +296,9 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// The session that moves the bytes; default: the process's shared one. It must stay open as long
     /// as the saver.
-    public Builder optSession(GantrySession chosen) {
+    public Builder optSession(Session chosen) {
       MisuseException.requireGiven("optSession", chosen);
-      session = chosen;
+      session = GantrySession.of(chosen);
       return this;
     }
 
@@ -345,20 +349,53 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// How much memory snapshots may take; default: as much host memory as there is, and no GPU memory.
-    /// A save whose snapshot finds no room is written before the call returns.
-    public Builder optSnapshots(SnapshotLimits limits) {
-      MisuseException.requireGiven("optSnapshots", limits);
-      snapshots = limits;
+    /// How many bytes snapshots may take on each device and in host memory; default: none on a device,
+    /// and as much host memory as there is. A snapshot on the device takes a fraction of the time. A
+    /// save whose snapshot finds no room is written before the call returns.
+    public Builder optSnapshots(long deviceBytes, long hostBytes) {
+      snapshots = new SnapshotLimits(deviceBytes, hostBytes);
       return this;
     }
 
-    /// How files are written. Checksums are always computed. A transport that you ask for here applies
-    /// to device memory: with `optAsync`, to snapshots on a device. A cancellation ends the current
-    /// save and every later one.
-    public Builder optWriteOptions(WriteOptions chosen) {
-      MisuseException.requireGiven("optWriteOptions", chosen);
-      options = chosen;
+    /// The most bytes of one write, a multiple of 4096, at most 1 GiB; default: 16 MiB. Each writer
+    /// thread has two buffers of this size.
+    public Builder optRequestBytes(long bytes) {
+      options = options.withRequestBytes(bytes);
+      return this;
+    }
+
+    /// How many threads write at once; default: 0, which suits the machine.
+    public Builder optThreads(int threads) {
+      options = options.withThreads(threads);
+      return this;
+    }
+
+    /// The only transport for device memory: with `optAsync`, for snapshots on a device. Default: it is
+    /// chosen by evidence.
+    public Builder optTransport(Transport chosen) {
+      MisuseException.requireGiven("optTransport", chosen);
+      options = options.withTransport(chosen);
+      return this;
+    }
+
+    /// Whether files are written through the page cache; default: only if the file system has no direct
+    /// I/O.
+    public Builder optPageCache(boolean chosen) {
+      options = options.withPageCache(chosen);
+      return this;
+    }
+
+    /// Is told how many bytes of a save are written.
+    public Builder optProgress(ProgressListener listener) {
+      MisuseException.requireGiven("optProgress", listener);
+      options = options.withProgress(listener);
+      return this;
+    }
+
+    /// Ends the current save early, and every later one.
+    public Builder optCancellation(Cancellation cancellation) {
+      MisuseException.requireGiven("optCancellation", cancellation);
+      options = options.withCancellation(cancellation);
       return this;
     }
 

@@ -8,8 +8,6 @@ import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.commit.SnapshotLimits;
-import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
@@ -188,8 +186,7 @@ class CheckpointSaverTest {
   @Test
   void tellsHowFarAWriteIs() {
     AtomicLong written = new AtomicLong();
-    WriteOptions options = WriteOptions.defaults().withProgress((done, _) -> written.set(done));
-    try (CheckpointSaver saver = builder().optWriteOptions(options).build()) {
+    try (CheckpointSaver saver = builder().optProgress((done, _) -> written.set(done)).build()) {
       assertSaved(saver, 1);
     }
     assertThat(written).hasPositiveValue();
@@ -373,8 +370,7 @@ class CheckpointSaverTest {
 
   @Test
   void withoutMemoryForASnapshotTheSaveIsWaitedFor() {
-    try (CheckpointSaver saver =
-        builder().optAsync(true).optSnapshots(new SnapshotLimits(0, 1)).build()) {
+    try (CheckpointSaver saver = builder().optAsync(true).optSnapshots(0, 1).build()) {
       CompletableFuture<SaveOutcome> saved = saver.save(1, training.model, training.trainer);
       assertThat(saved).isDone();
       assertThat(steps(saver)).containsExactly(1L);

@@ -11,8 +11,8 @@ class OpenMpAdviceTest {
   @ValueSource(ints = {2, 4})
   void isGivenWhereCoresAreFew(int cores) {
     assertThat(OpenMpAdvice.of(cores, _ -> false))
-        .hasValueSatisfying(line ->
-            assertThat(line).contains("on " + cores + " cores", "OMP_WAIT_POLICY=passive"));
+        .hasValueSatisfying(
+            line -> assertThat(line).contains("on " + cores + " cores", "OMP_WAIT_POLICY=passive"));
   }
 
   /// One core has one thread, which waits for none.
