@@ -191,7 +191,9 @@ class ArchitectureTest {
         // Messages and compression are the business of those who read and write records.
         Arguments.of(PROTO, List.of(TFRECORD, EXAMPLES, PROTO)),
         Arguments.of("com.google.protobuf..", List.of(TFRECORD + "..", EXAMPLES)),
-        Arguments.of("org.apache.commons.compress..", List.of(TFRECORD)),
+        Arguments.of(
+            "org.apache.commons.compress..",
+            List.of(TFRECORD, "dev.gantry.formats.internal.numpy")),
         Arguments.of("java.util.zip.Inflater*", List.of(TFRECORD)));
   }
 
@@ -231,6 +233,7 @@ class ArchitectureTest {
         Arguments.of(batches, List.of(root, spi, order)),
         Arguments.of(safetensors, List.of(spi, files, json)),
         Arguments.of(weights, List.of(spi, safetensors, files)),
+        Arguments.of(internal + ".numpy", List.of(weights, spi, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),

@@ -2,8 +2,8 @@ package dev.gantry.samples;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
 import java.time.Duration;

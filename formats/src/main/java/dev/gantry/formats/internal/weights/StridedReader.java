@@ -3,7 +3,6 @@ package dev.gantry.formats.internal.weights;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.spi.Encoding;
-import dev.gantry.formats.spi.StoredTensor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -39,16 +38,20 @@ public final class StridedReader {
   ///
   /// @param target of the tensor's size
   public static void read(
-      StoredTensor tensor, Encoding.Strided strided, Window source, MemorySegment target) {
+      DType dtype, Shape shape, Encoding.Strided strided, Window source, MemorySegment target) {
     if (target.byteSize() > 0) {
-      of(tensor.dtype(), tensor.shape(), strided).copy(source, target);
+      of(dtype, shape, strided).copy(source, target);
     }
   }
 
-  /// As [#read], from memory that has all of the tensor's bytes.
+  /// As above, from memory that has all of the tensor's bytes.
   public static void read(
-      StoredTensor tensor, Encoding.Strided strided, MemorySegment source, MemorySegment target) {
-    read(tensor, strided, (offset, _) -> source.asSlice(offset), target);
+      DType dtype,
+      Shape shape,
+      Encoding.Strided strided,
+      MemorySegment source,
+      MemorySegment target) {
+    read(dtype, shape, strided, (offset, _) -> source.asSlice(offset), target);
   }
 
   private static StridedReader of(DType dtype, Shape shape, Encoding.Strided strided) {

@@ -26,7 +26,7 @@ public final class TensorReading {
       case Encoding.Plain _ -> readPlain(tensor, target);
       case Encoding.Strided strided -> {
         try (FileWindow window = new FileWindow(tensor.extent())) {
-          StridedReader.read(tensor, strided, window, target);
+          StridedReader.read(tensor.dtype(), tensor.shape(), strided, window, target);
         }
       }
       case Encoding.Decoded(_, var decoder) -> decoder.decode(tensor, target);

@@ -14,14 +14,14 @@ import java.util.TreeMap;
 /// What the reference implementation says of a corpus file.
 ///
 /// @param shapes by tensor name, as lists of dimensions; empty if not valid
-record Verdict(
+public record Verdict(
     boolean valid,
     Map<String, String> metadata,
     Map<String, String> dtypes,
     Map<String, List<Long>> shapes,
     Map<String, String> sha256) {
   /// All verdicts of an `expected.json`, by file name.
-  static Map<String, Verdict> readAll(Path expected) throws IOException {
+  public static Map<String, Verdict> readAll(Path expected) throws IOException {
     Map<String, Verdict> verdicts = new TreeMap<>();
     try (JsonParser json = new JsonFactory().createParser(expected.toFile())) {
       json.nextToken();
@@ -48,7 +48,7 @@ record Verdict(
             verdict.metadata.put(json.currentName(), json.nextTextValue());
           }
         }
-        case "tensors" -> {
+        case "tensors", "arrays" -> {
           while (json.nextToken() == JsonToken.FIELD_NAME) {
             String name = json.currentName();
             json.nextToken();

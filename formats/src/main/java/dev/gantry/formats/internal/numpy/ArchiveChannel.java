@@ -1,0 +1,77 @@
+package dev.gantry.formats.internal.numpy;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.NonWritableChannelException;
+import java.nio.channels.SeekableByteChannel;
+
+/// A file as the ZIP reader of Commons Compress takes it. It stops where a directory is longer than
+/// any real one, so that it cannot fill the heap.
+final class ArchiveChannel implements SeekableByteChannel {
+  private static final long MOST_BYTES = 32 << 20;
+
+  private final BlockReader bytes;
+  private long position;
+  private long read;
+  private boolean open = true;
+
+  ArchiveChannel(BlockReader bytes) {
+    this.bytes = bytes;
+  }
+
+  @Override
+  public int read(ByteBuffer target) throws IOException {
+    if (position >= bytes.length()) {
+      return -1;
+    }
+    int count = (int) Math.min(target.remaining(), bytes.length() - position);
+    read += count;
+    if (read > MOST_BYTES) {
+      throw new IOException("the directory has more than " + MOST_BYTES + " bytes");
+    }
+    ByteBuffer part = target.slice(target.position(), count);
+    bytes.readFully(part, position);
+    target.position(target.position() + count);
+    position += count;
+    return count;
+  }
+
+  @Override
+  public long position() {
+    return position;
+  }
+
+  @Override
+  public SeekableByteChannel position(long chosen) throws IOException {
+    if (chosen < 0) {
+      throw new IOException("the archive refers to a negative offset");
+    }
+    position = chosen;
+    return this;
+  }
+
+  @Override
+  public long size() {
+    return bytes.length();
+  }
+
+  @Override
+  public boolean isOpen() {
+    return open;
+  }
+
+  @Override
+  public void close() {
+    open = false;
+  }
+
+  @Override
+  public int write(ByteBuffer source) {
+    throw new NonWritableChannelException();
+  }
+
+  @Override
+  public SeekableByteChannel truncate(long size) {
+    throw new NonWritableChannelException();
+  }
+}

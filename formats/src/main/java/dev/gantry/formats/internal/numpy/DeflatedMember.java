@@ -1,0 +1,166 @@
+package dev.gantry.formats.internal.numpy;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.internal.weights.StridedReader;
+import dev.gantry.formats.internal.weights.TensorReading;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue.Checksum;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.zip.CRC32;
+import org.apache.commons.compress.compressors.deflate.DeflateCompressorInputStream;
+import org.apache.commons.compress.compressors.deflate.DeflateParameters;
+
+/// An array that is deflated in an archive. It is decompressed when it is loaded, and its checksum
+/// compared.
+///
+/// @param extent of the compressed bytes
+/// @param size of the `.npy` in bytes
+/// @param crc32 of the `.npy`
+record DeflatedMember(Extent extent, long size, int crc32) {
+  private static final int STEP_BYTES = 64 << 10;
+
+  /// The best that deflate can do, in bytes for one.
+  private static final long MOST_RATIO = 1032;
+
+  /// Reads a part of a file, or all of a member's bytes, in order.
+  @FunctionalInterface
+  private interface Reader {
+    void readFully(ByteBuffer target, long offset);
+  }
+
+  /// Before memory is taken for what the archive claims.
+  void requirePlausible() {
+    if (size / MOST_RATIO > extent.length()) {
+      throw malformed(
+          "size-mismatch", extent.length() + " compressed bytes cannot become " + size + " bytes");
+    }
+  }
+
+  /// The tensor, by its header, which this decompresses.
+  StoredTensor tensor(String name, BlockReader bytes) {
+    try (InputStream stream = inflate(bytes::readFully)) {
+      NpyHeader header =
+          NpyHeader.read(
+              new NpyInput(
+                  extent.file(), extent.offset(), size, true, target -> fill(stream, target)));
+      return new StoredTensor(
+          name,
+          header.dtype(),
+          header.shape(),
+          extent,
+          new Encoding.Decoded("deflated", (_, target) -> decode(header, target)));
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+
+  private void decode(NpyHeader header, MemorySegment target) {
+    try (FileBytes file = FileBytes.open(extent.file());
+        InputStream stream = inflate(file::readFully);
+        Arena arena = Arena.ofConfined()) {
+      CRC32 sum = new CRC32();
+      skip(stream, header.headerBytes(), sum);
+      switch (header.encoding()) {
+        case Encoding.Strided strided -> {
+          MemorySegment inOrder = arena.allocate(header.dataBytes(), Long.BYTES);
+          copy(stream, inOrder, sum);
+          StridedReader.read(header.dtype(), header.shape(), strided, inOrder, target);
+        }
+        case Encoding.Plain _, Encoding.Decoded _ -> copy(stream, target, sum);
+      }
+      if (stream.read() >= 0) {
+        throw malformed("size-mismatch", "more than " + size + " bytes come out of a member");
+      }
+      TensorReading.requireSame(new Checksum(extent, crc32), (int) sum.getValue());
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+
+  private void skip(InputStream stream, long bytes, CRC32 sum) {
+    for (long left = bytes; left > 0; ) {
+      ByteBuffer part = ByteBuffer.allocate((int) Math.min(STEP_BYTES, left));
+      left -= part.remaining();
+      fill(stream, part);
+      sum.update(part.flip());
+    }
+  }
+
+  private void copy(InputStream stream, MemorySegment target, CRC32 sum) {
+    ByteBuffer part = ByteBuffer.allocate(STEP_BYTES);
+    for (long at = 0; at < target.byteSize(); ) {
+      part.clear().limit((int) Math.min(STEP_BYTES, target.byteSize() - at));
+      fill(stream, part);
+      sum.update(part.flip());
+      part.rewind();
+      MemorySegment.copy(MemorySegment.ofBuffer(part), 0, target, at, part.limit());
+      at += part.limit();
+    }
+  }
+
+  /// Fills a buffer of the heap.
+  private void fill(InputStream stream, ByteBuffer target) {
+    try {
+      int count =
+          stream.readNBytes(
+              target.array(), target.arrayOffset() + target.position(), target.remaining());
+      if (count < target.remaining()) {
+        throw malformed("size-mismatch", "fewer than " + size + " bytes come out of a member");
+      }
+      target.position(target.limit());
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+
+  private InputStream inflate(Reader reader) {
+    DeflateParameters raw = new DeflateParameters();
+    raw.setWithZlibHeader(false);
+    return new DeflateCompressorInputStream(new Compressed(reader), raw);
+  }
+
+  private MalformedFileException damaged(IOException cause) {
+    MalformedFileException damage =
+        malformed("invalid-deflate", "compressed bytes are damaged: " + cause.getMessage());
+    damage.initCause(cause);
+    return damage;
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(extent.file(), extent.offset(), kind, detail);
+  }
+
+  /// The compressed bytes.
+  private final class Compressed extends InputStream {
+    private final Reader reader;
+    private long at = extent.offset();
+
+    Compressed(Reader reader) {
+      this.reader = reader;
+    }
+
+    @Override
+    public int read() {
+      byte[] one = new byte[1];
+      return read(one, 0, 1) < 0 ? -1 : Byte.toUnsignedInt(one[0]);
+    }
+
+    @Override
+    public int read(byte[] target, int offset, int length) {
+      int count = (int) Math.min(length, extent.end() - at);
+      if (count <= 0) {
+        return length == 0 ? 0 : -1;
+      }
+      reader.readFully(ByteBuffer.wrap(target, offset, count), at);
+      at += count;
+      return count;
+    }
+  }
+}

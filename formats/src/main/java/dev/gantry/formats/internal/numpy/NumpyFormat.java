@@ -1,0 +1,95 @@
+package dev.gantry.formats.internal.numpy;
+
+import dev.gantry.core.Location;
+import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.WeightsFormat;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Locale;
+
+/// NumPy arrays: a `.npy` holds one tensor, which has the file's name without its suffix; an `.npz`
+/// holds a tensor for each member of the archive.
+public final class NumpyFormat implements WeightsFormat {
+  static final String NAME = "NumPy";
+  static final String ARRAY_SUFFIX = ".npy";
+  private static final String ARCHIVE_SUFFIX = ".npz";
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public List<String> suffixes() {
+    return List.of(ARRAY_SUFFIX, ARCHIVE_SUFFIX);
+  }
+
+  @Override
+  public boolean recognises(String fileName, ByteBuffer start) {
+    return NpyHeader.hasMagic(start)
+        || isArchive(start) && (hasArchiveName(fileName) || firstMemberIsArray(start));
+  }
+
+  @Override
+  public WeightsCatalogue open(Location location) {
+    try (FileBytes file = FileBytes.open(location)) {
+      ByteBuffer start = ByteBuffer.allocate((int) Math.min(8, file.length()));
+      file.readFully(start, 0);
+      if (isArchive(start.flip())
+          || hasArchiveName(location.fileName()) && !NpyHeader.hasMagic(start)) {
+        return new NpzReader(new BlockReader(file)).read();
+      }
+      return array(file);
+    }
+  }
+
+  private static WeightsCatalogue array(FileBytes file) {
+    BlockReader bytes = new BlockReader(file);
+    NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, 0, file.length()));
+    StoredTensor tensor = header.tensor(tensorName(file.file().fileName()), file.file(), 0);
+    return new WeightsCatalogue(
+        NAME, List.of(file.file()), List.of(tensor), java.util.Map.of(), List.of());
+  }
+
+  static String tensorName(String fileName) {
+    return fileName.endsWith(ARRAY_SUFFIX)
+        ? fileName.substring(0, fileName.length() - ARRAY_SUFFIX.length())
+        : fileName;
+  }
+
+  private static boolean hasArchiveName(String fileName) {
+    return fileName.toLowerCase(Locale.ROOT).endsWith(ARCHIVE_SUFFIX);
+  }
+
+  /// A ZIP archive that begins with a member, or that has none.
+  private static boolean isArchive(ByteBuffer start) {
+    if (start.remaining() < Integer.BYTES) {
+      return false;
+    }
+    return switch (start.duplicate().order(ByteOrder.LITTLE_ENDIAN).getInt(start.position())) {
+      case 0x04034b50, 0x06054b50 -> true;
+      default -> false;
+    };
+  }
+
+  /// By the name in the first local header, if it is among the first bytes.
+  private static boolean firstMemberIsArray(ByteBuffer start) {
+    int nameOffset = 30;
+    if (start.remaining() < nameOffset) {
+      return false;
+    }
+    ByteBuffer bytes = start.slice().order(ByteOrder.LITTLE_ENDIAN);
+    int length = Short.toUnsignedInt(bytes.getShort(26));
+    if (bytes.remaining() < nameOffset + length) {
+      return false;
+    }
+    return StandardCharsets.ISO_8859_1
+        .decode(bytes.slice(nameOffset, length))
+        .toString()
+        .endsWith(ARRAY_SUFFIX);
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.internal.numpy;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,226 @@
+package dev.gantry.formats.internal.weights;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.WeightsFormat;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What every weights format must do. A new one adds a subclass that writes a file of it.
+@ExtendWith(NoLeaks.class)
+public abstract class WeightsFormatContract {
+  /// A tensor that a file is to hold.
+  ///
+  /// @param bytes in C order, little endian
+  public record Given(DType dtype, Shape shape, byte[] bytes) {}
+
+  private static final long SEED = 20261122;
+
+  @TempDir protected Path folder;
+
+  /// The format's name.
+  protected abstract String format();
+
+  /// A name for a file of the format.
+  protected abstract String fileName();
+
+  /// Writes a file that holds these tensors.
+  protected abstract void write(Path file, Map<String, Given> tensors) throws IOException;
+
+  /// What the files hold; a format that can hold less may give other tensors.
+  protected Map<String, Given> tensors() {
+    Random random = new Random(SEED);
+    Map<String, Given> tensors = new LinkedHashMap<>();
+    tensors.put("matrix", given(random, DType.F32, 5, 3));
+    tensors.put("long", given(random, DType.I64, 1000));
+    tensors.put("cube", given(random, DType.I16, 4, 3, 2));
+    tensors.put("flags", given(random, DType.U8, 7));
+    tensors.put("scalar", given(random, DType.F64));
+    tensors.put("empty", given(random, DType.F32, 0, 4));
+    return tensors;
+  }
+
+  protected static Given given(Random random, DType dtype, long... dimensions) {
+    Shape shape = Shape.of(dimensions);
+    byte[] bytes = new byte[Math.toIntExact(StoredTensor.bytes(dtype, shape).orElseThrow())];
+    random.nextBytes(bytes);
+    return new Given(dtype, shape, bytes);
+  }
+
+  private Path file() throws IOException {
+    Path file = folder.resolve(fileName());
+    write(file, tensors());
+    return file;
+  }
+
+  private WeightsCatalogue open() throws IOException {
+    return WeightsFormats.open(Location.of(file()));
+  }
+
+  @Test
+  void theFormatIsRegistered() {
+    assertThat(WeightsFormats.all()).map(WeightsFormat::name).contains(format());
+  }
+
+  @Test
+  void aFileIsKnownByItsFirstBytesAlone() throws IOException {
+    Path renamed = Files.move(file(), folder.resolve("renamed"));
+    assertThat(WeightsFormats.formatOf(Location.of(renamed)).name()).isEqualTo(format());
+    assertThat(WeightsFormats.open(Location.of(renamed)).tensors()).hasSize(tensors().size());
+  }
+
+  @Test
+  void theCatalogueHasTheTensorsAndTheirValues() throws IOException {
+    WeightsCatalogue weights = open();
+    assertThat(weights.format()).isEqualTo(format());
+    assertThat(weights.tensors().keySet()).containsExactlyInAnyOrderElementsOf(tensors().keySet());
+    tensors()
+        .forEach((name, given) -> {
+          StoredTensor tensor = weights.tensors().get(name);
+          assertThat(tensor.name()).isEqualTo(name);
+          assertThat(tensor.dtype()).isEqualTo(given.dtype());
+          assertThat(tensor.shape()).isEqualTo(given.shape());
+          assertThat(tensor.bytes()).isEqualTo(given.bytes().length);
+          assertThat(TensorValues.bytes(tensor)).as(name).isEqualTo(given.bytes());
+        });
+    assertThat(weights.totalBytes())
+        .isEqualTo(tensors().values().stream().mapToLong(given -> given.bytes().length).sum());
+    TensorReading.verify(weights);
+  }
+
+  @Test
+  void loadsBringTheValues() throws IOException {
+    WeightsCatalogue weights = open();
+    List<StoredTensor> all = List.copyOf(weights.tensors().values());
+    List<Long> progress = new ArrayList<>();
+    TransferOptions options =
+        TransferOptions.defaults().withProgress((done, _) -> progress.add(done));
+    try (GantrySession session = GantrySession.open();
+        LoadedTensors loaded = LoadedTensors.load(session, all, Device.HOST, options)) {
+      for (int i = 0; i < all.size(); i++) {
+        byte[] bytes = new byte[Math.toIntExact(all.get(i).bytes())];
+        loaded.regions().get(i).copyTo(MemorySegment.ofArray(bytes));
+        assertThat(bytes).isEqualTo(tensors().get(all.get(i).name()).bytes());
+        assertThat(loaded.regions().get(i).address() % all.get(i).dtype().alignmentBytes())
+            .isZero();
+      }
+      TransferReport report = loaded.report();
+      assertThat(report.bytes()).isGreaterThanOrEqualTo(weights.totalBytes());
+    }
+    assertThat(progress).isSorted();
+    assertThat(progress.getLast()).isGreaterThanOrEqualTo(weights.totalBytes());
+  }
+
+  @Test
+  void mappingsBringTheValues() throws IOException {
+    List<StoredTensor> all = List.copyOf(open().tensors().values());
+    try (GantrySession session = GantrySession.open();
+        LoadedTensors loaded = LoadedTensors.map(session, all, TransferOptions.defaults())) {
+      for (int i = 0; i < all.size(); i++) {
+        byte[] bytes = new byte[Math.toIntExact(all.get(i).bytes())];
+        loaded.regions().get(i).copyTo(MemorySegment.ofArray(bytes));
+        assertThat(bytes).isEqualTo(tensors().get(all.get(i).name()).bytes());
+      }
+    }
+  }
+
+  @Test
+  void rowsAreAPartOfTheWhole() throws IOException {
+    for (StoredTensor tensor : open().tensors().values()) {
+      byte[] whole = TensorValues.bytes(tensor);
+      if (tensor.shape().rank() == 0 || tensor.shape().dimension(0) == 0) {
+        continue;
+      }
+      long rows = tensor.shape().dimension(0);
+      int rowBytes = Math.toIntExact(whole.length / rows);
+      for (long[] part : new long[][] {{0, rows}, {1, rows}, {0, 1}, {rows / 2, rows / 2}}) {
+        assertThat(TensorValues.bytes(tensor.rows(part[0], part[1])))
+            .as(tensor.name() + Arrays.toString(part))
+            .isEqualTo(
+                Arrays.copyOfRange(whole, (int) part[0] * rowBytes, (int) part[1] * rowBytes));
+      }
+    }
+  }
+
+  @Test
+  void safetensorsAreMadeOfThem() throws IOException {
+    Path made = folder.resolve("made.safetensors");
+    try (GantrySession session = GantrySession.open();
+        TensorSources sources = TensorSources.of(session, open())) {
+      var _ =
+          NewSafetensors.file(made, sources.tensors(), Map.of())
+              .write(session, WriteOptions.defaults());
+    }
+    WeightsCatalogue weights = WeightsFormats.open(Location.of(made));
+    tensors()
+        .forEach((name, given) ->
+            assertThat(TensorValues.bytes(weights.tensors().get(name))).isEqualTo(given.bytes()));
+  }
+
+  @Test
+  void aFileThatIsCutIsRefused() throws IOException {
+    Path file = file();
+    byte[] whole = Files.readAllBytes(file);
+    Random random = new Random(SEED);
+    for (int i = 0; i < 200; i++) {
+      Files.write(file, Arrays.copyOf(whole, i < 60 ? i : random.nextInt(whole.length)));
+      assertThatThrownBy(() -> readAll(file))
+          .as("cut to %d bytes", Files.size(file))
+          .isInstanceOf(MalformedFileException.class);
+    }
+  }
+
+  /// A damaged byte gives a fault or other values, and nothing worse.
+  @Test
+  void aDamagedFileIsRefusedOrRead() throws IOException {
+    Path file = file();
+    byte[] whole = Files.readAllBytes(file);
+    Random random = new Random(SEED);
+    for (int i = 0; i < 500; i++) {
+      byte[] damaged = whole.clone();
+      for (int change = 0; change <= random.nextInt(3); change++) {
+        damaged[random.nextInt(i % 2 == 0 ? Math.min(300, whole.length) : whole.length)] =
+            (byte) random.nextInt();
+      }
+      Files.write(file, damaged);
+      try {
+        readAll(file);
+      } catch (MalformedFileException fault) {
+        assertThat(fault.file()).isEqualTo(Location.of(file));
+        assertThat(fault.offset()).isBetween(0L, (long) whole.length);
+        assertThat(fault.getMessage()).doesNotContain("\n");
+      }
+    }
+  }
+
+  private static void readAll(Path file) {
+    WeightsCatalogue weights = WeightsFormats.open(Location.of(file));
+    weights.tensors().values().forEach(TensorValues::bytes);
+    TensorReading.verify(weights);
+  }
+}
