@@ -89,7 +89,11 @@ public final class LoadsChart {
     Map<String, List<Double>> bars = new LinkedHashMap<>();
     bars.put("ceiling", List.of(best(LINK, log), best(DISK, log)));
     rates.forEach((name, modes) ->
-        bars.put(name, List.of(median(modes.get("hot")), median(modes.get("cold")))));
+        bars.put(
+            name,
+            List.of(
+                median(modes.getOrDefault("hot", List.of())),
+                median(modes.getOrDefault("cold", List.of())))));
     return bars;
   }
 
@@ -111,7 +115,7 @@ public final class LoadsChart {
   }
 
   private static double median(List<Double> rates) {
-    List<Double> sorted = rates == null ? List.of() : rates.stream().sorted().toList();
+    List<Double> sorted = rates.stream().sorted().toList();
     return sorted.isEmpty() ? 0 : sorted.get(sorted.size() / 2);
   }
 }

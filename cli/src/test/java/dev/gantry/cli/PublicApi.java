@@ -190,8 +190,8 @@ final class PublicApi {
       }
     }
     if (type.isEnum() && Modifier.isStatic(member.getModifiers())) {
-      return member.getName().equals("values") && parameters.isEmpty()
-          || member.getName().equals("valueOf") && parameters.equals(List.of(String.class));
+      return (member.getName().equals("values") && parameters.isEmpty())
+          || (member.getName().equals("valueOf") && parameters.equals(List.of(String.class)));
     }
     return declaresObjectMethod(member.getName(), parameters);
   }
