@@ -101,7 +101,7 @@ final class DoctorCommand implements Runnable {
     if (!files.isEmpty()) {
       Table table = new Table("file", "transport", "O_DIRECT", "in page cache", "why not better");
       for (FileDiagnosis file : files) {
-        FileReport route = file.route();
+        FileReport route = file.prediction();
         table.row(
             route.file().toString(),
             route.transport().toString(),
@@ -145,9 +145,9 @@ final class DoctorCommand implements Runnable {
     json.writeArrayFieldStart("files");
     for (FileDiagnosis file : files) {
       json.writeStartObject();
-      json.writeStringField("file", file.route().file().toString());
-      json.writeStringField("transport", file.route().transport().toString());
-      json.writeStringField("reason", file.route().reason());
+      json.writeStringField("file", file.prediction().file().toString());
+      json.writeStringField("transport", file.prediction().transport().toString());
+      json.writeStringField("reason", file.prediction().reason());
       json.writeStringField("directAbsence", file.directAbsence());
       json.writeNumberField("bytes", file.size());
       json.writeNumberField("residentBytes", file.residentBytes());

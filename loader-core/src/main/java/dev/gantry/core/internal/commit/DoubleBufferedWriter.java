@@ -12,7 +12,7 @@ import dev.gantry.core.internal.plan.WritePlan.Piece;
 import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.CopyQueue;
-import dev.gantry.core.internal.transport.CuFilePath;
+import dev.gantry.core.internal.transport.CuFileTransport;
 import dev.gantry.core.internal.transport.FileTransport;
 import dev.gantry.core.internal.transport.TransferCounter;
 import dev.gantry.core.internal.transport.TransportOracle;
@@ -155,7 +155,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     FileCommit file = last.task().file();
     FileTransport transport = file.transport();
     if (transport.usesCuFile()) {
-      CuFilePath cuFile = transport.cuFile();
+      CuFileTransport cuFile = transport.cuFile();
       try {
         boolean direct =
             cuFile.write(
@@ -164,10 +164,10 @@ final class DoubleBufferedWriter implements AutoCloseable {
                 memory.address(),
                 memory.length(),
                 last.task().write().offset());
-        counter.add(cuFile.kind(), memory.length(), direct, false);
+        counter.add(cuFile.transport(), memory.length(), direct, false);
         return true;
       } catch (TransferException failed) {
-        transport.fallBack(failed);
+        transport.fallBack(cuFile.transport(), failed);
       }
     }
     if (!checksums) {

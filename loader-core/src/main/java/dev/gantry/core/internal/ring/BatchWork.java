@@ -1,6 +1,6 @@
 package dev.gantry.core.internal.ring;
 
-import dev.gantry.core.internal.transport.StandingTransfer;
+import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -11,7 +11,7 @@ final class BatchWork<T> {
   /// A read, host write or copy, which any reader can do.
   @FunctionalInterface
   interface Piece {
-    void run(StandingTransfer.Reader reader);
+    void run(OnDemandTransfer.Reader reader);
   }
 
   private final long number;

@@ -2,7 +2,7 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.transport.StandingTransfer;
+import dev.gantry.core.internal.transport.OnDemandTransfer;
 import dev.gantry.core.internal.transport.WorkerThreads;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,7 +25,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   private final RingOptions options;
   private final BatchPlanSource<T> source;
   private final Consumer<PrefetchRing<?>> whenClosed;
-  private final StandingTransfer transfer;
+  private final OnDemandTransfer transfer;
   private final List<Slot> slots;
   private final RingStatistics.Counter counter = new RingStatistics.Counter();
   private final RingScheduler<T> scheduler;
@@ -48,7 +48,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   PrefetchRing(
       RingOptions options,
       BatchPlanSource<T> source,
-      StandingTransfer transfer,
+      OnDemandTransfer transfer,
       List<Slot> slots,
       Consumer<PrefetchRing<?>> whenClosed) {
     this.whenClosed = whenClosed;

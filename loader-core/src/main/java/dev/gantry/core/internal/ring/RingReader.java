@@ -2,7 +2,7 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.ring.BatchWork.Piece;
 import dev.gantry.core.internal.ring.RingScheduler.Task;
-import dev.gantry.core.internal.transport.StandingTransfer;
+import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.List;
 import java.util.Optional;
 
@@ -15,13 +15,13 @@ final class RingReader<T> implements Runnable {
   private final RingScheduler<T> scheduler;
   private final BatchPlanSource<T> source;
   private final RingOptions options;
-  private final StandingTransfer transfer;
+  private final OnDemandTransfer transfer;
 
   RingReader(
       RingScheduler<T> scheduler,
       BatchPlanSource<T> source,
       RingOptions options,
-      StandingTransfer transfer) {
+      OnDemandTransfer transfer) {
     this.scheduler = scheduler;
     this.source = source;
     this.options = options;
@@ -30,7 +30,7 @@ final class RingReader<T> implements Runnable {
 
   @Override
   public void run() {
-    try (StandingTransfer.Reader reader = transfer.openReader()) {
+    try (OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (Task<T> task = scheduler.take(); task != null; task = scheduler.take()) {
         switch (task) {
           case Task.AskSource<T>(long number, Slot slot) -> askSource(number, slot);
@@ -66,7 +66,7 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  private void run(BatchWork<T> batch, Piece piece, StandingTransfer.Reader reader) {
+  private void run(BatchWork<T> batch, Piece piece, OnDemandTransfer.Reader reader) {
     try {
       piece.run(reader);
     } catch (Throwable e) {

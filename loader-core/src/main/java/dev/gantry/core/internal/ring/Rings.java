@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
-import dev.gantry.core.internal.transport.StandingTransfer;
+import dev.gantry.core.internal.transport.OnDemandTransfer;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
@@ -44,8 +44,8 @@ public final class Rings implements AutoCloseable {
   private <T> PrefetchRing<T> build(
       RingOptions options, BatchPlanSource<T> source, List<Runnable> undo) {
     TransferOptions reads = options.transfer();
-    StandingTransfer transfer =
-        transports.standingTransfer(
+    OnDemandTransfer transfer =
+        transports.onDemand(
             options.device(),
             reads.withLimits(reads.limits().withRequestBytes(options.requestBytes())),
             source::opened);
@@ -62,7 +62,7 @@ public final class Rings implements AutoCloseable {
     return new PrefetchRing<>(options, source, transfer, slots, this::forget);
   }
 
-  private static long hostBytes(RingOptions options, StandingTransfer transfer) {
+  private static long hostBytes(RingOptions options, OnDemandTransfer transfer) {
     long each =
         switch (options.device()) {
           case Device.Host _ -> options.slotBytes();

@@ -1,6 +1,5 @@
 package dev.gantry.core.internal.transport;
 
-import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -19,17 +18,17 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// The cuFile driver, opened when the first file asks for it, for [Transport#GDS] or for
-/// [Transport#COMPAT]: it serves one of them at a time, and turns to the other when no file is open.
+/// The cuFile driver, opened for the first file that needs it, for [Transport#GDS] or
+/// [Transport#COMPAT]. It serves one of them at a time, and can change when no file is open.
 /// Thread-safe.
 public final class CuFileSession implements AutoCloseable {
   /// The open driver.
   ///
-  /// @param kind what it was opened for
-  /// @param registrations of memory for [Transport#GDS]; with the other they would gain nothing
+  /// @param kind [Transport#GDS] or [Transport#COMPAT]
+  /// @param registrations of memory, which only [Transport#GDS] gains from
   record Opened(CuFile cuFile, Transport kind, Registrations registrations) {}
 
-  /// Why there is no driver for a kind; it is not tried again for every file.
+  /// Why there is no driver for a kind, so that it is not tried again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
 
   private @Nullable Opened opened;
@@ -58,7 +57,7 @@ public final class CuFileSession implements AutoCloseable {
         CuFileLibrary.find().then(cuFile -> CuFileMode.open(cuFile, kind));
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
-          // BAR1 serves others too; cuFile's own bounce buffers come out of it.
+          // Half, since others use BAR1 too, and cuFile's own bounce buffers are in it.
           opened =
               new Opened(
                   cuFile,
@@ -69,7 +68,7 @@ public final class CuFileSession implements AutoCloseable {
     return driver;
   }
 
-  /// As libcufile says from 1.15 on, else as sysfs does.
+  /// By libcufile from 1.15 on, else by sysfs.
   private static long barBytes(CuFile cuFile, CudaContext context) {
     try {
       return cuFile
@@ -82,18 +81,13 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
-  /// A path for one file, which the caller closes before the file; or why cuFile does not take the
-  /// file.
+  /// Registers a file, which the caller closes before the file; or why cuFile does not take it.
   ///
-  /// @param kind [Transport#GDS], which goes past the page cache always, or [Transport#COMPAT]
-  public Availability<CuFilePath> pathTo(
-      Location file, Descriptors descriptors, CudaContext context, Transport kind) {
-    if (descriptors.buffered() < 0) {
-      return Availability.absent(descriptors.absence());
-    }
-    return kind == Transport.GDS && descriptors.direct() < 0
-        ? Availability.absent(descriptors.directAbsence())
-        : enter(kind).then(driver -> register(driver, file.path(), descriptors, context));
+  /// @param descriptors with one past the page cache for [Transport#GDS]
+  /// @param kind [Transport#GDS] or [Transport#COMPAT]
+  public Availability<CuFileTransport> open(
+      Path file, Descriptors descriptors, CudaContext context, Transport kind) {
+    return enter(kind).then(driver -> register(driver, file, descriptors, context));
   }
 
   private synchronized Availability<Opened> enter(Transport kind) {
@@ -108,7 +102,7 @@ public final class CuFileSession implements AutoCloseable {
     files--;
   }
 
-  private Availability<CuFilePath> register(
+  private Availability<CuFileTransport> register(
       Opened driver, Path file, Descriptors descriptors, CudaContext context) {
     CuFile cuFile = driver.cuFile();
     boolean gds = driver.kind() == Transport.GDS;
@@ -121,7 +115,8 @@ public final class CuFileSession implements AutoCloseable {
               ? null
               : cuFile.registerHandle(file, descriptors.direct());
       complete = true;
-      return Availability.present(new CuFilePath(driver, context, handle, direct, this::leave));
+      return Availability.present(
+          new CuFileTransport(driver, context, handle, direct, this::leave));
     } catch (TransferException e) {
       return Availability.absent(e.getMessage());
     } finally {
@@ -134,7 +129,7 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
-  /// Deregisters memory that nothing is read into any more.
+  /// Deregisters memory that will not be read into again.
   void deregister(List<Slab> slabs) {
     Opened now = opened();
     if (now != null) {
@@ -146,7 +141,7 @@ public final class CuFileSession implements AutoCloseable {
     return opened;
   }
 
-  /// Closes the driver; no file may be registered any more.
+  /// Closes the driver; all files must be closed.
   @Override
   public synchronized void close() {
     closed = true;

@@ -7,29 +7,28 @@ import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 
-/// In a flight recording: a file that had to leave its path in mid-way.
+/// Flight recorder event: a file had to change its transport.
 @Name("dev.gantry.Fallback")
-@Label("Path fallback")
+@Label("Transport fallback")
 @Category("Gantry")
-@Description("A file's bytes go another way than the one chosen first")
+@Description("A file's bytes use another transport than the one chosen first")
 @StackTrace(false)
 @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
 public final class FallbackEvent extends Event {
   @Label("File")
   private final String file;
 
-  @Label("Path now taken")
-  private final String path;
+  @Label("Transport now used")
+  private final String transport;
 
   @Label("Reason")
   private final String reason;
 
-  /// @param file whose bytes go another way
-  /// @param path that they take now
+  /// @param transport that the file's bytes use now
   /// @param reason why not the one before
-  public FallbackEvent(String file, String path, String reason) {
+  public FallbackEvent(String file, String transport, String reason) {
     this.file = file;
-    this.path = path;
+    this.transport = transport;
     this.reason = reason;
   }
 }

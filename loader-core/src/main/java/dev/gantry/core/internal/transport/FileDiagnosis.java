@@ -2,11 +2,11 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferReport;
 
-/// What would become of one file.
+/// How one file would be loaded.
 ///
-/// @param route the path that its cold bytes would take, and why not a better one
-/// @param directAbsence why reads cannot go past the page cache; empty where they can
-/// @param size in bytes
-/// @param residentBytes how much of it lies in the page cache; -1 where the kernel does not say
+/// @param prediction the transport of its bytes that are not in the page cache, and why not a better
+///     one
+/// @param directAbsence why reads cannot go past the page cache; empty if they can
+/// @param residentBytes how many of its bytes are in the page cache; -1 if the kernel does not say
 public record FileDiagnosis(
-    TransferReport.FileReport route, String directAbsence, long size, long residentBytes) {}
+    TransferReport.FileReport prediction, String directAbsence, long size, long residentBytes) {}

@@ -25,7 +25,7 @@ public final class FileTransport implements AutoCloseable {
   private volatile Question question;
 
   /// Kept until [#close], also after a fallback: other threads may still use it.
-  private volatile @Nullable CuFilePath cuFile;
+  private volatile @Nullable CuFileTransport cuFile;
 
   /// For bytes that are in the page cache, and for those that are not. The second is decided when
   /// such bytes come: a file that is wholly in the page cache costs no registration with cuFile.
@@ -57,13 +57,13 @@ public final class FileTransport implements AutoCloseable {
     if (!(question.device() instanceof Device.Cuda device)) {
       return "cuFile serves only CUDA devices";
     }
-    return switch (cuFileSession.pathTo(
-        question.file(), descriptors, CudaContext.of(device), transport)) {
-      case Availability.Present<CuFilePath>(CuFilePath present) -> {
+    return switch (cuFileSession.open(
+        question.file().path(), descriptors, CudaContext.of(device), transport)) {
+      case Availability.Present<CuFileTransport>(CuFileTransport present) -> {
         cuFile = present;
         yield "";
       }
-      case Availability.Absent<CuFilePath>(String reason) -> reason;
+      case Availability.Absent<CuFileTransport>(String reason) -> reason;
     };
   }
 
@@ -88,24 +88,29 @@ public final class FileTransport implements AutoCloseable {
     return decided;
   }
 
-  /// Whether cuFile carries the bytes that are not read through the page cache.
+  /// Whether cuFile carries the bytes that do not go through the page cache.
   public boolean usesCuFile() {
-    return switch (of(false)) {
+    return isByCuFile(of(false));
+  }
+
+  private static boolean isByCuFile(Transport transport) {
+    return switch (transport) {
       case GDS, COMPAT -> true;
       case STAGED, HOST -> false;
     };
   }
 
   /// The file's registration with cuFile, once [#of] has named a transport that needs it.
-  public synchronized CuFilePath cuFile() {
+  public synchronized CuFileTransport cuFile() {
     return Objects.requireNonNull(cuFile);
   }
 
-  /// From now on the whole file is staged, because cuFile failed.
+  /// From now on the whole file is staged, if cuFile failed and no transport was asked for.
   ///
-  /// @throws TransferException the failure, if no other transport is allowed
-  public synchronized void fallBack(TransferException failed) {
-    if (question.only() != null) {
+  /// @param used the transport that failed
+  /// @throws TransferException the failure, if there is nothing to fall back to
+  public synchronized void fallBack(Transport used, TransferException failed) {
+    if (!isByCuFile(used) || question.only() != null) {
       throw failed;
     }
     if (!question.failure().isEmpty()) {
@@ -132,7 +137,7 @@ public final class FileTransport implements AutoCloseable {
 
   private TransferReport.FileReport report(Answer answer) {
     String reason = answer.reason();
-    CuFilePath registered = cuFile;
+    CuFileTransport registered = cuFile;
     if (reason.isEmpty() && registered != null) {
       reason = registered.bounced();
     }

@@ -2,7 +2,6 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
-import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -12,11 +11,11 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
-import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.transport.OpenFiles.OpenFile;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,22 +26,17 @@ import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A session's paths: what is dear to make is made once and kept, and each file gets its path by
-/// evidence.
-///
-/// For a CUDA device, bytes in the page cache are always staged: that is faster than any way past
-/// the cache. Cold bytes go by `gds` where libcufile takes the file and direct I/O is there, else
-/// they are staged by direct I/O into pinned memory; `compat` only serves on request, since it
-/// copies through the CPU as staging does, and does so more slowly. Thread-safe.
+/// Caches a session's expensive resources (pinned buffers, the cuFile driver, stores), and opens files
+/// with their transports: see [TransportOracle]. Thread-safe.
 public final class Transports implements AutoCloseable {
-  /// Readers that stage at once, over all of a session's loads and saves.
+  /// Threads that stage at once, in all of a session's loads and saves.
   private static final int MOST_STAGING_PAIRS = 32;
 
-  /// Room behind the largest read in a reader's buffer: a batch's small fields go with its large
-  /// ones, and do not take a buffer of their own while the other is still being copied from.
+  /// Room behind the largest read in a reader's buffer: a batch's small fields share the buffer of a
+  /// large one, instead of waiting for the other buffer.
   private static final long SMALL_READS_BYTES = 64 << 10;
 
-  /// Files that a standing transfer keeps open, whatever the process may have.
+  /// Files that an on-demand transfer keeps open, however few descriptors the process may have.
   private static final int FEWEST_FILES = 8;
 
   private static final int MOST_FILES = 16_384;
@@ -52,7 +46,7 @@ public final class Transports implements AutoCloseable {
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile = new CuFileSession();
 
-  /// Shared by all who use what [#close] takes away, which waits for them.
+  /// Shared by all users of what [#close] frees, which waits for them.
   private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
 
   private volatile boolean closed;
@@ -73,15 +67,14 @@ public final class Transports implements AutoCloseable {
     return calls;
   }
 
-  /// What this session knows of cuFile.
+  /// This session's cuFile driver.
   public CuFileSession cuFile() {
     return cuFile;
   }
 
-  /// Reads all that `plan` says into slabs of `device`.
+  /// Does the reads of `plan` into slabs of `device`.
   ///
-  /// @param slabs allocates the plan's slabs; asked once, after the files were found to be as long
-  ///     as the plan needs
+  /// @param slabs allocates the plan's slabs; called once, after the files were found long enough
   public TransferReport transfer(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
     return using(() -> transferOpen(plan, device, slabs, options));
@@ -89,24 +82,43 @@ public final class Transports implements AutoCloseable {
 
   private TransferReport transferOpen(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
-    Map<Location, SourceFile> files = new LinkedHashMap<>();
-    Map<Location, Route> routes = new LinkedHashMap<>();
-    List<Slab> targets = List.of();
+    Map<Location, OpenFile> files = new LinkedHashMap<>();
+    List<Slab> targets = new ArrayList<>();
     try {
-      openAll(plan, options, files);
-      targets = slabs.get();
-      StagedPath staged = stagedPath(device, options);
-      files.forEach((path, file) -> routes.put(path, route(file, device, staged, options)));
-      boolean inMemory = files.values().stream().anyMatch(SourceFile::inMemory);
-      return new Transfer(plan, targets, routes, staged, options)
+      for (ReadPlan.Read read : plan.reads()) {
+        OpenFile file = files.get(read.file());
+        if (file == null) {
+          file = open(read.file(), device, options, (_, _) -> {});
+          files.put(read.file(), file);
+        }
+        file.source().checkHolds(read.fileOffset() + read.required());
+      }
+      targets.addAll(slabs.get());
+      boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
+      return new PlannedTransfer(plan, targets, files, sharedStaging(device, options), options)
           .run(threads(device, options, inMemory));
     } finally {
-      List<Slab> filled = targets;
-      List<Runnable> actions = new ArrayList<>(List.of(() -> cuFile.deregister(filled)));
-      routes.values().forEach(route -> actions.add(route::close));
+      List<Runnable> actions = new ArrayList<>(List.of(() -> cuFile.deregister(targets)));
       files.values().forEach(file -> actions.add(file::close));
       Cleanup.runAll(actions);
     }
+  }
+
+  /// Opens a file and chooses its transport.
+  private OpenFile open(
+      Location location,
+      Device device,
+      TransferOptions options,
+      BiConsumer<Location, Object> opened) {
+    SourceFile file = openFile(location, options.cachePolicy());
+    return Cleanup.orUndo(
+        () -> {
+          opened.accept(location, file.identity());
+          return new OpenFile(
+              file,
+              new FileTransport(location, file.descriptors(), device, options.transport(), cuFile));
+        },
+        file::close);
   }
 
   private void checkOpen() {
@@ -115,7 +127,7 @@ public final class Transports implements AutoCloseable {
     }
   }
 
-  /// Does `work`, which may use what [#close] takes away.
+  /// Does `work`, which may use what [#close] frees.
   public <T> T using(Supplier<T> work) {
     use.readLock().lock();
     try {
@@ -126,85 +138,43 @@ public final class Transports implements AutoCloseable {
     }
   }
 
-  private void openAll(ReadPlan plan, TransferOptions options, Map<Location, SourceFile> files) {
-    for (ReadPlan.Read read : plan.reads()) {
-      SourceFile file = files.get(read.file());
-      if (file == null) {
-        file = openFile(read.file(), options.cachePolicy());
-        files.put(read.file(), file);
-      }
-      file.checkHolds(read.fileOffset() + read.required());
-    }
-  }
-
-  /// Readers that take their time: files are opened when they are asked for, and memory is written
-  /// when it is free.
+  /// Opens a transfer whose reads are not known in advance. The caller closes it before this.
   ///
-  /// Not to be used after [#close]: whoever closes this session closes it first.
-  ///
-  /// @param opened hears of each file that is opened, or opened again, and may refuse it by throwing
-  public StandingTransfer standingTransfer(
+  /// @param opened called with each file that is opened, or opened again; may refuse it by throwing
+  public OnDemandTransfer onDemand(
       Device device, TransferOptions options, BiConsumer<Location, Object> opened) {
     checkOpen();
     int threads = threads(device, options, false);
-    StagedPath staged = standingPath(device, options, threads);
-    boolean stages = options.onlyTransport().isEmpty() || options.transport() == Transport.STAGED;
-    return new StandingTransfer(
-        file -> openRoute(file, device, staged, options, opened),
-        stages ? staged : null,
-        options.onlyTransport().isEmpty(),
+    return new OnDemandTransfer(
+        file -> open(file, device, options, opened),
+        ownStaging(device, options, threads),
         threads,
         mostFiles(calls.mostDescriptors()));
   }
 
-  /// A quarter of the descriptors that this process may have, two a file: others have files, too.
+  /// A quarter of the descriptors that this process may have, two for each file.
   private static int mostFiles(long mostDescriptors) {
     return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MOST_FILES);
   }
 
-  /// With buffers of its own: who keeps the session's for long would leave others waiting.
-  private static @Nullable StagedPath standingPath(
+  /// With buffers of its own: a ring that kept the session's for long would make loads wait.
+  private static @Nullable StagedTransport ownStaging(
       Device device, TransferOptions options, int threads) {
-    return switch (device) {
-      case Device.Host _ -> null;
-      case Device.Cuda cuda -> {
-        CudaContext context = CudaContext.of(cuda);
-        StagingPool pool = new StagingPool(context, threads);
-        long bufferBytes = options.limits().requestBytes() + SMALL_READS_BYTES;
-        yield new StagedPath(context, pool.share(), bufferBytes, true);
-      }
-    };
-  }
-
-  private Route openRoute(
-      Location path,
-      Device device,
-      @Nullable StagedPath staged,
-      TransferOptions options,
-      BiConsumer<Location, Object> opened) {
-    SourceFile file = openFile(path, options.cachePolicy());
-    boolean complete = false;
-    try {
-      opened.accept(path, file.identity());
-      Route route = route(file, device, staged, options);
-      complete = true;
-      return route;
-    } finally {
-      if (!complete) {
-        file.close();
-      }
+    boolean stages = options.transport() == null || options.transport() == Transport.STAGED;
+    if (!stages || !(device instanceof Device.Cuda cuda)) {
+      return null;
     }
+    CudaContext context = CudaContext.of(cuda);
+    StagingPool pool = new StagingPool(context, threads);
+    long bufferBytes = options.limits().requestBytes() + SMALL_READS_BYTES;
+    return new StagedTransport(context, pool.share(), bufferBytes, true);
   }
 
-  private @Nullable StagedPath stagedPath(Device device, TransferOptions options) {
-    return switch (device) {
-      case Device.Host _ -> null;
-      case Device.Cuda cuda -> {
-        long bufferBytes = options.limits().requestBytes();
-        StagingPool.Share buffers = stagingPool(cuda).share();
-        yield new StagedPath(CudaContext.of(cuda), buffers, bufferBytes, false);
-      }
-    };
+  private @Nullable StagedTransport sharedStaging(Device device, TransferOptions options) {
+    return device instanceof Device.Cuda cuda
+        ? new StagedTransport(
+            CudaContext.of(cuda), stagingPool(cuda).share(), options.limits().requestBytes(), false)
+        : null;
   }
 
   /// Frees the pinned buffers that no transfer uses now.
@@ -218,51 +188,9 @@ public final class Transports implements AutoCloseable {
     return pools.computeIfAbsent(device, _ -> new StagingPool(context, MOST_STAGING_PAIRS));
   }
 
-  private Route route(
-      SourceFile file, Device device, @Nullable StagedPath staged, TransferOptions options) {
-    Transport only = options.transport();
-    if (staged == null) {
-      if (only != null && only != Transport.HOST) {
-        throw unavailable(only, "it ends in memory of a CUDA device, not of " + device);
-      }
-      return new Route(file, new HostPath(), file.descriptors().directAbsence());
-    }
-    return switch (only) {
-      case null -> new Route(file, staged, () -> byEvidence(file, staged));
-      case HOST -> throw unavailable(only, "it ends in memory of the CPU, not of " + device);
-      case STAGED -> new Route(file, staged, "asked for");
-      case GDS, COMPAT -> {
-        CuFilePath path =
-            switch (toCuFile(file, staged, only)) {
-              case Availability.Present<CuFilePath>(CuFilePath present) -> present;
-              case Availability.Absent<CuFilePath>(String reason) ->
-                  throw unavailable(only, file.file() + ": " + reason);
-            };
-        yield new Route(file, path, "asked for");
-      }
-    };
-  }
-
-  private Route.Cold byEvidence(SourceFile file, StagedPath staged) {
-    return switch (toCuFile(file, staged, Transport.GDS)) {
-      case Availability.Present<CuFilePath>(CuFilePath gds) -> new Route.Cold(gds, "");
-      case Availability.Absent<CuFilePath>(String reason) ->
-          new Route.Cold(staged, "no gds: " + reason);
-    };
-  }
-
-  private Availability<CuFilePath> toCuFile(SourceFile file, StagedPath staged, Transport kind) {
-    return cuFile.pathTo(file.file(), file.descriptors(), staged.context(), kind);
-  }
-
-  /// The error for a path that was asked for by name and cannot serve.
-  public static DeviceUnavailableException unavailable(Transport path, String reason) {
-    return new DeviceUnavailableException("path " + path + " cannot serve: " + reason);
-  }
-
-  /// The readers to start: as asked for, or what the path and the machine can use.
+  /// How many readers to start: the number in the options, or what suits the device and the machine.
   ///
-  /// @param inMemory whether files are kept in memory by their file system
+  /// @param inMemory whether the file system keeps a file in memory
   private static int threads(Device device, TransferOptions options, boolean inMemory) {
     if (options.threads() > 0) {
       return options.threads();
@@ -278,33 +206,25 @@ public final class Transports implements AutoCloseable {
     };
   }
 
-  /// What would become of a file whose bytes are to go to `device`.
+  /// How a file would be loaded to `device`.
   public FileDiagnosis diagnose(Location path, Device device) {
     return using(() -> diagnoseOpen(path, device));
   }
 
   private FileDiagnosis diagnoseOpen(Location path, Device device) {
-    TransferOptions options = TransferOptions.defaults();
-    SourceFile file = openFile(path, options.cachePolicy());
-    Route route = null;
-    try {
-      route = route(file, device, stagedPath(device, options), options);
+    try (OpenFile file = open(path, device, TransferOptions.defaults(), (_, _) -> {})) {
+      SourceFile source = file.source();
       return new FileDiagnosis(
-          route.prediction(),
-          file.descriptors().directAbsence(),
-          file.size(),
-          file.residentBytes());
-    } finally {
-      if (route != null) {
-        route.close();
-      }
-      file.close();
+          file.transport().prediction(),
+          source.descriptors().directAbsence(),
+          source.size(),
+          source.residentBytes());
     }
   }
 
-  /// Waits for the transfers under way; then frees staging buffers and closes the cuFile driver.
+  /// Waits for the running transfers, then frees the staging buffers and closes the cuFile driver.
   ///
-  /// @throws MisuseException if a transfer's own listener calls it, which could only wait for itself
+  /// @throws MisuseException if a transfer's own listener calls this, which would wait for itself
   @Override
   public void close() {
     if (use.getReadHoldCount() > 0) {

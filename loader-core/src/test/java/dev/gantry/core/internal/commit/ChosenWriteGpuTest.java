@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Tag;
 
 /// The path that a write takes of which nobody asked for any.
 @Tag("gpu")
-class ChosenWriteGpuTest extends WritePathContract {
+class ChosenWriteGpuTest extends WriteContract {
   @Override
   protected Device device() {
     return new Device.Cuda(0);

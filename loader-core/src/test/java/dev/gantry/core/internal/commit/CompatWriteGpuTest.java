@@ -10,7 +10,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 
 @Tag("gpu")
-class CompatWriteGpuTest extends WritePathContract {
+class CompatWriteGpuTest extends WriteContract {
   @Override
   protected Device device() {
     return new Device.Cuda(0);

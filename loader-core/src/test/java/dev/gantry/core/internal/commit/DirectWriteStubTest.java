@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// The path past the CPU, on a libcufile that has it, takes what is aligned; and what becomes of a
 /// file that it refuses in mid-way.
 @Tag("gpu-stub")
-class DirectWriteStubTest extends WritePathContract {
+class DirectWriteStubTest extends WriteContract {
   private static final int INTERNAL_ERROR = 5030;
 
   private final StubControls cuFile = StubControls.cuFile();

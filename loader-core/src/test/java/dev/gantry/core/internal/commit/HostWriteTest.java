@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// From memory of the CPU, of which no byte is copied that need not be.
-class HostWriteTest extends WritePathContract {
+class HostWriteTest extends WriteContract {
   private static final int BLOCK = 4096;
 
   @Override

@@ -95,7 +95,7 @@ class SeamWriteGpuTest {
     WriteOptions options = WriteOptions.defaults().withTransport(path).withRequestBytes(REQUEST);
     WriteReport report = gantry.write(List.of(new NewFile(file, parts)), options);
     assertThat(report.bytes()).isEqualTo(before + after);
-    assertThat(WritePathContract.read(file))
+    assertThat(WriteContract.read(file))
         .isEqualTo(Arrays.copyOfRange(CONTENT, BYTES - before, BYTES + after));
   }
 }

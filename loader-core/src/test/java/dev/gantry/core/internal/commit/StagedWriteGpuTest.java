@@ -5,7 +5,7 @@ import dev.gantry.core.Transport;
 import org.junit.jupiter.api.Tag;
 
 @Tag("gpu")
-class StagedWriteGpuTest extends WritePathContract {
+class StagedWriteGpuTest extends WriteContract {
   @Override
   protected Device device() {
     return new Device.Cuda(0);

@@ -63,7 +63,7 @@ class RingsTest {
           new PrefetchRing<>(
               options(),
               source,
-              paths.standingTransfer(Device.HOST, options().transfer(), source::opened),
+              paths.onDemand(Device.HOST, options().transfer(), source::opened),
               List.of(slot),
               _ -> {});
       ring.close();
@@ -85,7 +85,7 @@ class RingsTest {
           new PrefetchRing<>(
               options(),
               batches(),
-              paths.standingTransfer(Device.HOST, options().transfer(), (_, _) -> {}),
+              paths.onDemand(Device.HOST, options().transfer(), (_, _) -> {}),
               List.of(slot),
               _ -> {});
       ring.start();

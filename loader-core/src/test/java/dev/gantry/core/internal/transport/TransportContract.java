@@ -39,7 +39,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What every path owes its callers: all bytes exact, wherever they are and however they are cut; a
 /// report that says who carried them; and nothing left behind.
 @ExtendWith(NoLeaks.class)
-public abstract class TransferPathContract {
+public abstract class TransportContract {
   static final int LENGTH = 3_000_001;
 
   @TempDir Path folder;

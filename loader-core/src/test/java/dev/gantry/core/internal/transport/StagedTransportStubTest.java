@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// What becomes of a reader's two buffers where the device does not say when it is done with them.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
-class StagedLaneStubTest {
+class StagedTransportStubTest {
   private static final int BLOCK = PlanLimits.BLOCK_BYTES;
   private static final int CUDA_LAUNCH_FAILED = 719;
 
@@ -40,13 +40,15 @@ class StagedLaneStubTest {
   private final StagingPool pool = new StagingPool(context, 1);
   private final StagingPool.Share buffers = pool.share();
   private StagingPool.Pair pair;
-  private TransferPath.Lane lane;
+  private StagedTransport.Reader reader;
 
   @BeforeEach
-  void openLane() {
+  void openReader() {
     cuda.clear();
     pair = next();
-    lane = requireNonNull(new StagedPath(context, buffers, 2 * BLOCK, false).openLane(() -> false));
+    reader =
+        requireNonNull(
+            new StagedTransport(context, buffers, 2 * BLOCK, false).openReader(() -> false));
   }
 
   @AfterEach
@@ -71,17 +73,17 @@ class StagedLaneStubTest {
     Read whole = new Read(location, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
     Read small = new Read(location, 0, BLOCK, BLOCK, 0, 0);
     try (SourceFile source = new Stores(Libc.INSTANCE).open(location, CachePolicy.BUFFERED)) {
-      lane.read(source, whole, target, false);
-      lane.read(source, whole, target, false);
+      reader.read(source, whole, target, false);
+      reader.read(source, whole, target, false);
       cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
       for (int i = 0; i < 3; i++) {
-        assertThatThrownBy(() -> lane.read(source, small, target, false))
+        assertThatThrownBy(() -> reader.read(source, small, target, false))
             .isInstanceOf(TransferException.class);
       }
     }
     assertThat(cuda.calls("cuMemcpyHtoDAsync")).isEqualTo(2);
     cuda.clear();
-    lane.close();
+    reader.close();
     slab.release();
     assertThat(next().first()).isSameAs(pair.first());
   }
@@ -89,7 +91,7 @@ class StagedLaneStubTest {
   @Test
   void buffersAreGivenBackWhereTheWholeDeviceWasAwaited() {
     cuda.fail("cuEventSynchronize", 1, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(lane::close).hasMessageContaining("cuEventSynchronize");
+    assertThatThrownBy(reader::close).hasMessageContaining("cuEventSynchronize");
     assertThat(next().first()).isSameAs(pair.first());
   }
 
@@ -97,7 +99,7 @@ class StagedLaneStubTest {
   void buffersThatNobodyCanAwaitAreLeftToTheDevice() {
     cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(lane::close).hasMessageContaining("cuEventSynchronize");
+    assertThatThrownBy(reader::close).hasMessageContaining("cuEventSynchronize");
     cuda.clear();
     assertThat(next().first()).isNotSameAs(pair.first());
     assertThat(pair.first().isClosed()).isFalse();

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 
 @Tag("gpu")
-class CompatPathGpuTest extends TransferPathContract {
+class CompatTransportGpuTest extends TransportContract {
   @Override
   protected Device device() {
     return new Device.Cuda(0);

@@ -11,28 +11,27 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// `staged`: each reader fills one pinned buffer while the device copies from its other one.
+/// `staged`: each reader thread fills one pinned buffer while the device copies from its other one.
 ///
 /// @param context whose device the slabs are on
-/// @param buffers where the buffers come from
+/// @param buffers the pool share that the buffers come from
 /// @param bufferBytes at least the largest read
-/// @param sleepers whether readers sleep while they wait for a buffer: where copies are held until
-///     a slab is free
-public record StagedPath(
-    CudaContext context, StagingPool.Share buffers, long bufferBytes, boolean sleepers)
-    implements TransferPath {
-  /// Opens what one reader thread needs.
+/// @param sleepers whether readers sleep while they wait for a buffer, because copies may wait long
+///     for their slab
+public record StagedTransport(
+    CudaContext context, StagingPool.Share buffers, long bufferBytes, boolean sleepers) {
+  /// Opens the buffers of one reader thread.
   ///
-  /// @param wanted whether to wait where all buffers are in use, as of [StagingPool.Share#take]
-  /// @return null where the caller would wait and does not want to
-  @Nullable StagedLane openLane(BooleanSupplier wanted) {
+  /// @param wanted whether to wait if all buffers are in use, as of [StagingPool.Share#take]
+  /// @return null if the caller would have to wait and `wanted` is false
+  @Nullable Reader openReader(BooleanSupplier wanted) {
     StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
-    return pair == null ? null : new StagedLane(this, pair);
+    return pair == null ? null : new Reader(this, pair);
   }
 
-  /// Two buffers, and the queue of copies from them. Reads that are smaller than a buffer share it,
-  /// as long as their copies are queued on one stream.
-  static final class StagedLane implements Lane {
+  /// One thread's two buffers, and the queue of copies from them. Reads that are smaller than a buffer
+  /// share it if their copies are queued on the same stream. For one thread.
+  static final class Reader implements AutoCloseable {
     private final CudaContext context;
     private final StagingPool.Share buffers;
     private final StagingPool.Pair pair;
@@ -43,24 +42,23 @@ public record StagedPath(
     private CudaDriver.@Nullable Stream stream;
     private boolean awaited;
 
-    private StagedLane(StagedPath path, StagingPool.Pair pair) {
-      this.context = path.context;
-      this.buffers = path.buffers;
-      this.bufferBytes = path.bufferBytes;
+    private Reader(StagedTransport transport, StagingPool.Pair pair) {
+      this.context = transport.context;
+      this.buffers = transport.buffers;
+      this.bufferBytes = transport.bufferBytes;
       this.pair = pair;
-      boolean complete = false;
-      try {
-        copies = new CopyQueue(path.context, path.sleepers);
-        complete = true;
-      } finally {
-        if (!complete) {
-          buffers.giveBack(pair);
-        }
-      }
+      this.copies =
+          Cleanup.orUndo(
+              () -> new CopyQueue(transport.context, transport.sleepers),
+              () -> transport.buffers.giveBack(pair));
     }
 
-    @Override
-    public boolean read(SourceFile file, Read read, Target target, boolean direct) {
+    /// Reads into a buffer and queues the copy into `target`. The bytes may still be on their way when
+    /// this returns: see [Target#ordered] and [#drain].
+    ///
+    /// @param direct whether to go past the page cache
+    /// @return whether the bytes went past the page cache
+    boolean read(SourceFile file, Read read, Target target, boolean direct) {
       if (used + read.length() > bufferBytes || target.stream() != stream) {
         turnToTheOther(target);
       }
@@ -83,8 +81,8 @@ public record StagedPath(
       stream = target.stream();
     }
 
-    /// What was read into one buffer is marked as such; then the other one is awaited, and only
-    /// taken when that has not failed.
+    /// Marks the end of this buffer's copies, then waits for the other buffer's copies, and turns to it
+    /// only if that did not fail.
     private void finishBuffer() {
       copies.record(turn);
       copies.await(turn ^ 1);
@@ -92,11 +90,12 @@ public record StagedPath(
       used = 0;
     }
 
-    @Override
-    public void drain() {
+    /// Waits until all copies are done.
+    void drain() {
       copies.drain();
     }
 
+    /// Waits for running copies, also after a failure, and gives the buffers back.
     @Override
     public void close() {
       Cleanup.runAll(List.of(this::awaitBoth, copies::close, this::leaveBuffers));

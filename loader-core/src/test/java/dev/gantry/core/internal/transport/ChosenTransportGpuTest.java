@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Tag;
 
 /// The path that a load takes of which nobody asked for any.
 @Tag("gpu")
-class ChosenPathGpuTest extends TransferPathContract {
+class ChosenTransportGpuTest extends TransportContract {
   @Override
   protected Device device() {
     return new Device.Cuda(0);

@@ -48,7 +48,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What a write owes its callers, wherever the bytes are and whoever carries them: all of them
 /// exact, in files of just their length; a report that says who did; and nothing left behind.
 @ExtendWith(NoLeaks.class)
-public abstract class WritePathContract {
+public abstract class WriteContract {
   static final int REQUEST = 16 << 10;
   private static final int LENGTH = 1_000_001;
   private static final byte[] BYTES = TestFiles.bytes(31, LENGTH);

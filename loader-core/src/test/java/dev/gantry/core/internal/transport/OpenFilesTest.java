@@ -15,6 +15,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.transport.OpenFiles.OpenFile;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Answers;
@@ -35,16 +36,18 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Which files stay open.
 @ExtendWith(NoLeaks.class)
-class RouteCacheTest {
+class OpenFilesTest {
   private static final int MOST = 3;
 
   @TempDir Path folder;
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
-  private final RouteCache cache = new RouteCache(this::route, MOST);
+  private final OpenFiles cache = new OpenFiles(this::open, MOST);
 
-  private Route route(Location location) {
+  private OpenFile open(Location location) {
     SourceFile file = new Stores(calls).open(location, CachePolicy.BUFFERED);
-    return new Route(file, new HostPath(), "");
+    return new OpenFile(
+        file,
+        new FileTransport(location, file.descriptors(), Device.HOST, null, new CuFileSession()));
   }
 
   private Location file(int number) {
@@ -52,8 +55,8 @@ class RouteCacheTest {
     return Location.of(file.toFile().exists() ? file : TestFiles.write(file, number, 10));
   }
 
-  private static void touch(RouteCache.Use use) {
-    assertThat(use.route().file().size()).isEqualTo(10);
+  private static void touch(OpenFiles.Use use) {
+    assertThat(use.file().source().size()).isEqualTo(10);
     use.close();
   }
 
@@ -80,7 +83,7 @@ class RouteCacheTest {
 
   @Test
   void whereNoDescriptorIsLeftFilesThatNothingReadsAreClosed() {
-    RouteCache.Use used = cache.use(file(0));
+    OpenFiles.Use used = cache.use(file(0));
     touch(cache.use(file(1)));
     calls.at(Function.OPEN, 3, new Fails(Errno.EMFILE));
     touch(cache.use(file(2)));
@@ -107,8 +110,8 @@ class RouteCacheTest {
     TransferOptions options =
         TransferOptions.defaults().withCachePolicy(CachePolicy.BUFFERED).withThreads(1);
     try (Transports paths = new Transports(calls);
-        StandingTransfer transfer = paths.standingTransfer(Device.HOST, options, (_, _) -> {});
-        StandingTransfer.Reader reader = transfer.openReader()) {
+        OnDemandTransfer transfer = paths.onDemand(Device.HOST, options, (_, _) -> {});
+        OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (int i = 0; i < 3 * files; i++) {
         reader.read(new Read(file(i % files), 0, 4096, 1, 0, 0), Target.of(slab));
       }
@@ -133,8 +136,8 @@ class RouteCacheTest {
 
   @Test
   void aFileInUseStaysOpen() {
-    RouteCache.Use first = cache.use(file(0));
-    RouteCache.Use again = cache.use(file(0));
+    OpenFiles.Use first = cache.use(file(0));
+    OpenFiles.Use again = cache.use(file(0));
     IntStream.rangeClosed(1, MOST + 1).forEach(i -> touch(cache.use(file(i))));
     first.close();
     touch(cache.use(file(1)));
@@ -147,7 +150,7 @@ class RouteCacheTest {
   void moreFilesThanFitMayBeInUse() {
     var uses = IntStream.range(0, MOST + 2).mapToObj(i -> cache.use(file(i))).toList();
     assertThat(openFiles()).isEqualTo(MOST + 2);
-    uses.forEach(RouteCacheTest::touch);
+    uses.forEach(OpenFilesTest::touch);
     assertThat(openFiles()).isEqualTo(MOST);
     cache.close();
   }

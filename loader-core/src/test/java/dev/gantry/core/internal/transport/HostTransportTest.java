@@ -2,17 +2,15 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
-import org.junit.jupiter.api.Tag;
 
-@Tag("gpu")
-class StagedPathGpuTest extends TransferPathContract {
+class HostTransportTest extends TransportContract {
   @Override
   protected Device device() {
-    return new Device.Cuda(0);
+    return Device.HOST;
   }
 
   @Override
   protected Transport path() {
-    return Transport.STAGED;
+    return Transport.HOST;
   }
 }

@@ -4,6 +4,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.SourceFile;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -13,58 +14,66 @@ import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Files that are kept open, the least recently used of them closed to make room for others.
+/// Keeps files open with their transports, and closes the least recently used to make room.
 ///
-/// Bounded: at most `mostFiles`, or as many as are in use at once where that is more. Thread-safe;
+/// Bounded: at most `mostFiles`, or as many as are in use at once if that is more. Thread-safe;
 /// [#close] only when no file is in use.
-final class RouteCache implements AutoCloseable {
-  /// Of the process, or of the whole system.
+final class OpenFiles implements AutoCloseable {
+  /// For the process, or for the whole system.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
-  private final Function<Location, Route> opener;
+  private final Function<Location, OpenFile> opener;
   private final int mostFiles;
 
   /// In the order of their last use.
   private final Map<Location, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
-  /// A file that is open, or is about to be opened by the first who uses it.
+  /// An open file and its transport.
+  record OpenFile(SourceFile source, FileTransport transport) implements AutoCloseable {
+    @Override
+    public void close() {
+      Cleanup.runAll(List.of(transport::close, source::close));
+    }
+  }
+
+  /// A file that is open, or will be opened by its first user.
   private static final class Entry {
     private final Location file;
     private int users;
-    private volatile @Nullable Route route;
+    private volatile @Nullable OpenFile opened;
 
     Entry(Location file) {
       this.file = file;
     }
 
-    synchronized Route open(Function<Location, Route> opener) {
-      Route opened = route;
-      if (opened == null) {
-        opened = opener.apply(file);
-        route = opened;
+    synchronized OpenFile open(Function<Location, OpenFile> opener) {
+      OpenFile now = opened;
+      if (now == null) {
+        now = opener.apply(file);
+        opened = now;
       }
-      return opened;
+      return now;
     }
 
-    /// One or none; does not wait for who is opening it.
-    List<Route> opened() {
-      Route opened = route;
-      return opened == null ? List.of() : List.of(opened);
+    /// One or none; does not wait for a thread that is opening it.
+    List<OpenFile> ifOpen() {
+      OpenFile now = opened;
+      return now == null ? List.of() : List.of(now);
     }
   }
 
-  /// A file in use, which is not closed before this is.
+  /// A file in use, which stays open until this is closed.
   final class Use implements AutoCloseable {
     private final Entry entry;
-    private final Route route;
+    private final OpenFile file;
 
-    private Use(Entry entry, Route route) {
+    private Use(Entry entry, OpenFile file) {
       this.entry = entry;
-      this.route = route;
+      this.file = file;
     }
 
-    Route route() {
-      return route;
+    OpenFile file() {
+      return file;
     }
 
     @Override
@@ -74,28 +83,19 @@ final class RouteCache implements AutoCloseable {
   }
 
   /// @param opener opens a file; several may be opened at once
-  RouteCache(Function<Location, Route> opener, int mostFiles) {
+  OpenFiles(Function<Location, OpenFile> opener, int mostFiles) {
     this.opener = opener;
     this.mostFiles = mostFiles;
   }
 
-  /// Opens the file unless it is open already; who asks for one that is being opened waits.
+  /// Opens the file unless it is open; waits if another thread is opening it.
   Use use(Location file) {
     Entry entry = enter(file);
-    boolean complete = false;
-    try {
-      Use use = new Use(entry, open(entry));
-      complete = true;
-      return use;
-    } finally {
-      if (!complete) {
-        leave(entry);
-      }
-    }
+    return Cleanup.orUndo(() -> new Use(entry, open(entry)), () -> leave(entry));
   }
 
-  /// Where the process has no descriptor left, files that nothing reads are closed for this one.
-  private Route open(Entry entry) {
+  /// If the process has no descriptor left, closes files that nothing reads.
+  private OpenFile open(Entry entry) {
     try {
       return entry.open(opener);
     } catch (TransferException e) {
@@ -118,18 +118,17 @@ final class RouteCache implements AutoCloseable {
     close(leftOver(entry));
   }
 
-  /// What is to be closed, now that somebody needs `entry` no longer; the closing itself needs no
-  /// lock.
+  /// The entries to close when a user leaves `entry`. Closing them needs no lock.
   private synchronized List<Entry> leftOver(Entry entry) {
     entry.users--;
-    if (entry.users == 0 && entry.opened().isEmpty()) {
+    if (entry.users == 0 && entry.ifOpen().isEmpty()) {
       // It could not be opened.
       entries.remove(entry.file);
     }
     return removeUnused(mostFiles);
   }
 
-  /// The least recently used that nothing reads, until `most` are left.
+  /// Removes the least recently used that nothing reads, until `most` are left.
   private synchronized List<Entry> removeUnused(int most) {
     List<Entry> unused = new ArrayList<>();
     Iterator<Entry> eldest = entries.values().iterator();
@@ -146,16 +145,16 @@ final class RouteCache implements AutoCloseable {
   private static void close(List<Entry> closing) {
     Cleanup.runAll(
         closing.stream()
-            .flatMap(entry -> entry.opened().stream())
-            .<Runnable>map(route -> route::close)
+            .flatMap(entry -> entry.ifOpen().stream())
+            .<Runnable>map(file -> file::close)
             .toList());
   }
 
-  /// One line an open file.
+  /// One report for each open file.
   synchronized List<TransferReport.FileReport> reports() {
     return entries.values().stream()
-        .flatMap(entry -> entry.opened().stream())
-        .map(Route::report)
+        .flatMap(entry -> entry.ifOpen().stream())
+        .map(file -> file.transport().report())
         .toList();
   }
 

@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /// Loads past the CPU, on a libcufile that can do it, and what becomes of those that it refuses.
 @Tag("gpu-stub")
-class DirectPathStubTest extends TransferPathContract {
+class DirectTransportStubTest extends TransportContract {
   private static final int INTERNAL_ERROR = 5030;
   private static final int PINNING_FAILED = 5036;
 
@@ -85,12 +85,12 @@ class DirectPathStubTest extends TransferPathContract {
     TransferReport hot = loadAndCompare(wholeFile(), options());
     assertThat(hot.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
     assertThat(hot.files().getFirst().reason())
-        .isEqualTo("nothing had to come past the page cache");
+        .isEqualTo("no bytes had to be read past the page cache");
     assertThat(cuFile.calls("cuFileHandleRegister")).isZero();
     TransferReport cold = loadAndCompare(wholeFile(), direct());
     assertThat(cold.bytesByTransport()).containsOnlyKeys(Transport.GDS);
     assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
-    assertThat(gantry.diagnose(Location.of(first), device()).route().transport())
+    assertThat(gantry.diagnose(Location.of(first), device()).prediction().transport())
         .isEqualTo(Transport.GDS);
   }
 

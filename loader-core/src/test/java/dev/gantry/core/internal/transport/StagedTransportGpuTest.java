@@ -2,15 +2,17 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
+import org.junit.jupiter.api.Tag;
 
-class HostPathTest extends TransferPathContract {
+@Tag("gpu")
+class StagedTransportGpuTest extends TransportContract {
   @Override
   protected Device device() {
-    return Device.HOST;
+    return new Device.Cuda(0);
   }
 
   @Override
   protected Transport path() {
-    return Transport.HOST;
+    return Transport.STAGED;
   }
 }

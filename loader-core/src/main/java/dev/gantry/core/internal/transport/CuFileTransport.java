@@ -1,0 +1,140 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.SourceFile;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// `gds` and `compat`: libcufile moves one file's bytes between the file and device memory, past the
+/// CPU or through it.
+///
+/// Owns the file's registrations with cuFile. Thread-safe; [#close] only when no transfer is running.
+public final class CuFileTransport implements AutoCloseable {
+  private final CuFileSession.Opened driver;
+  private final CudaContext context;
+  private final CuFileHandle handle;
+  private final @Nullable CuFileHandle direct;
+  private final Runnable whenClosed;
+  private final AtomicBoolean closed = new AtomicBoolean();
+  private volatile String bounced = "";
+
+  /// @param handle past the page cache for [Transport#GDS], through it for [Transport#COMPAT]
+  /// @param direct past the page cache for [Transport#COMPAT], or null if the file has none
+  CuFileTransport(
+      CuFileSession.Opened driver,
+      CudaContext context,
+      CuFileHandle handle,
+      @Nullable CuFileHandle direct,
+      Runnable whenClosed) {
+    this.driver = driver;
+    this.context = context;
+    this.handle = handle;
+    this.direct = direct;
+    this.whenClosed = whenClosed;
+  }
+
+  /// [Transport#GDS] or [Transport#COMPAT].
+  public Transport transport() {
+    return driver.kind();
+  }
+
+  /// Why cuFile copied through its own buffers for some memory; empty if it did not.
+  String bounced() {
+    return bounced;
+  }
+
+  /// Writes device memory to the file, past the page cache if the file is open so. Work that was
+  /// queued on the device for that memory must be done. cuFile may write less than it is asked to, so
+  /// this continues.
+  ///
+  /// @param file for messages
+  /// @param memory the context of the device whose memory this is
+  /// @return whether it went past the page cache
+  public boolean write(Path file, CudaContext memory, long address, long bytes, long fileOffset) {
+    CuFileHandle to = direct != null ? direct : handle;
+    MemorySegment base = MemorySegment.ofAddress(address).reinterpret(bytes);
+    long done = 0;
+    try (var _ = memory.enter()) {
+      while (done < bytes) {
+        long count = driver.cuFile().write(to, base, bytes - done, fileOffset + done, done);
+        if (count <= 0) {
+          throw new TransferException(
+              "cuFileWrite",
+              file + " offset " + (fileOffset + done),
+              new Failure.NothingWritten(bytes - done));
+        }
+        done += count;
+      }
+    }
+    return direct != null || transport() == Transport.GDS;
+  }
+
+  /// Reads into device memory. The bytes have arrived when this returns.
+  ///
+  /// @param wantDirect whether to go past the page cache; `gds` always does
+  /// @return whether the bytes went past the page cache
+  boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
+    CuFileHandle past = wantDirect ? this.direct : null;
+    CuFileHandle handle = past != null ? past : this.handle;
+    if (!(target.slab() instanceof DeviceSlab slab)) {
+      throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
+    }
+    if (transport() == Transport.GDS) {
+      String refusal = driver.registrations().register(slab);
+      if (!refusal.isEmpty()) {
+        bounced = refusal;
+      }
+    }
+    MemorySegment base = slab.deviceSegment();
+    long done = 0;
+    try (var _ = context.enter()) {
+      if (target.free() != null) {
+        // cuFile's reads are ordered with no stream.
+        context.driver().synchronize(target.free());
+      }
+      // cuFile may read less than it is asked to.
+      while (done < read.required()) {
+        long count =
+            driver
+                .cuFile()
+                .read(
+                    handle,
+                    base,
+                    read.length() - done,
+                    read.fileOffset() + done,
+                    read.slabOffset() + done);
+        if (count <= 0) {
+          throw new TransferException(
+              "cuFileRead",
+              file.file() + " offset " + (read.fileOffset() + done),
+              new Failure.EndOfFile(read.required() - done));
+        }
+        done += count;
+      }
+    }
+    return past != null || transport() == Transport.GDS;
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      List<Runnable> actions = new ArrayList<>(List.of(handle::close, whenClosed));
+      if (direct != null) {
+        actions.add(direct::close);
+      }
+      Cleanup.runAll(actions);
+    }
+  }
+}

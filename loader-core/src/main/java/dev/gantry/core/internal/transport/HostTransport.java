@@ -1,0 +1,26 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.SourceFile;
+import java.lang.foreign.MemorySegment;
+
+/// `host`: reads straight into host memory.
+final class HostTransport {
+  private HostTransport() {}
+
+  /// @param direct whether to go past the page cache
+  /// @return whether the bytes went past the page cache
+  static boolean read(SourceFile file, Read read, Target target, boolean direct) {
+    return file.read(place(read, target), read.fileOffset(), read.required(), direct);
+  }
+
+  /// The memory that a read fills.
+  static MemorySegment place(Read read, Target target) {
+    if (!(target.slab() instanceof HostSlab slab)) {
+      throw new MisuseException("transport host cannot fill memory of " + target.slab().device());
+    }
+    return slab.segment().asSlice(read.slabOffset(), read.length());
+  }
+}

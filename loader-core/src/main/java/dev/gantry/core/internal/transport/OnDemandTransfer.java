@@ -1,0 +1,98 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.transport.OpenFiles.OpenFile;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// Reads that are not known in advance, as a ring's; a [PlannedTransfer] does those that are. Opens
+/// each file when it is first read, and keeps it open while it is among the last used ones.
+///
+/// Thread-safe; [#close] only when every reader is closed.
+public final class OnDemandTransfer implements AutoCloseable {
+  private final long start = System.nanoTime();
+  private final TransferCounter counter = new TransferCounter();
+  private final OpenFiles files;
+  private final @Nullable StagedTransport staged;
+  private final int threads;
+
+  /// @param staged whose pool has a pair of buffers for each reader and is closed with this; null if
+  ///     nothing is staged
+  /// @param mostFiles that stay open without being read
+  OnDemandTransfer(
+      Function<Location, OpenFile> opener,
+      @Nullable StagedTransport staged,
+      int threads,
+      int mostFiles) {
+    this.files = new OpenFiles(opener, mostFiles);
+    this.staged = staged;
+    this.threads = threads;
+  }
+
+  /// How many readers to open: the number in the options, or what suits the device and the machine.
+  public int threads() {
+    return threads;
+  }
+
+  /// The most host memory that the readers take for themselves, in bytes.
+  public long stagingBytes() {
+    return staged == null ? 0 : Math.multiplyExact(2L * threads, staged.bufferBytes());
+  }
+
+  /// Opens a reader, of which at most [#threads] may be open at once.
+  public Reader openReader() {
+    return new Reader();
+  }
+
+  /// What was read so far. Its files are those that are open now.
+  public TransferReport report() {
+    return counter.report(
+        List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  /// Closes the files, and frees the staging buffers.
+  @Override
+  public void close() {
+    List<Runnable> actions = new ArrayList<>(List.of(files::close));
+    if (staged != null) {
+      actions.add(staged.buffers().pool()::close);
+    }
+    Cleanup.runAll(actions);
+  }
+
+  /// What one thread reads with.
+  public final class Reader implements AutoCloseable {
+    private final TransportReader reader = new TransportReader(staged, counter, 1);
+
+    private Reader() {}
+
+    /// Reads into `target`. The bytes may still be on their way when this returns: see
+    /// [Target#ordered].
+    ///
+    /// @throws dev.gantry.core.TransferException if the file cannot be opened or read, or ends
+    ///     before the required bytes
+    /// @throws dev.gantry.core.DeviceUnavailableException if the only transport asked for cannot
+    ///     serve
+    public void read(Read read, Target target) {
+      try (OpenFiles.Use use = files.use(read.file())) {
+        use.file().source().checkHolds(read.fileOffset() + read.required());
+        if (!reader.read(use.file(), read, target)) {
+          throw new IllegalStateException("more than " + threads + " readers at once");
+        }
+        reader.awaitRemote();
+      }
+    }
+
+    /// Waits for running copies, also after a failure, and frees the buffers.
+    @Override
+    public void close() {
+      reader.close();
+    }
+  }
+}

@@ -1,0 +1,119 @@
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.PendingReads;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.OpenFiles.OpenFile;
+import dev.gantry.core.spi.Residency;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// Reads ranges of files into slabs, each by its transport. Has staging buffers from the first staged
+/// read on. For one thread.
+final class TransportReader implements AutoCloseable {
+  private final @Nullable StagedTransport staged;
+  private final TransferCounter counter;
+  private final PendingReads pending;
+  private StagedTransport.@Nullable Reader staging;
+
+  /// @param staged null if nothing is staged
+  /// @param requestsAtOnce the most reads of remote files that run at once
+  TransportReader(@Nullable StagedTransport staged, TransferCounter counter, int requestsAtOnce) {
+    this.staged = staged;
+    this.counter = counter;
+    this.pending = new PendingReads(requestsAtOnce);
+  }
+
+  /// Does one read. The bytes may still be on their way when this returns: see [Target#ordered] and
+  /// [#drain].
+  ///
+  /// @return false if it was not done because all staging buffers are in use: see [#awaitBuffers]
+  boolean read(OpenFile file, Read read, Target target) {
+    SourceFile source = file.source();
+    Residency residency = source.residency(read.fileOffset(), read.length());
+    boolean direct = residency != Residency.HOT;
+    Transport transport = file.transport().of(!direct);
+    if (transport == Transport.HOST && !source.isLocal()) {
+      start(source, read, target);
+      return true;
+    }
+    if (transport == Transport.STAGED) {
+      awaitBuffers(() -> false);
+      if (staging == null) {
+        return false;
+      }
+    }
+    boolean wentDirect;
+    try {
+      wentDirect =
+          switch (transport) {
+            case HOST -> HostTransport.read(source, read, target, direct);
+            case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct);
+            case GDS, COMPAT -> file.transport().cuFile().read(source, read, target, direct);
+          };
+    } catch (TransferException e) {
+      file.transport().fallBack(transport, e);
+      return read(file, read, target);
+    }
+    counter.add(transport, read.length(), wentDirect, residency == Residency.UNKNOWN);
+    return true;
+  }
+
+  /// Starts a read of a remote file and does not wait for it.
+  private void start(SourceFile file, Read read, Target target) {
+    pending.start(
+        file,
+        HostTransport.place(read, target),
+        read.fileOffset(),
+        read.required(),
+        () -> counter.add(Transport.HOST, read.length(), false, false));
+  }
+
+  /// Waits for staging buffers, unless this reader has some.
+  ///
+  /// @param wanted whether to wait, as of [dev.gantry.core.internal.memory.StagingPool.Share#take]
+  void awaitBuffers(BooleanSupplier wanted) {
+    if (staging == null && staged != null) {
+      staging = staged.openReader(wanted);
+    }
+  }
+
+  /// Gives the staging buffers back if another load waits for some and has fewer.
+  void giveWay() {
+    if (staging != null && staged != null && staged.buffers().owesOne()) {
+      closeStaging();
+    }
+  }
+
+  /// Waits until the reads of remote files have ended.
+  void awaitRemote() {
+    pending.drain();
+  }
+
+  /// Waits until all bytes have arrived.
+  void drain() {
+    awaitRemote();
+    if (staging != null) {
+      staging.drain();
+    }
+  }
+
+  /// Waits for running reads and copies, also after a failure, and gives the buffers back.
+  @Override
+  public void close() {
+    Cleanup.runAll(List.of(pending::close, this::closeStaging));
+  }
+
+  private void closeStaging() {
+    StagedTransport.Reader closing = staging;
+    staging = null;
+    if (closing != null) {
+      closing.close();
+    }
+  }
+}
