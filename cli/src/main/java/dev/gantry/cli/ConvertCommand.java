@@ -7,8 +7,10 @@ import dev.gantry.cli.internal.convert.ShardsToRecords;
 import dev.gantry.cli.internal.convert.WeightsConversion;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.tfrecord.Compression;
@@ -32,7 +34,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "convert",
     description = {
-      "Writes a checkpoint again, aligned: to one file, or to a folder of shards with an index.",
+      "Writes weights as safetensors, aligned: to one file, or to a folder of files with an index.",
       "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord."
     })
 final class ConvertCommand implements Callable<Integer> {
@@ -43,24 +45,24 @@ final class ConvertCommand implements Callable<Integer> {
   private static final String SHARDS = "--shards";
   private static final String COMPRESSION = "--compression";
 
-  /// What is for some inputs only.
   /// What a record may have that its field has no place for, unless it is filled up.
   private static final Set<String> CURED_BY_PAD =
       Set.of("missing-feature", "unknown-feature", "wrong-length");
 
+  /// Options for some inputs only.
   private static final Set<String> SPECIAL =
       Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
 
   @Spec private CommandSpec spec;
 
   @Parameters(index = "0", paramLabel = "IN", description = Input.DESCRIPTION)
-  private Path input;
+  private Location input;
 
   @Parameters(
       index = "1",
       paramLabel = "OUT",
       description =
-          "Of a checkpoint one file where the name ends in .safetensors, else a folder without"
+          "Of weights one file where the name ends in .safetensors, else a folder without"
               + " safetensors files; of TFRecord a folder without shards; of raw tensor shards a"
               + " TFRecord file.")
   private Path output;
@@ -114,20 +116,18 @@ final class ConvertCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    try (dev.gantry.core.internal.session.GantrySession session =
-        dev.gantry.core.internal.session.GantrySession.open()) {
+    try (GantrySession session = GantrySession.open()) {
       Input opened = Input.open(session, input);
       convert(session, opened).show(spec.commandLine().getOut(), json);
     }
     return 0;
   }
 
-  private WrittenFiles convert(dev.gantry.core.internal.session.GantrySession session, Input opened)
-      throws IOException {
+  private WrittenFiles convert(GantrySession session, Input opened) throws IOException {
     return switch (opened) {
-      case Input.Checkpoint(WeightsCatalogue checkpoint) -> {
-        allow("a safetensors checkpoint", Set.of(SHARD_BYTES));
-        yield new WeightsConversion(checkpoint, input, output, shardBytes).run(session);
+      case Input.Weights(WeightsCatalogue weights) -> {
+        allow("weights", Set.of(SHARD_BYTES));
+        yield new WeightsConversion(weights, input, output, shardBytes).run(session);
       }
       case Input.Records(List<Path> files) -> {
         allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
@@ -141,8 +141,7 @@ final class ConvertCommand implements Callable<Integer> {
     };
   }
 
-  private WrittenFiles records(
-      dev.gantry.core.internal.session.GantrySession session, List<Path> files) throws IOException {
+  private WrittenFiles records(GantrySession session, List<Path> files) throws IOException {
     RecordFields fields = new RecordFields(files, fieldTypes, pad);
     try {
       return new RecordsToShards(files, fields, output)
@@ -169,7 +168,7 @@ final class ConvertCommand implements Callable<Integer> {
     given.removeAll(allowed);
     if (!given.isEmpty()) {
       throw new MisuseException(
-          String.join(", ", given) + ": not for " + kind + ", which IN is: " + input);
+          String.join(", ", given) + " must not be given for " + kind + " (IN is " + input + ")");
     }
   }
 }

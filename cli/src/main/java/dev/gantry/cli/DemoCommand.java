@@ -6,11 +6,9 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.translate.TranslateException;
 import dev.gantry.cli.internal.demo.Agreement;
-import dev.gantry.cli.internal.demo.ArrayDigest;
 import dev.gantry.cli.internal.demo.CheckFailedException;
 import dev.gantry.cli.internal.demo.Comparison;
 import dev.gantry.cli.internal.demo.DigitAnswers;
-import dev.gantry.cli.internal.demo.DigitModel;
 import dev.gantry.cli.internal.demo.ImageFiles;
 import dev.gantry.cli.internal.demo.ImageTraining;
 import dev.gantry.cli.internal.demo.KillTrial;
@@ -21,6 +19,7 @@ import dev.gantry.cli.internal.demo.SampleTraining;
 import dev.gantry.cli.internal.demo.SampleWeights;
 import dev.gantry.cli.internal.demo.TemporaryFolder;
 import dev.gantry.cli.internal.demo.TrainingRun;
+import dev.gantry.cli.internal.digest.ArrayDigest;
 import dev.gantry.samples.ServeModel;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -35,17 +34,16 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `demo`: the tour. It makes a checkpoint, loads it and checks every byte, lets a model answer
-/// from loaded weights, kills a training and goes on from its last checkpoint, with samples in
-/// memory, in raw shards and in TFRecord files, and loads and saves a file by DJL's own code for
-/// comparison.
+/// `demo`: the tour. It makes weights, loads them and checks every byte, lets a model answer from
+/// loaded weights, kills a training and resumes it from its last checkpoint, with samples in memory,
+/// in raw shards and in TFRecord files, and loads and saves a file by DJL's own code for comparison.
 @Command(
     name = "demo",
     description =
-        "Makes a checkpoint in a temporary folder, loads it, kills trainings and resumes them,"
+        "Makes weights in a temporary folder, loads them, kills trainings and resumes them,"
             + " checks and compares.")
 final class DemoCommand implements Callable<Integer> {
-  /// Well above chance, and well below what the network reaches.
+  /// Well above 10 %, which guessing gives, and well below what the network reaches.
   private static final float LEAST_ACCURACY = 0.7f;
 
   @Spec private CommandSpec spec;
@@ -60,7 +58,7 @@ final class DemoCommand implements Callable<Integer> {
       names = "--bytes",
       paramLabel = "N",
       defaultValue = "2000000000",
-      description = "How large the checkpoint is, nearly; ${DEFAULT-VALUE} by default.")
+      description = "How large the weights are, nearly; ${DEFAULT-VALUE} by default.")
   private long bytes;
 
   @Option(names = "--keep", description = "Leave the temporary folder there.")
@@ -69,10 +67,10 @@ final class DemoCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException, TranslateException {
     if (bytes < SampleWeights.LEAST_BYTES) {
-      throw usage("--bytes must be " + SampleWeights.LEAST_BYTES + " or more: " + bytes);
+      throw usage("--bytes must be at least " + SampleWeights.LEAST_BYTES + " (was " + bytes + ")");
     }
     if (parent != null && !Files.isDirectory(parent)) {
-      throw usage("--dir is no folder: " + parent);
+      throw usage("--dir must be a folder (was " + parent + ")");
     }
     try (TemporaryFolder folder = TemporaryFolder.create(parent, keep)) {
       run(folder.path());
@@ -144,7 +142,7 @@ final class DemoCommand implements Callable<Integer> {
   }
 
   private void answer(Path folder) throws IOException, TranslateException {
-    Path digits = DigitModel.extract(folder);
+    Path digits = DigitAnswers.extract(folder);
     DigitAnswers expected = DigitAnswers.of(digits);
     double difference = expected.difference(ServeModel.answer(digits, expected.inputs()));
     if (!(difference <= expected.tolerance())) {

@@ -6,6 +6,8 @@ import dev.gantry.cli.internal.digest.WeightsDigests;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
@@ -28,7 +30,7 @@ final class DigestCommand implements Runnable {
   @Spec private CommandSpec spec;
 
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
-  private Path file;
+  private Location file;
 
   @Option(names = "--json", description = "Print JSON.")
   private boolean json;
@@ -37,17 +39,15 @@ final class DigestCommand implements Runnable {
 
   @Override
   public void run() {
-    try (dev.gantry.core.internal.session.GantrySession session =
-            dev.gantry.core.internal.session.GantrySession.open();
+    try (GantrySession session = GantrySession.open();
         Report digests = digests(session, device.device())) {
       digests.show(spec.commandLine().getOut(), json);
     }
   }
 
-  private Report digests(dev.gantry.core.internal.session.GantrySession session, Device target) {
+  private Report digests(GantrySession session, Device target) {
     return switch (Input.open(session, file)) {
-      case Input.Checkpoint(WeightsCatalogue checkpoint) ->
-          WeightsDigests.of(session, checkpoint, target);
+      case Input.Weights(WeightsCatalogue weights) -> WeightsDigests.of(session, weights, target);
       case Input.Shards(ShardSet set) -> ShardDigests.of(session, set, target);
       case Input.Records(List<Path> files) -> RecordDigests.of(session, files);
     };

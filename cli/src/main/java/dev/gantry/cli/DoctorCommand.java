@@ -7,6 +7,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.core.internal.session.Diagnosis;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -41,10 +42,9 @@ final class DoctorCommand implements Runnable {
 
   @Override
   public void run() {
-    try (dev.gantry.core.internal.session.GantrySession session =
-        dev.gantry.core.internal.session.GantrySession.open()) {
+    try (GantrySession session = GantrySession.open()) {
       Diagnosis diagnosis = session.diagnose();
-      Device device = dev.gantry.core.internal.session.GantrySession.bestDevice();
+      Device device = GantrySession.bestDevice();
       List<FileDiagnosis> files = new ArrayList<>();
       for (Path file : files(path)) {
         files.add(session.diagnose(Location.of(file), device));

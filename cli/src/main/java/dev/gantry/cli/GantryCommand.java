@@ -4,6 +4,7 @@ import dev.gantry.cli.internal.demo.CheckFailedException;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -16,6 +17,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.TypeConversionException;
 
 /// The command line. Results go to standard output, all else to standard error; an error is one
 /// line there.
@@ -85,6 +87,7 @@ public final class GantryCommand {
 
   private int run(CommandLine commands, String... arguments) {
     commands.setCaseInsensitiveEnumValuesAllowed(true);
+    commands.registerConverter(Location.class, GantryCommand::location);
     commands.setParameterExceptionHandler((e, _) -> {
       e.getCommandLine().getErr().println("gantry: " + oneLine(e));
       return EXIT_USAGE;
@@ -97,6 +100,14 @@ public final class GantryCommand {
       return exitCode(e);
     });
     return commands.execute(arguments);
+  }
+
+  private static Location location(String text) {
+    try {
+      return Location.of(text);
+    } catch (MisuseException e) {
+      throw new TypeConversionException(e.getMessage());
+    }
   }
 
   private static String oneLine(Exception e) {

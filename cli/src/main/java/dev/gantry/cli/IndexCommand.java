@@ -6,6 +6,7 @@ import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.index.IndexOptions;
 import dev.gantry.formats.tfrecord.index.IndexSummary;
 import dev.gantry.formats.tfrecord.index.TfRecordIndex;
@@ -50,8 +51,7 @@ final class IndexCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     PrintWriter out = spec.commandLine().getOut();
-    try (dev.gantry.core.internal.session.GantrySession session =
-        dev.gantry.core.internal.session.GantrySession.open()) {
+    try (GantrySession session = GantrySession.open()) {
       List<Path> files = Input.recordFiles(session, paths);
       if (check) {
         return check(session, files, out);
@@ -65,8 +65,7 @@ final class IndexCommand implements Callable<Integer> {
     }
   }
 
-  private int check(
-      dev.gantry.core.internal.session.GantrySession session, List<Path> files, PrintWriter out) {
+  private int check(GantrySession session, List<Path> files, PrintWriter out) {
     List<CheckedIndexes.Checked> checked = new ArrayList<>();
     for (Path file : files) {
       checked.add(new CheckedIndexes.Checked(file, IndexState.of(session, file)));
@@ -81,8 +80,7 @@ final class IndexCommand implements Callable<Integer> {
     return reasons.isEmpty() ? 0 : EXIT_UNUSABLE;
   }
 
-  private static BuiltIndexes.Built build(
-      dev.gantry.core.internal.session.GantrySession session, Path file) throws IOException {
+  private static BuiltIndexes.Built build(GantrySession session, Path file) throws IOException {
     long start = System.nanoTime();
     try (Progress bar = new Progress("index", Files.size(file))) {
       IndexSummary summary =

@@ -5,6 +5,8 @@ import dev.gantry.cli.internal.contents.ShardContents;
 import dev.gantry.cli.internal.contents.WeightsContents;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
@@ -19,30 +21,29 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "inspect",
     description =
-        "Shows what a checkpoint, raw tensor shards or TFRecord files hold, without loading it. Of"
+        "Shows what weights, raw tensor shards or TFRecord files hold, without loading them. Of"
             + " TFRecord files without a usable index, all records are read to be counted and"
             + " checked.")
 final class InspectCommand implements Runnable {
   @Spec private CommandSpec spec;
 
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
-  private Path file;
+  private Location file;
 
   @Option(names = "--json", description = "Print JSON.")
   private boolean json;
 
   @Override
   public void run() {
-    try (dev.gantry.core.internal.session.GantrySession session =
-            dev.gantry.core.internal.session.GantrySession.open();
+    try (GantrySession session = GantrySession.open();
         Report contents = contents(session)) {
       contents.show(spec.commandLine().getOut(), json);
     }
   }
 
-  private Report contents(dev.gantry.core.internal.session.GantrySession session) {
+  private Report contents(GantrySession session) {
     return switch (Input.open(session, file)) {
-      case Input.Checkpoint(WeightsCatalogue checkpoint) -> new WeightsContents(checkpoint);
+      case Input.Weights(WeightsCatalogue weights) -> new WeightsContents(weights);
       case Input.Shards(ShardSet set) -> new ShardContents(set);
       case Input.Records(List<Path> files) -> RecordContents.of(session, files);
     };

@@ -6,18 +6,18 @@ import dev.gantry.cli.internal.output.Table;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
-import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
@@ -36,8 +36,8 @@ final class LoadCommand implements Runnable {
 
   @Parameters(
       paramLabel = "FILE",
-      description = "A safetensors file, a folder of them, or an index.json.")
-  private Path file;
+      description = "Weights: a file, a folder or an index.json, or an http or https URL.")
+  private Location file;
 
   @Mixin private DeviceOption device;
 
@@ -80,14 +80,14 @@ final class LoadCommand implements Runnable {
     PrintWriter out = spec.commandLine().getOut();
     Table table =
         new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
-    try (dev.gantry.core.internal.session.GantrySession session =
-        dev.gantry.core.internal.session.GantrySession.open()) {
-      WeightsCatalogue weights = Input.checkpoint(session, file);
-      List<Wanted> wanted = weights.tensors().values().stream().map(StoredTensor::wanted).toList();
+    try (GantrySession session = GantrySession.open()) {
+      WeightsCatalogue weights = Input.weights(session, file);
+      List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();
         try (Progress bar = new Progress("load", weights.totalBytes());
-            Loaded loaded = session.load(wanted, target, options.withProgress(bar))) {
+            LoadedTensors loaded =
+                LoadedTensors.load(session, tensors, target, options.withProgress(bar))) {
           double seconds = (System.nanoTime() - start) / 1e9;
           LiveResources.Snapshot held = LiveResources.snapshot();
           TransferReport report = loaded.report();

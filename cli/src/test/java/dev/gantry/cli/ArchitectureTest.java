@@ -68,8 +68,7 @@ class ArchitectureTest {
           "dev.gantry.core.internal.transport",
           "dev.gantry.formats.tfrecord",
           "dev.gantry.formats.tfrecord.index",
-          "dev.gantry.djl",
-          "dev.gantry.cli.internal.demo");
+          "dev.gantry.djl");
 
   private static final JavaClasses HOUSE =
       new ClassFileImporter()

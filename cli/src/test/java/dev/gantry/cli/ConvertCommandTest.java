@@ -2,7 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitModel;
+import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import java.io.IOException;
@@ -23,7 +23,7 @@ class ConvertCommandTest {
 
   @BeforeEach
   void extract() throws IOException {
-    model = DigitModel.extract(Files.createDirectory(temporary.resolve("in")));
+    model = DigitAnswers.extract(Files.createDirectory(temporary.resolve("in")));
   }
 
   private static Object tensors(Path file) {

@@ -2,7 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitModel;
+import dev.gantry.cli.internal.demo.DigitAnswers;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,7 +23,7 @@ class GantryCommandTest {
 
   @BeforeEach
   void extract() throws IOException {
-    model = DigitModel.extract(temporary);
+    model = DigitAnswers.extract(temporary);
   }
 
   private static void assertOneLine(CommandLineRun run, int exitCode) {

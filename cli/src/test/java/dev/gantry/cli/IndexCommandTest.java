@@ -2,7 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitModel;
+import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.testing.NoLeaks;
@@ -175,11 +175,11 @@ class IndexCommandTest {
 
   @Test
   void otherFormatsHaveNoIndex() throws IOException {
-    Path model = DigitModel.extract(Files.createDirectory(temporary.resolve("model")));
+    Path model = DigitAnswers.extract(Files.createDirectory(temporary.resolve("model")));
     assertThat(TestSamples.fail(64, "index", first, model).err())
         .contains(model + " is no TFRecord file");
     assertThat(indexOf(first)).doesNotExist();
     assertThat(TestSamples.fail(64, "load", first).err())
-        .contains(first + " is no safetensors checkpoint");
+        .contains("FILE must be weights: " + first);
   }
 }

@@ -2,7 +2,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitModel;
+import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.Field;
@@ -309,7 +309,7 @@ class RecordConversionTest {
     Path out = temporary.resolve("out");
     Path shards = temporary.resolve("shards");
     TestSamples.run("convert", in, shards);
-    Path model = DigitModel.extract(Files.createDirectory(temporary.resolve("model")));
+    Path model = DigitAnswers.extract(Files.createDirectory(temporary.resolve("model")));
     assertRefused(64, "--shards", "--shards", 2, in, out);
     assertRefused(64, "--compression", "--compression", "gzip", in, out);
     assertRefused(64, "--compression", "--compression", "rar", shards, out);

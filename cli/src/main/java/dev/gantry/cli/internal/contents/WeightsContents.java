@@ -9,16 +9,16 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.io.PrintWriter;
 
-/// What is in a checkpoint, without its data.
-public record WeightsContents(WeightsCatalogue checkpoint) implements Report {
+/// What weights hold, without their data.
+public record WeightsContents(WeightsCatalogue weights) implements Report {
   private static final int PAGE_BYTES = 4096;
 
   @Override
   public void write(JsonGenerator json) throws IOException {
     json.writeStartObject();
-    json.writeStringField("format", "safetensors");
+    json.writeStringField("format", weights.format());
     json.writeObjectFieldStart("tensors");
-    for (StoredTensor tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : weights.tensors().values()) {
       json.writeObjectFieldStart(tensor.name());
       json.writeStringField("dtype", tensor.dtype().name());
       Json.writeShape(tensor.shape(), json);
@@ -28,31 +28,32 @@ public record WeightsContents(WeightsCatalogue checkpoint) implements Report {
       json.writeEndObject();
     }
     json.writeEndObject();
-    Json.writeMetadata(checkpoint.metadata(), json);
+    Json.writeMetadata(weights.metadata(), json);
     json.writeEndObject();
   }
 
   @Override
   public void print(PrintWriter out) {
     long onPages =
-        checkpoint.tensors().values().stream()
+        weights.tensors().values().stream()
             .filter(tensor -> tensor.extent().offset() % PAGE_BYTES == 0)
             .count();
     long misaligned =
-        checkpoint.tensors().values().stream()
+        weights.tensors().values().stream()
             .filter(tensor -> tensor.extent().offset() % tensor.dtype().alignmentBytes() != 0)
             .count();
     out.printf(
-        "safetensors, %,d file(s), %,d tensors, %,d bytes; %,d start on a page, %,d are not aligned"
+        "%s, %,d file(s), %,d tensors, %,d bytes; %,d start on a page, %,d are not aligned"
             + " to their dtype%n",
-        checkpoint.files().size(),
-        checkpoint.tensors().size(),
-        checkpoint.totalBytes(),
+        weights.format(),
+        weights.files().size(),
+        weights.tensors().size(),
+        weights.totalBytes(),
         onPages,
         misaligned);
-    Table.printNotes(checkpoint.metadata(), out);
+    Table.printNotes(weights.metadata(), out);
     Table table = new Table("tensor", "dtype", "shape", "offset", "bytes", "file");
-    for (StoredTensor tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : weights.tensors().values()) {
       table.row(
           tensor.name(),
           tensor.dtype().name(),

@@ -4,13 +4,14 @@ import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.Sharding;
+import dev.gantry.formats.internal.weights.TensorReading;
+import dev.gantry.formats.internal.weights.TensorSources;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -18,17 +19,23 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Writes a checkpoint again: to one file, or to a folder of shards with an index.
+/// Writes weights as safetensors: to one file, or to a folder of files with an index.
 ///
-/// @param input where the checkpoint was found
+/// @param input where the weights were found
 /// @param shardBytes null for what is usual
 public record WeightsConversion(
-    WeightsCatalogue old, Path input, Path output, @Nullable Long shardBytes) {
+    WeightsCatalogue old, Location input, Path output, @Nullable Long shardBytes) {
   static final String ONE_FILE = ".safetensors";
 
   public WrittenFiles run(GantrySession session) throws IOException {
     checkOutput();
-    NewSafetensors made = layOut();
+    TensorReading.verify(old);
+    try (TensorSources sources = TensorSources.of(session, old)) {
+      return write(session, layOut(sources.tensors()));
+    }
+  }
+
+  private WrittenFiles write(GantrySession session, NewSafetensors made) {
     try (Progress bar = new Progress("convert", made.totalBytes())) {
       WriteOptions options = WriteOptions.defaults().withChecksums(false).withProgress(bar);
       WriteReport report = made.write(session, options);
@@ -41,16 +48,7 @@ public record WeightsConversion(
     }
   }
 
-  private NewSafetensors layOut() {
-    List<NewTensor> tensors =
-        old.tensors().values().stream()
-            .map(tensor ->
-                new NewTensor(
-                    tensor.name(),
-                    tensor.dtype(),
-                    tensor.shape(),
-                    new Source.FilePart(tensor.extent())))
-            .toList();
+  private NewSafetensors layOut(List<NewTensor> tensors) {
     if (isOneFile()) {
       return NewSafetensors.file(output, tensors, old.metadata());
     }
@@ -68,10 +66,14 @@ public record WeightsConversion(
 
   private void checkOutput() throws IOException {
     if (isOneFile() && shardBytes != null) {
-      throw new MisuseException("--shard-bytes is for a folder, but OUT is one file: " + output);
+      throw new MisuseException("--shard-bytes must not be given where OUT is one file: " + output);
     }
     Path parent = output.toAbsolutePath().getParent();
-    if (isOneFile() && parent != null && Files.exists(parent) && Files.isSameFile(parent, input)) {
+    if (isOneFile()
+        && parent != null
+        && Files.exists(parent)
+        && input instanceof Location.Local(Path folder)
+        && Files.isSameFile(parent, folder)) {
       throw new MisuseException("OUT would be read as a part of IN: " + output);
     }
     for (Location file : old.files()) {

@@ -4,6 +4,7 @@ import ai.djl.Device;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -127,8 +128,7 @@ public final class Comparison {
 
   private static String resident(Path file) {
     FileDiagnosis diagnosis =
-        dev.gantry.core.internal.session.GantrySession.shared()
-            .diagnose(Location.of(file), dev.gantry.core.Device.HOST);
+        GantrySession.shared().diagnose(Location.of(file), dev.gantry.core.Device.HOST);
     return diagnosis.residentBytes() < 0
         ? "an unknown part"
         : Transfers.percent(diagnosis.residentBytes(), diagnosis.size());

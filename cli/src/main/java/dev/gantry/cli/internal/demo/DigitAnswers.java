@@ -3,16 +3,28 @@ package dev.gantry.cli.internal.demo;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.FloatBuffer;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// What the [DigitModel] is asked and must answer.
+/// The weights of the classifier of digits that [ServeModel][dev.gantry.samples.ServeModel] serves, in
+/// three files that safetensors' own writer wrote; and what it is asked and must answer.
 public final class DigitAnswers {
   private static final int MOST_COLUMNS = 64;
+  private static final String EXPECTED = "expected.json";
+  private static final List<String> FILES =
+      List.of(
+          "model.safetensors.index.json",
+          "model-00001-of-00003.safetensors",
+          "model-00002-of-00003.safetensors",
+          "model-00003-of-00003.safetensors",
+          EXPECTED);
 
   private List<float[]> inputs = List.of();
   private List<float[]> logits = List.of();
@@ -20,10 +32,24 @@ public final class DigitAnswers {
 
   private DigitAnswers() {}
 
+  /// Copies the weights and the expected answers into a new folder.
+  public static Path extract(Path parent) throws IOException {
+    Path folder = Files.createDirectory(parent.resolve("digits"));
+    for (String file : FILES) {
+      try (InputStream in = DigitAnswers.class.getResourceAsStream("/model/" + file)) {
+        if (in == null) {
+          throw new FileNotFoundException("/model/" + file + " is not in the jar");
+        }
+        Files.copy(in, folder.resolve(file));
+      }
+    }
+    return folder;
+  }
+
   /// Reads the expectations of a model that was extracted to `folder`.
   public static DigitAnswers of(Path folder) throws IOException {
     DigitAnswers answers = new DigitAnswers();
-    Path file = folder.resolve(DigitModel.EXPECTED);
+    Path file = folder.resolve(EXPECTED);
     try (JsonParser json = new JsonFactory().createParser(file.toFile())) {
       json.nextToken();
       while (json.nextToken() == JsonToken.FIELD_NAME) {

@@ -3,6 +3,7 @@ package dev.gantry.cli.internal.demo;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.core.DType;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.Sharding;
@@ -78,8 +79,7 @@ public record SampleWeights(Path index, Path floatShard, Map<String, String> dig
   private static void write(NewSafetensors made) {
     try (Progress bar = new Progress("write", made.totalBytes())) {
       WriteOptions options = WriteOptions.defaults().withPageCache(true).withChecksums(false);
-      made.write(
-          dev.gantry.core.internal.session.GantrySession.shared(), options.withProgress(bar));
+      made.write(GantrySession.shared(), options.withProgress(bar));
     }
   }
 }

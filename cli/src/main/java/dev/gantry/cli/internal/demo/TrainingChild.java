@@ -131,7 +131,7 @@ final class TrainingChild implements AutoCloseable {
           try {
             var _ = System.in.read();
           } catch (IOException _) {
-            // There is nobody either.
+            // The parent has ended, too.
           }
           Runtime.getRuntime().halt(1);
         });

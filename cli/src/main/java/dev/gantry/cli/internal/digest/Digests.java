@@ -9,10 +9,10 @@ import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.weights.LoadedTensors;
+import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.foreign.Arena;
@@ -26,8 +26,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// SHA-256 of bytes in files, loaded through the engine to a device and read back from there.
-/// Memory is a part's of some 256 MiB, or the largest extent's.
+/// SHA-256 of tensors in files, loaded through the engine to a device and read back from there.
+/// Memory is a part's of some 256 MiB, or the largest tensor's.
 public final class Digests {
   private static final long PART_BYTES = 256L << 20;
   private static final int CHUNK_BYTES = 4 << 20;
@@ -35,9 +35,9 @@ public final class Digests {
   /// Bytes that a digest is taken of.
   ///
   /// @param last whether no more come under this name
-  private record Piece(String name, Wanted wanted, boolean last) {
+  private record Piece(String name, StoredTensor tensor, boolean last) {
     long length() {
-      return wanted.extent().length();
+      return tensor.bytes();
     }
   }
 
@@ -59,22 +59,18 @@ public final class Digests {
     this.progress = progress;
   }
 
-  /// Of each name the digest of its extents end to end, in lower-case hexadecimal; names and
-  /// extents in the order in which they are given.
-  SequencedMap<String, String> of(SequencedMap<String, List<Wanted>> all) {
-    total =
-        all.values().stream()
-            .flatMap(List::stream)
-            .mapToLong(wanted -> wanted.extent().length())
-            .sum();
-    all.forEach((name, extents) -> {
-      if (extents.isEmpty()) {
+  /// Of each name the digest of its tensors end to end, in lower-case hexadecimal; names and
+  /// tensors in the order in which they are given.
+  SequencedMap<String, String> of(SequencedMap<String, List<StoredTensor>> all) {
+    total = all.values().stream().flatMap(List::stream).mapToLong(StoredTensor::bytes).sum();
+    all.forEach((name, tensors) -> {
+      if (tensors.isEmpty()) {
         // Those before it come first.
         digestPart();
         digests.put(name, HexFormat.of().formatHex(sha256.digest()));
       }
-      for (int i = 0; i < extents.size(); i++) {
-        add(new Piece(name, extents.get(i), i == extents.size() - 1));
+      for (int i = 0; i < tensors.size(); i++) {
+        add(new Piece(name, tensors.get(i), i == tensors.size() - 1));
       }
     });
     digestPart();
@@ -95,8 +91,9 @@ public final class Digests {
   }
 
   private void digestPart() {
-    List<Wanted> wanted = part.stream().map(Piece::wanted).toList();
-    try (Loaded loaded = session.load(wanted, device, TransferOptions.defaults());
+    List<StoredTensor> tensors = part.stream().map(Piece::tensor).toList();
+    try (LoadedTensors loaded =
+            LoadedTensors.load(session, tensors, device, TransferOptions.defaults());
         Arena arena = Arena.ofConfined()) {
       MemorySegment chunk = arena.allocate(CHUNK_BYTES);
       for (int i = 0; i < part.size(); i++) {

@@ -5,14 +5,16 @@ import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Shape;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -46,17 +48,17 @@ public record ShardDigests(ShardSet set, Map<String, String> byName, TransferRep
     }
   }
 
-  private static SequencedMap<String, List<Wanted>> extents(ShardSet set) {
-    SequencedMap<String, List<Wanted>> extents = new LinkedHashMap<>();
+  private static SequencedMap<String, List<StoredTensor>> extents(ShardSet set) {
+    SequencedMap<String, List<StoredTensor>> extents = new LinkedHashMap<>();
     for (int i = 0; i < set.fields().size(); i++) {
       Field field = set.fields().get(i);
-      List<Wanted> pieces = new ArrayList<>();
+      List<StoredTensor> pieces = new ArrayList<>();
       for (Shard shard : set.shards()) {
         long bytes = shard.samples() * field.sampleBytes();
         for (long done = 0; done < bytes; done += PIECE_BYTES) {
           long step = Math.min(PIECE_BYTES, bytes - done);
           Extent extent = new Extent(shard.file(), shard.offset(i) + done, step);
-          pieces.add(new Wanted(extent, field.dtype().alignmentBytes()));
+          pieces.add(new StoredTensor(field.name(), DType.U8, Shape.of(step), extent));
         }
       }
       extents.put(field.name(), pieces);

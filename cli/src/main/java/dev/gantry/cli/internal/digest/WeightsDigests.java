@@ -6,8 +6,8 @@ import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
@@ -17,22 +17,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// The SHA-256 of each tensor of a checkpoint.
+/// The SHA-256 of each tensor of some weights.
 ///
 /// @param byName lower-case hexadecimal
 /// @param transfer how many bytes each transport carried
 public record WeightsDigests(
-    WeightsCatalogue checkpoint, Map<String, String> byName, TransferReport transfer)
+    WeightsCatalogue weights, Map<String, String> byName, TransferReport transfer)
     implements Report {
-  public static WeightsDigests of(
-      GantrySession session, WeightsCatalogue checkpoint, Device device) {
-    SequencedMap<String, List<Wanted>> tensors = new LinkedHashMap<>();
-    for (StoredTensor tensor : checkpoint.tensors().values()) {
-      tensors.put(tensor.name(), List.of(tensor.wanted()));
+  /// Compares the files' own checksums first.
+  public static WeightsDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
+    SequencedMap<String, List<StoredTensor>> tensors = new LinkedHashMap<>();
+    for (StoredTensor tensor : weights.tensors().values()) {
+      tensors.put(tensor.name(), List.of(tensor));
     }
-    try (Progress bar = new Progress("digest", checkpoint.totalBytes())) {
+    TensorReading.verify(weights);
+    try (Progress bar = new Progress("digest", weights.totalBytes())) {
       Digests digests = new Digests(session, device, bar);
-      return new WeightsDigests(checkpoint, digests.of(tensors), digests.report());
+      return new WeightsDigests(weights, digests.of(tensors), digests.report());
     }
   }
 
@@ -45,11 +46,11 @@ public record WeightsDigests(
   public void write(JsonGenerator json) throws IOException {
     json.writeStartObject();
     json.writeObjectFieldStart("tensors");
-    for (StoredTensor tensor : checkpoint.tensors().values()) {
+    for (StoredTensor tensor : weights.tensors().values()) {
       Digests.write(tensor.name(), tensor.dtype(), tensor.shape(), byName, json);
     }
     json.writeEndObject();
-    json.writeNumberField("bytes", checkpoint.totalBytes());
+    json.writeNumberField("bytes", weights.totalBytes());
     Transfers.writeTransports(transfer, json);
     json.writeEndObject();
   }

@@ -3,35 +3,34 @@ package dev.gantry.cli.internal.input;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.spi.WeightsFormat;
 import dev.gantry.formats.tfrecord.TfRecordProbe;
 import dev.gantry.formats.tfrecord.index.TfRecordIndex;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// The formats of files, told by their first bytes; where these say nothing, by names, so that a
 /// damaged file is read, and its fault named, as what it was meant to be.
 enum Format {
-  SAFETENSORS,
+  WEIGHTS,
   SHARDS,
   TFRECORD;
 
-  private static final String SAFETENSORS_SUFFIX = ".safetensors";
+  private static final String UNKNOWN = "unknown-format";
   private static final String JSON_SUFFIX = ".json";
-  private static final String SAFETENSORS_INDEX_SUFFIX = ".safetensors.index.json";
 
   /// As TensorFlow names the shards of a data set; or the format itself is in the name.
   private static final Pattern RECORD_NAME =
@@ -48,52 +47,47 @@ enum Format {
     if (TfRecordProbe.beginsLikeOne(session, file)) {
       return TFRECORD;
     }
-    String name = name(file);
-    if (name.endsWith(JSON_SUFFIX)) {
-      return saysShards(file) ? SHARDS : SAFETENSORS;
+    if (name(file).endsWith(JSON_SUFFIX)) {
+      return saysShards(file) ? SHARDS : WEIGHTS;
     }
-    if (name.endsWith(SAFETENSORS_SUFFIX) || beginsLikeSafetensors(file)) {
-      return SAFETENSORS;
+    try {
+      WeightsFormats.formatOf(Location.of(file));
+      return WEIGHTS;
+    } catch (MalformedFileException fault) {
+      if (isRecordName(name(file))) {
+        return TFRECORD;
+      }
+      throw fault.kind().equals(UNKNOWN) ? unknown(file) : fault;
     }
-    if (isRecordName(name)) {
-      return TFRECORD;
-    }
-    throw unknown(file);
   }
 
-  /// The reader of safetensors knows what other formats begin with.
   private static MalformedFileException unknown(Path file) {
-    try {
-      SafetensorsHeader.read(file);
-    } catch (MalformedFileException fault) {
-      if (fault.kind().equals("another-format")) {
-        return fault;
-      }
-    }
     return new MalformedFileException(
         file,
         0,
-        "unknown-format",
-        "neither safetensors nor TFRecord (plain, GZIP or ZLIB) begins so, and the name tells"
-            + " nothing");
+        UNKNOWN,
+        "neither weights ("
+            + weightsFormats()
+            + ") nor TFRecord (plain, GZIP or ZLIB) begin so, and the name tells nothing");
   }
 
   private static Format ofFolder(GantrySession session, Path folder) {
     List<Path> files = files(folder);
     boolean shards = files.stream().anyMatch(file -> name(file).equals(ShardSet.FILE_NAME));
-    boolean safetensors = files.stream().anyMatch(Format::isSafetensorsName);
-    if (shards && safetensors) {
+    boolean weights =
+        WeightsFormats.all().stream().anyMatch(format -> format.recognisesFolder(folder));
+    if (shards && weights) {
       throw new MalformedFileException(
           folder,
           0,
           "several-formats",
-          "there are " + ShardSet.FILE_NAME + " and safetensors files; name one of them");
+          "there are " + ShardSet.FILE_NAME + " and weights; name one of them");
     }
     if (shards) {
       return SHARDS;
     }
-    if (safetensors) {
-      return SAFETENSORS;
+    if (weights) {
+      return WEIGHTS;
     }
     if (files.stream().anyMatch(file -> isRecordFile(session, file))) {
       return TFRECORD;
@@ -101,17 +95,16 @@ enum Format {
     throw new MalformedFileException(
         folder,
         0,
-        "unknown-format",
-        "the folder has no *"
-            + SAFETENSORS_SUFFIX
-            + " and no index of them, no "
+        UNKNOWN,
+        "the folder has no weights ("
+            + weightsFormats()
+            + "), no "
             + ShardSet.FILE_NAME
             + ", and no TFRecord file");
   }
 
-  private static boolean isSafetensorsName(Path file) {
-    String name = name(file);
-    return name.endsWith(SAFETENSORS_SUFFIX) || name.endsWith(SAFETENSORS_INDEX_SUFFIX);
+  private static String weightsFormats() {
+    return WeightsFormats.all().stream().map(WeightsFormat::name).collect(Collectors.joining(", "));
   }
 
   /// The TFRecord files that a path of this format stands for, in the order of their names.
@@ -136,19 +129,6 @@ enum Format {
     return RECORD_NAME.matcher(name.toLowerCase(Locale.ROOT)).matches();
   }
 
-  private static boolean beginsLikeSafetensors(Path file) {
-    try (InputStream bytes = Files.newInputStream(file)) {
-      ByteBuffer start = ByteBuffer.wrap(bytes.readNBytes(Long.BYTES + 1));
-      if (start.limit() <= Long.BYTES) {
-        return false;
-      }
-      long length = start.order(ByteOrder.LITTLE_ENDIAN).getLong();
-      return length >= 0 && length <= SafetensorsHeader.MAX_HEADER_BYTES && start.get() == '{';
-    } catch (IOException e) {
-      throw new UncheckedIOException(file + " cannot be read", e);
-    }
-  }
-
   /// Whether a `format` comes before anything that is no JSON, and is that of shards.
   private static boolean saysShards(Path file) {
     if (name(file).equals(ShardSet.FILE_NAME)) {
@@ -168,7 +148,7 @@ enum Format {
       }
       return false;
     } catch (IOException _) {
-      // Whoever reads it says what is wrong with it.
+      // The reader of the file says what is wrong with it.
       return false;
     }
   }

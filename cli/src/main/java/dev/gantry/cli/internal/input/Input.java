@@ -1,39 +1,46 @@
 package dev.gantry.cli.internal.input;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// What a path that a user names turns out to be: the one place where commands tell formats.
+/// What the location that a user names turns out to be: the one place where commands tell formats.
 public sealed interface Input {
   /// For `@Parameters`.
   String DESCRIPTION =
-      "A safetensors file or index.json, a shards.json, a TFRecord file (plain, GZIP or ZLIB), or a"
-          + " folder of one of these.";
+      "Weights (safetensors, an index.json, NumPy), a shards.json, a TFRecord file (plain, GZIP or"
+          + " ZLIB), or a folder of one of these; weights also as an http or https URL.";
 
+  /// A file of another store holds weights; a local one or a folder, any format.
+  ///
   /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
   ///     rules
   /// @throws dev.gantry.core.TransferException if it cannot be opened or read
-  static Input open(GantrySession session, Path path) {
-    return switch (Format.of(session, path)) {
-      case SAFETENSORS -> new Checkpoint(SafetensorsOpener.open(path));
-      case SHARDS -> new Shards(ShardSet.open(path));
-      case TFRECORD -> new Records(Format.recordFiles(session, path));
+  static Input open(GantrySession session, Location location) {
+    return switch (location) {
+      case Location.Remote _ -> new Weights(WeightsFormats.open(location));
+      case Location.Local(Path path) ->
+          switch (Format.of(session, path)) {
+            case WEIGHTS -> new Weights(WeightsFormats.open(location));
+            case SHARDS -> new Shards(ShardSet.open(path));
+            case TFRECORD -> new Records(Format.recordFiles(session, path));
+          };
     };
   }
 
-  /// The checkpoint that a path stands for.
+  /// The weights at a location.
   ///
   /// @throws MisuseException if it is of another format
-  static WeightsCatalogue checkpoint(GantrySession session, Path path) {
-    return switch (open(session, path)) {
-      case Checkpoint(WeightsCatalogue weights) -> weights;
-      case Shards _, Records _ -> throw new MisuseException(path + " is no safetensors checkpoint");
+  static WeightsCatalogue weights(GantrySession session, Location location) {
+    return switch (open(session, location)) {
+      case Weights(WeightsCatalogue weights) -> weights;
+      case Shards _, Records _ -> throw new MisuseException("FILE must be weights: " + location);
     };
   }
 
@@ -49,15 +56,15 @@ public sealed interface Input {
     }
     List<Path> all = new ArrayList<>();
     for (Path path : named) {
-      switch (open(session, path)) {
+      switch (open(session, Location.of(path))) {
         case Records(List<Path> files) -> all.addAll(files);
-        case Checkpoint _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
+        case Weights _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
       }
     }
     return all;
   }
 
-  record Checkpoint(WeightsCatalogue weights) implements Input {}
+  record Weights(WeightsCatalogue weights) implements Input {}
 
   record Shards(ShardSet set) implements Input {}
 

@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A [Progress] of files that are read record by record, one after the other. Of compressed ones
-/// nobody knows how much there is to read.
+/// A [Progress] of files that are read record by record, one after the other. The total of
+/// compressed files is unknown.
 public final class RecordProgress implements AutoCloseable {
   private static final long UNKNOWN = -1;
 

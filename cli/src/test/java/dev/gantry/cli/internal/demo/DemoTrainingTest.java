@@ -27,7 +27,7 @@ class DemoTrainingTest {
 
   @BeforeEach
   void extract() throws IOException {
-    model = DigitModel.extract(temporary);
+    model = DigitAnswers.extract(temporary);
   }
 
   @AfterEach

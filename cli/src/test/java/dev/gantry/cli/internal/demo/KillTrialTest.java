@@ -40,7 +40,7 @@ class KillTrialTest {
   }
 
   @Test
-  void childIsKilledByWhoeverClosesIt() throws IOException {
+  void closingItKillsTheChild() throws IOException {
     TrainingChild child =
         TrainingChild.start(new PointTraining(), temporary.resolve("checkpoints"));
     child.report();

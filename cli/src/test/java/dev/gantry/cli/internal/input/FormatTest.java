@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.cli.CommandLineRun;
 import dev.gantry.cli.TestSamples;
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
@@ -63,15 +64,15 @@ class FormatTest {
 
   @ParameterizedTest
   @CsvSource({
-    "x.safetensors, SAFETENSORS",
-    "tfrecord.safetensors, SAFETENSORS",
+    "x.safetensors, WEIGHTS",
+    "tfrecord.safetensors, WEIGHTS",
     "x.tfrecord, TFRECORD",
     "x.TFRecords.gz, TFRECORD",
     "train-00003-of-00010, TFRECORD",
     "train-00003-of-00010.zz, TFRECORD",
     "shards.json, SHARDS",
-    "model.safetensors.index.json, SAFETENSORS",
-    "tfrecord.json, SAFETENSORS"
+    "model.safetensors.index.json, WEIGHTS",
+    "tfrecord.json, WEIGHTS"
   })
   void whereBytesSayNothingTheNameDoes(String name, Format format) throws IOException {
     assertThat(formatOf(name, new byte[0])).isEqualTo(format);
@@ -91,8 +92,8 @@ class FormatTest {
   void bytesSayMoreThanNames() throws IOException {
     byte[] safetensors =
         ByteBuffer.allocate(100).order(ByteOrder.LITTLE_ENDIAN).putLong(92).put((byte) '{').array();
-    assertThat(formatOf("x.tfrecord", safetensors)).isEqualTo(Format.SAFETENSORS);
-    assertThat(formatOf("x", safetensors)).isEqualTo(Format.SAFETENSORS);
+    assertThat(formatOf("x.tfrecord", safetensors)).isEqualTo(Format.WEIGHTS);
+    assertThat(formatOf("x", safetensors)).isEqualTo(Format.WEIGHTS);
     assertThat(Format.of(session, records("y.safetensors"))).isEqualTo(Format.TFRECORD);
     assertThat(Format.of(session, records("shards.json"))).isEqualTo(Format.TFRECORD);
   }
@@ -103,7 +104,7 @@ class FormatTest {
     Path json = folder.resolve("shards.json");
     Path renamed = Files.copy(json, folder.resolve("other.json"));
     for (Path path : List.of(folder, json, renamed)) {
-      assertThat(Input.open(session, path)).isInstanceOf(Input.Shards.class);
+      assertThat(Input.open(session, Location.of(path))).isInstanceOf(Input.Shards.class);
     }
   }
 
@@ -116,7 +117,7 @@ class FormatTest {
     Path second = records("f/b");
     Path first = records("f/a");
     Path damaged = Files.write(folder.resolve("c-00000-of-00001"), new byte[] {1});
-    assertThat(Input.open(session, folder))
+    assertThat(Input.open(session, Location.of(folder)))
         .isEqualTo(new Input.Records(List.of(first, second, damaged)));
     Path shards = shards("g");
     Files.write(shards.resolve("model.safetensors"), new byte[] {1});
@@ -130,7 +131,8 @@ class FormatTest {
     assertThat(folder.toFile().mkdir()).isTrue();
     Path file = records("f/x.tfrecord");
     TestSamples.run("index", file);
-    assertThat(Input.open(session, folder)).isEqualTo(new Input.Records(List.of(file)));
+    assertThat(Input.open(session, Location.of(folder)))
+        .isEqualTo(new Input.Records(List.of(file)));
   }
 
   @Test
@@ -144,7 +146,8 @@ class FormatTest {
       records("f/.gantry-0123456789abcdef.tmp");
       assertMalformed(folder, "unknown-format");
       Path whole = records("f/a");
-      assertThat(Input.open(session, folder)).isEqualTo(new Input.Records(List.of(whole)));
+      assertThat(Input.open(session, Location.of(folder)))
+          .isEqualTo(new Input.Records(List.of(whole)));
     }
   }
 

@@ -1,8 +1,7 @@
-package dev.gantry.cli.internal.demo;
+package dev.gantry.cli.internal.digest;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
-import dev.gantry.cli.internal.digest.Digests;
 import java.security.MessageDigest;
 import java.util.HexFormat;
 
