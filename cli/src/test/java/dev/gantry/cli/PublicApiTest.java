@@ -26,7 +26,6 @@ class PublicApiTest {
           "GantryDataset: RingStatistics",
           "MixedDataset.Builder: MixedOrder.End",
           "NewShards: GantrySession",
-          "SampleCatalogue: SourceFile.Identity",
           "ShardOptions: WriteOptions",
           "ShardSet: GantrySession",
           "ShardWriter: GantrySession",
@@ -36,9 +35,7 @@ class PublicApiTest {
           "TfRecordReader: GantrySession",
           "TfRecordShards: GantrySession",
           "TfRecordStore: GantrySession",
-          "TfRecordStore: SourceFile.Identity",
-          "TfRecordWriter: GantrySession",
-          "Weights: GantrySession");
+          "TfRecordWriter: GantrySession");
 
   private final PublicApi api = PublicApi.read();
 
