@@ -137,9 +137,11 @@ public final class GantryCommand {
       case DeviceUnavailableException _ -> EXIT_UNAVAILABLE;
       case MisuseException _ -> EXIT_USAGE;
       case TransferException transfer ->
-          transfer.failure() instanceof Failure.Errno(int code, _, _) && code == ENOENT
-              ? EXIT_NO_INPUT
-              : EXIT_IO;
+          switch (transfer.failure()) {
+            case Failure.Errno(int code, _, _) when code == ENOENT -> EXIT_NO_INPUT;
+            case Failure.Remote(int status, _) when status == 404 || status == 410 -> EXIT_NO_INPUT;
+            default -> EXIT_IO;
+          };
       case UncheckedIOException _, IOException _ -> EXIT_IO;
       default -> EXIT_SOFTWARE;
     };

@@ -71,6 +71,16 @@ public sealed interface Failure extends Serializable {
     }
   }
 
+  /// The store of a remote file said no, or did not answer as it must.
+  ///
+  /// @param status of the answer, such as HTTP's 404; 0 where the status is not at fault
+  record Remote(int status, String reason) implements Failure {
+    @Override
+    public String describe() {
+      return status == 0 ? reason : "status " + status + ": " + reason;
+    }
+  }
+
   /// The caller cancelled.
   record Cancelled() implements Failure {
     @Override

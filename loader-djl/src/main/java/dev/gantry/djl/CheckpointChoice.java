@@ -79,6 +79,7 @@ record CheckpointChoice(
       case Failure.CuFile _,
           Failure.Cuda _,
           Failure.Torch _,
+          Failure.Remote _,
           Failure.NothingWritten _,
           Failure.Cancelled _ ->
           false;

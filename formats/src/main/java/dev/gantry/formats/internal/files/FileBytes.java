@@ -4,25 +4,31 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 
-/// A regular file, open for reading its metadata. Errors come in Gantry's families, never as
-/// [IOException].
+/// A file of any store, open for reading its metadata. For one thread.
 public final class FileBytes implements AutoCloseable {
-  private final Location file;
-  private final FileChannel channel;
-  private final long length;
+  private static final int LOCAL_WINDOW_BYTES = 64 << 10;
 
-  private FileBytes(Location file, FileChannel channel, long length) {
+  /// A request for more takes little longer than one for less.
+  private static final int REMOTE_WINDOW_BYTES = 1 << 20;
+
+  private final SourceFile file;
+  private final Arena arena = Arena.ofShared();
+  private MemorySegment window = MemorySegment.NULL;
+  private long windowStart;
+  private long windowEnd;
+
+  private FileBytes(SourceFile file) {
     this.file = file;
-    this.channel = channel;
-    this.length = length;
   }
 
   /// Opens a local file.
@@ -37,19 +43,10 @@ public final class FileBytes implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device:
   ///     opening one may block for ever
   public static FileBytes open(Location file) {
-    Path path = file.path();
-    requireRegular(path);
-    try {
-      FileChannel channel = FileChannel.open(path, StandardOpenOption.READ);
-      try {
-        return new FileBytes(file, channel, channel.size());
-      } catch (IOException e) {
-        channel.close();
-        throw e;
-      }
-    } catch (IOException e) {
-      throw FileErrors.of("open", file.toString(), e);
+    if (file instanceof Location.Local(Path path)) {
+      requireRegular(path);
     }
+    return new FileBytes(GantrySession.shared().openFile(file));
   }
 
   /// Looks at a file before it is opened.
@@ -72,47 +69,63 @@ public final class FileBytes implements AutoCloseable {
   }
 
   public Location file() {
-    return file;
+    return file.file();
   }
 
   /// The file's length in bytes when it was opened.
   public long length() {
-    return length;
+    return file.size();
   }
 
-  /// Fills `target` from `offset` on.
+  /// Fills `target` from `offset` on: direct buffers straight from the file, others by a window on
+  /// it that reads ahead.
   ///
   /// @throws TransferException if a read fails, or the file has become too short meanwhile
   public void readFully(ByteBuffer target, long offset) {
-    long at = offset;
-    while (target.hasRemaining()) {
-      int count = read(target, at);
-      if (count < 0) {
-        throw new TransferException(
-            "read", subject(at, target), new Failure.EndOfFile(target.remaining()));
+    if (Thread.currentThread().isInterrupted()) {
+      throw new TransferException("read", file().toString(), new Failure.Cancelled());
+    }
+    long missing = offset + target.remaining() - length();
+    if (missing > 0) {
+      throw new TransferException(
+          "read",
+          file() + ", offset " + offset + ", length " + target.remaining(),
+          new Failure.EndOfFile(missing));
+    }
+    MemorySegment rest = MemorySegment.ofBuffer(target);
+    if (target.isDirect()) {
+      boolean _ = file.read(rest, offset, rest.byteSize(), false);
+    } else {
+      for (long done = 0; done < rest.byteSize(); ) {
+        moveWindow(offset + done);
+        long from = offset + done - windowStart;
+        long count = Math.min(rest.byteSize() - done, windowEnd - windowStart - from);
+        MemorySegment.copy(window, from, rest, done, count);
+        done += count;
       }
-      at += count;
     }
+    target.position(target.limit());
   }
 
-  private int read(ByteBuffer target, long offset) {
-    try {
-      return channel.read(target, offset);
-    } catch (IOException e) {
-      throw FileErrors.of("read", subject(offset, target), e);
+  private void moveWindow(long offset) {
+    if (offset >= windowStart && offset < windowEnd) {
+      return;
     }
-  }
-
-  private String subject(long offset, ByteBuffer target) {
-    return file + ", offset " + offset + ", length " + target.remaining();
+    int most = file.isLocal() ? LOCAL_WINDOW_BYTES : REMOTE_WINDOW_BYTES;
+    long bytes = Math.min(most, length() - offset);
+    if (window.byteSize() < bytes) {
+      window = arena.allocate(bytes);
+    }
+    windowEnd = windowStart;
+    boolean _ = file.read(window.asSlice(0, bytes), offset, bytes, false);
+    windowStart = offset;
+    windowEnd = offset + bytes;
   }
 
   @Override
   public void close() {
-    try {
-      channel.close();
-    } catch (IOException e) {
-      throw FileErrors.of("close", file.toString(), e);
+    try (file) {
+      arena.close();
     }
   }
 }

@@ -29,6 +29,7 @@ import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.spi.Store;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
@@ -42,8 +43,8 @@ public final class GantrySession implements Session {
   private final Transports paths;
   private final Rings rings;
 
-  private GantrySession(FileCalls calls) {
-    this.paths = new Transports(calls);
+  private GantrySession(FileCalls calls, List<Store> stores) {
+    this.paths = new Transports(calls, stores);
     this.rings = new Rings(paths);
   }
 
@@ -53,7 +54,12 @@ public final class GantrySession implements Session {
 
   /// For tests, which put calls that fail on purpose in front of the kernel's.
   public static GantrySession open(FileCalls calls) {
-    return new GantrySession(calls);
+    return open(calls, List.of());
+  }
+
+  /// For tests: with stores besides those that are registered.
+  public static GantrySession open(FileCalls calls, List<Store> stores) {
+    return new GantrySession(calls, stores);
   }
 
   /// The session behind the public interface, which this class alone implements.

@@ -18,6 +18,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Thread-safe, but [#close] only when no read is under way.
 public final class SourceFile implements AutoCloseable {
+  /// Of a remote file; a larger read takes several.
+  private static final long REQUEST_BYTES = 8L << 20;
+
   private final Location file;
   private final StoredFile stored;
   private final @Nullable LocalFile local;
@@ -106,8 +109,11 @@ public final class SourceFile implements AutoCloseable {
     if (local != null) {
       return local.read(target, offset, required, direct);
     }
-    try (PendingReads reads = new PendingReads(1)) {
-      reads.start(this, target, offset, required, () -> {});
+    try (PendingReads reads = new PendingReads(requestsAtOnce())) {
+      for (long done = 0; done < required; done += REQUEST_BYTES) {
+        long bytes = Math.min(REQUEST_BYTES, required - done);
+        reads.start(this, target.asSlice(done, bytes), offset + done, bytes, () -> {});
+      }
       reads.drain();
     }
     return false;

@@ -20,7 +20,13 @@ public final class Stores implements AutoCloseable {
   private boolean found;
 
   public Stores(FileCalls calls) {
+    this(calls, List.of());
+  }
+
+  /// @param given come before those that are found, and are closed with this
+  public Stores(FileCalls calls, List<Store> given) {
     local = new LocalStore(calls);
+    remote.addAll(given);
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory

@@ -16,6 +16,7 @@ import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.core.internal.transport.OpenFiles.OpenFile;
+import dev.gantry.core.spi.Store;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -52,8 +53,13 @@ public final class Transports implements AutoCloseable {
   private volatile boolean closed;
 
   public Transports(FileCalls calls) {
+    this(calls, List.of());
+  }
+
+  /// @param given stores, which are closed with this
+  public Transports(FileCalls calls, List<Store> given) {
     this.calls = calls;
-    this.stores = new Stores(calls);
+    this.stores = new Stores(calls, given);
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory

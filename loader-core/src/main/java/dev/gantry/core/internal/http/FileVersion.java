@@ -1,0 +1,139 @@
+package dev.gantry.core.internal.http;
+
+import dev.gantry.core.internal.http.Refusal.Kind;
+import java.net.http.HttpHeaders;
+import java.net.http.HttpResponse.ResponseInfo;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// What a server says of a file, by which a change is noticed.
+///
+/// @param validator a strong ETag; where there is none, the time of the last change
+/// @param size in bytes
+record FileVersion(String validator, long size) {
+  private static final Pattern CONTENT_RANGE =
+      Pattern.compile("bytes (\\d{1,18})-(\\d{1,18})/(\\d{1,18})");
+  private static final Pattern UNSATISFIED = Pattern.compile("bytes \\*/(\\d{1,18})");
+  private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
+  private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
+
+  /// Of the answer to a request for the first byte.
+  static FileVersion of(ResponseInfo answer) throws Refusal {
+    Optional<String> range = answer.headers().firstValue("Content-Range");
+    if (answer.statusCode() == 416) {
+      Matcher none = UNSATISFIED.matcher(range.orElse(""));
+      if (none.matches() && Long.parseLong(none.group(1)) == 0) {
+        return new FileVersion(validator(answer.headers()), 0);
+      }
+    }
+    checkStatus(answer);
+    return new FileVersion(validator(answer.headers()), Long.parseLong(range(answer).group(3)));
+  }
+
+  /// Checks that an answer is this range of this file.
+  void check(ResponseInfo answer, long offset, long length) throws Refusal {
+    if (answer.statusCode() == 200 && !sameAs(answer.headers()) || answer.statusCode() == 412) {
+      throw changed();
+    }
+    checkStatus(answer);
+    if (!sameAs(answer.headers())) {
+      throw changed();
+    }
+    Matcher range = range(answer);
+    if (Long.parseLong(range.group(3)) != size) {
+      throw changed();
+    }
+    if (Long.parseLong(range.group(1)) != offset
+        || Long.parseLong(range.group(2)) != offset + length - 1) {
+      throw refusal("the server sent another range: " + range.group());
+    }
+    long announced = answer.headers().firstValueAsLong("Content-Length").orElse(length);
+    if (announced != length) {
+      throw refusal("the server announced " + announced + " bytes instead of " + length);
+    }
+  }
+
+  private static void checkStatus(ResponseInfo answer) throws Refusal {
+    int status = answer.statusCode();
+    switch (status) {
+      case 206 -> {
+        String encoding = answer.headers().firstValue("Content-Encoding").orElse("identity");
+        if (!encoding.equals("identity")) {
+          throw refusal("the server sent the range encoded: " + encoding);
+        }
+      }
+      case 200 ->
+          throw new Refusal(
+              Kind.FINAL, status, "the server does not serve ranges; it sent the whole file");
+      case 416 -> throw new Refusal(Kind.FINAL, status, "the file ends before this range");
+      default -> {
+        Kind kind = PASSING.contains(status) ? Kind.PASSING : Kind.FINAL;
+        String reason = status / 100 == 3 ? "the redirect is not followed" : reason(status);
+        throw new Refusal(kind, status, reason, retryAfter(answer.headers()));
+      }
+    }
+  }
+
+  private static String reason(int status) {
+    return switch (status) {
+      case 401 -> "Unauthorized";
+      case 403 -> "Forbidden";
+      case 404 -> "Not Found";
+      case 410 -> "Gone";
+      case 429 -> "Too Many Requests";
+      default -> status >= 500 ? "the server failed" : "the server refused";
+    };
+  }
+
+  private static Duration retryAfter(HttpHeaders headers) {
+    String seconds = headers.firstValue("Retry-After").orElse("");
+    Duration wait =
+        seconds.matches("\\d{1,6}") ? Duration.ofSeconds(Long.parseLong(seconds)) : Duration.ZERO;
+    return wait.compareTo(LONGEST_WAIT) > 0 ? LONGEST_WAIT : wait;
+  }
+
+  private static Matcher range(ResponseInfo answer) throws Refusal {
+    String text = answer.headers().firstValue("Content-Range").orElse("none");
+    Matcher range = CONTENT_RANGE.matcher(text);
+    if (!range.matches()) {
+      throw refusal("the answer has no Content-Range with offsets and size, but " + text);
+    }
+    return range;
+  }
+
+  private boolean sameAs(HttpHeaders headers) {
+    return validator.equals(found(headers).orElse(""));
+  }
+
+  private static String validator(HttpHeaders headers) throws Refusal {
+    return found(headers)
+        .orElseThrow(() ->
+            refusal(
+                "the server sends neither a strong ETag nor Last-Modified, so a change of the file"
+                    + " would go unnoticed"));
+  }
+
+  private static Optional<String> found(HttpHeaders headers) {
+    return headers
+        .firstValue("ETag")
+        .filter(tag -> !tag.startsWith("W/"))
+        .or(() -> headers.firstValue("Last-Modified"));
+  }
+
+  private static Refusal changed() {
+    return refusal("the file changed after it was opened");
+  }
+
+  private static Refusal refusal(String reason) {
+    return new Refusal(Kind.FINAL, 0, reason);
+  }
+
+  /// As messages show it.
+  @Override
+  public String toString() {
+    return size + " bytes, version " + validator;
+  }
+}

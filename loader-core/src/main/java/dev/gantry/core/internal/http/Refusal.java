@@ -1,0 +1,53 @@
+package dev.gantry.core.internal.http;
+
+import java.io.IOException;
+import java.time.Duration;
+
+/// An answer that is not the range that was asked for.
+final class Refusal extends IOException {
+  private static final long serialVersionUID = 1L;
+
+  /// What to do about it.
+  enum Kind {
+    /// Ask again.
+    PASSING,
+    /// Fail.
+    FINAL,
+    /// There is nothing to read.
+    EMPTY_FILE
+  }
+
+  private final Kind kind;
+  private final int status;
+  private final Duration wait;
+
+  /// @param status of the answer; 0 where it is not to blame
+  /// @param reason for a person
+  Refusal(Kind kind, int status, String reason) {
+    this(kind, status, reason, Duration.ZERO);
+  }
+
+  /// @param wait that the server asks for
+  Refusal(Kind kind, int status, String reason, Duration wait) {
+    super(reason);
+    this.kind = kind;
+    this.status = status;
+    this.wait = wait;
+  }
+
+  Kind kind() {
+    return kind;
+  }
+
+  int status() {
+    return status;
+  }
+
+  Duration waiting() {
+    return wait;
+  }
+
+  String reason() {
+    return String.valueOf(getMessage());
+  }
+}

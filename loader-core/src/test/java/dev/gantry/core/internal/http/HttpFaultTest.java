@@ -1,0 +1,246 @@
+package dev.gantry.core.internal.http;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RangeServer;
+import dev.gantry.testing.RangeServer.Answer;
+import dev.gantry.testing.TestFiles;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Loads from a server that misbehaves: one error each, and never a wrong byte.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class HttpFaultTest {
+  private static final int LENGTH = 1_000_003;
+  private static final byte[] BYTES = TestFiles.bytes(7, LENGTH);
+  private static final int REQUEST = 64 << 10;
+
+  private final RangeServer server = new RangeServer();
+  private final GantrySession session =
+      GantrySession.open(
+          Libc.INSTANCE,
+          List.of(
+              new HttpStore(
+                  new HttpStore.Limits(
+                      Duration.ofSeconds(2), Duration.ofMillis(400), 3, Duration.ofMillis(10)))));
+  private final Location file = server.put("weights.bin", BYTES);
+
+  @AfterEach
+  void close() {
+    session.close();
+    server.close();
+  }
+
+  private static TransferOptions options() {
+    return TransferOptions.defaults()
+        .withLimits(PlanLimits.DEFAULT.withRequestBytes(REQUEST))
+        .withThreads(2);
+  }
+
+  private TransferReport load() {
+    return load(options());
+  }
+
+  private TransferReport load(TransferOptions options) {
+    List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+    try (Loaded loaded = session.load(wanted, Device.HOST, options)) {
+      byte[] found = new byte[LENGTH];
+      MemorySegment target = MemorySegment.ofArray(found);
+      loaded.regions().getFirst().copyTo(target);
+      assertThat(Arrays.equals(found, BYTES)).isTrue();
+      return loaded.report();
+    }
+  }
+
+  private TransferException failure() {
+    TransferException failure = catchThrowableOfType(TransferException.class, this::load);
+    assertThat(failure).isNotNull();
+    assertThat(failure.getMessage()).contains(file.toString()).contains("offset ");
+    return failure;
+  }
+
+  /// The first request, which opens the file, is answered well.
+  private void then(Answer answer) {
+    server.answer(number -> number == 0 ? Answer.RIGHT : answer);
+  }
+
+  @Test
+  void manyRequestsAreUnderWayFromTwoThreads() {
+    server.delay(30);
+    TransferReport report = load();
+    assertThat(server.mostUnderWay()).isBetween(9, 16);
+    assertThat(report.bytes(Transport.HOST)).isEqualTo(report.bytes());
+    assertThat(report.reads()).isEqualTo(Math.ceilDiv(LENGTH, REQUEST));
+    assertThat(report.files())
+        .containsExactly(
+            new TransferReport.FileReport(file, Transport.HOST, "http files have no descriptor"));
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"WITHOUT_LENGTH", "REDIRECT"})
+  void whatServersMayDoIsTaken(Answer answer) {
+    server.answerAll(answer);
+    assertThat(load().bytes()).isPositive();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "WHOLE_FILE | the server does not serve ranges",
+        "HALF | after 3 attempts",
+        "HALF_WITHOUT_LENGTH | the answer ended after",
+        "ONE_BYTE_MORE | more bytes than it was asked for",
+        "OTHER_ETAG | the file changed after it was opened",
+        "NO_VALIDATOR | the file changed after it was opened",
+        "OTHER_RANGE | the server sent another range",
+        "NO_RANGE | no Content-Range",
+        "ENCODED | encoded: gzip",
+        "NOT_FOUND | status 404",
+        "FORBIDDEN | status 403",
+        "UNSATISFIABLE | the file ends before this range",
+        "UNAVAILABLE | status 503",
+        "CLOSED | connection failed",
+        "STALLS | no byte came for 400 ms",
+        "SILENT | no byte came for 400 ms"
+      })
+  void aWrongAnswerIsAnError(Answer answer, String reason) {
+    then(answer);
+    assertThat(failure().getMessage()).contains(reason);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "WHOLE_FILE | the server does not serve ranges",
+        "NO_VALIDATOR | neither a strong ETag nor Last-Modified",
+        "NO_RANGE | no Content-Range",
+        "NOT_FOUND | status 404",
+        "SILENT | no byte came for 400 ms",
+        "CLOSED | connection failed"
+      })
+  void aFileThatCannotBeOpenedIsAnError(Answer answer, String reason) {
+    server.answerAll(answer);
+    assertThat(failure().getMessage()).contains(reason);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"HALF", "HALF_WITHOUT_LENGTH", "UNAVAILABLE", "CLOSED", "STALLS"})
+  void whatPassesIsAskedAgain(Answer answer) {
+    server.answer(number -> number == 1 || number == 4 ? answer : Answer.RIGHT);
+    assertThat(load().bytes()).isPositive();
+    assertThat(server.requests()).isEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + 2);
+  }
+
+  @Test
+  void aServerThatAsksForPatienceGetsIt() {
+    server.answer(number -> number == 1 ? Answer.TOO_MANY : Answer.RIGHT);
+    long start = System.nanoTime();
+    assertThat(load().bytes()).isPositive();
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThan(Duration.ofMillis(900));
+  }
+
+  @Test
+  void aFileThatChangesInMidLoadIsAnError() {
+    server.answer(number -> {
+      if (number == 5) {
+        Location _ = server.put("weights.bin", TestFiles.bytes(8, LENGTH));
+        // The server now answers with status 200 and the whole new file, as If-Range asks for.
+      }
+      return Answer.RIGHT;
+    });
+    assertThat(failure().getMessage()).contains("the file changed after it was opened");
+  }
+
+  /// A hub's link to its content servers runs out: the hub is asked for another.
+  @Test
+  void anExpiredRedirectIsFollowedAnew() {
+    server.answer(number -> number == 3 ? Answer.FORBIDDEN : Answer.REDIRECT);
+    assertThat(load().bytes()).isPositive();
+  }
+
+  @Test
+  void cancellationEndsRequestsThatHang() throws Exception {
+    then(Answer.SILENT);
+    Cancellation cancellation = new Cancellation();
+    try (GantrySession patient = GantrySession.open(Libc.INSTANCE)) {
+      List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+      CompletableFuture<Throwable> ended =
+          CompletableFuture.supplyAsync(() ->
+              catchThrowableOfType(
+                  TransferException.class,
+                  () ->
+                      patient
+                          .load(wanted, Device.HOST, options().withCancellation(cancellation))
+                          .close()));
+      while (server.requests() < 3) {
+        TimeUnit.MILLISECONDS.sleep(5);
+      }
+      cancellation.cancel();
+      assertThat(ended.get(10, TimeUnit.SECONDS))
+          .isInstanceOfSatisfying(
+              TransferException.class,
+              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
+    }
+  }
+
+  @Test
+  void aServerThatIsNotThereIsAnError() {
+    server.close();
+    assertThat(failure().getMessage()).contains("connection failed");
+  }
+
+  @Test
+  void remoteFilesAreNotMapped() {
+    assertThatThrownBy(
+            () -> session.map(List.of(new Wanted(new Extent(file, 0, LENGTH), 1))).close())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("http files have no descriptor");
+  }
+
+  @Test
+  void aUserNameInAUrlIsMisuse() {
+    Location named = Location.of("https://user:word@host/weights.bin");
+    assertThatThrownBy(() -> session.openFile(named).close())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("without a user name");
+  }
+
+  @Test
+  void aSchemeThatNoStoreServesIsMisuse() {
+    assertThatThrownBy(() -> session.openFile(Location.of("gopher://host/file")).close())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("no store serves gopher files");
+  }
+}

@@ -1,0 +1,254 @@
+package dev.gantry.testing;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.gantry.core.Location;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntFunction;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// An HTTP server on the loopback that serves ranges of files in memory, and misbehaves on request.
+public final class RangeServer implements AutoCloseable {
+  /// What a request is answered with.
+  public enum Answer {
+    /// The range.
+    RIGHT,
+    /// The range, without saying how long it is.
+    WITHOUT_LENGTH,
+    /// The whole file, with status 200.
+    WHOLE_FILE,
+    /// Half of the range, under the whole range's headers.
+    HALF,
+    /// Half of the range, whose length is not said.
+    HALF_WITHOUT_LENGTH,
+    /// The range and one byte more.
+    ONE_BYTE_MORE,
+    /// The range of a file with another ETag.
+    OTHER_ETAG,
+    /// The range without an ETag or a date.
+    NO_VALIDATOR,
+    /// The bytes of another range, which the headers name.
+    OTHER_RANGE,
+    /// Status 206 without `Content-Range`.
+    NO_RANGE,
+    /// A range that is said to be compressed.
+    ENCODED,
+    /// Status 404.
+    NOT_FOUND,
+    /// Status 403.
+    FORBIDDEN,
+    /// Status 416.
+    UNSATISFIABLE,
+    /// Status 429, to be asked again in a second.
+    TOO_MANY,
+    /// Status 503.
+    UNAVAILABLE,
+    /// Nothing: the connection is closed.
+    CLOSED,
+    /// The headers and half of the range, then nothing until the server is closed.
+    STALLS,
+    /// Nothing, not even headers, until the server is closed.
+    SILENT,
+    /// A redirect to the same file on `/moved`.
+    REDIRECT
+  }
+
+  private static final Pattern RANGE = Pattern.compile("bytes=(\\d+)-(\\d+)");
+  private static final String MOVED = "/moved";
+
+  private final HttpServer server;
+  private final ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
+  private final Map<String, byte[]> files = new ConcurrentHashMap<>();
+  private final Map<String, String> tags = new ConcurrentHashMap<>();
+  private final CountDownLatch closing = new CountDownLatch(1);
+  private final AtomicInteger requests = new AtomicInteger();
+  private final AtomicInteger underWay = new AtomicInteger();
+  private final AtomicInteger mostUnderWay = new AtomicInteger();
+  private volatile IntFunction<Answer> answers = _ -> Answer.RIGHT;
+  private volatile long delayMillis;
+
+  public RangeServer() {
+    try {
+      server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    server.setExecutor(threads);
+    server.createContext("/", this::handle);
+    server.start();
+  }
+
+  /// Serves `bytes` from now on; another file than what had the name before.
+  public Location put(String name, byte[] bytes) {
+    files.put("/" + name, bytes.clone());
+    tags.put("/" + name, "\"" + Arrays.hashCode(bytes) + "\"");
+    return Location.of("http://127.0.0.1:" + server.getAddress().getPort() + "/" + name);
+  }
+
+  /// A file that is not there.
+  public Location missing(String name) {
+    return Location.of("http://127.0.0.1:" + server.getAddress().getPort() + "/" + name);
+  }
+
+  /// Counts requests anew, and answers each by its number, from 0.
+  public void answer(IntFunction<Answer> byNumber) {
+    answers = byNumber;
+    requests.set(0);
+  }
+
+  /// Answers all requests from now on so.
+  public void answerAll(Answer answer) {
+    answer(_ -> answer);
+  }
+
+  /// Waits before each answer.
+  public void delay(long millis) {
+    delayMillis = millis;
+  }
+
+  /// Requests since [#answer].
+  public int requests() {
+    return requests.get();
+  }
+
+  /// Requests that were under way at once.
+  public int mostUnderWay() {
+    return mostUnderWay.get();
+  }
+
+  private void handle(HttpExchange exchange) {
+    int now = underWay.incrementAndGet();
+    mostUnderWay.accumulateAndGet(now, Math::max);
+    try (exchange) {
+      if (delayMillis > 0) {
+        TimeUnit.MILLISECONDS.sleep(delayMillis);
+      }
+      reply(exchange, answers.apply(requests.getAndIncrement()));
+    } catch (IOException _) {
+      // The client has gone.
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+    } finally {
+      underWay.decrementAndGet();
+    }
+  }
+
+  private void reply(HttpExchange exchange, Answer answer)
+      throws IOException, InterruptedException {
+    String name = exchange.getRequestURI().getPath();
+    boolean moved = name.startsWith(MOVED);
+    name = moved ? name.substring(MOVED.length()) : name;
+    byte[] file = files.get(name);
+    if (file == null) {
+      exchange.sendResponseHeaders(404, -1);
+      return;
+    }
+    Matcher range = RANGE.matcher(String.valueOf(exchange.getRequestHeaders().getFirst("Range")));
+    if (!range.matches()) {
+      throw new IOException("no range");
+    }
+    int from = Integer.parseInt(range.group(1));
+    int to = Math.min(Integer.parseInt(range.group(2)), file.length - 1) + 1;
+    String tag = String.valueOf(tags.get(name));
+    String wanted = exchange.getRequestHeaders().getFirst("If-Range");
+    boolean other = wanted != null && !wanted.equals(tag);
+    exchange.getResponseHeaders().set("ETag", tag);
+    switch (answer) {
+      case RIGHT -> {
+        if (other) {
+          whole(exchange, file);
+        } else if (file.length == 0) {
+          exchange.getResponseHeaders().set("Content-Range", "bytes */0");
+          exchange.sendResponseHeaders(416, -1);
+        } else {
+          send(exchange, file, from, to, to - from, to - from);
+        }
+      }
+      case WITHOUT_LENGTH -> send(exchange, file, from, to, to - from, 0);
+      case WHOLE_FILE -> whole(exchange, file);
+      case HALF -> send(exchange, file, from, to, (to - from) / 2, to - from);
+      case HALF_WITHOUT_LENGTH -> send(exchange, file, from, to, (to - from) / 2, 0);
+      case ONE_BYTE_MORE -> send(exchange, file, from, to, to - from + 1, 0);
+      case OTHER_ETAG -> {
+        exchange.getResponseHeaders().set("ETag", "\"another\"");
+        send(exchange, file, from, to, to - from, to - from);
+      }
+      case NO_VALIDATOR -> {
+        exchange.getResponseHeaders().remove("ETag");
+        send(exchange, file, from, to, to - from, to - from);
+      }
+      case OTHER_RANGE -> send(exchange, file, from + 1, to, to - from - 1, to - from - 1);
+      case NO_RANGE -> {
+        exchange.sendResponseHeaders(206, to - from);
+        exchange.getResponseBody().write(file, from, to - from);
+      }
+      case ENCODED -> {
+        exchange.getResponseHeaders().set("Content-Encoding", "gzip");
+        send(exchange, file, from, to, to - from, to - from);
+      }
+      case NOT_FOUND -> exchange.sendResponseHeaders(404, -1);
+      case FORBIDDEN -> exchange.sendResponseHeaders(403, -1);
+      case UNSATISFIABLE -> exchange.sendResponseHeaders(416, -1);
+      case TOO_MANY -> {
+        exchange.getResponseHeaders().set("Retry-After", "1");
+        exchange.sendResponseHeaders(429, -1);
+      }
+      case UNAVAILABLE -> exchange.sendResponseHeaders(503, -1);
+      case CLOSED -> {}
+      case STALLS -> {
+        send(exchange, file, from, to, (to - from) / 2, to - from);
+        closing.await();
+      }
+      case SILENT -> closing.await();
+      case REDIRECT -> {
+        if (moved) {
+          send(exchange, file, from, to, to - from, to - from);
+        } else {
+          exchange.getResponseHeaders().set("Location", MOVED + name);
+          exchange.sendResponseHeaders(302, -1);
+        }
+      }
+    }
+  }
+
+  private static void whole(HttpExchange exchange, byte[] file) throws IOException {
+    exchange.sendResponseHeaders(200, file.length);
+    exchange.getResponseBody().write(file);
+  }
+
+  /// @param announced as `Content-Length`, or 0 not to say
+  private static void send(
+      HttpExchange exchange, byte[] file, int from, int to, int count, int announced)
+      throws IOException {
+    exchange
+        .getResponseHeaders()
+        .set("Content-Range", "bytes " + from + "-" + (to - 1) + "/" + file.length);
+    exchange.sendResponseHeaders(206, announced);
+    OutputStream body = exchange.getResponseBody();
+    body.write(Arrays.copyOfRange(file, from, from + count));
+    body.flush();
+    if (announced == 0) {
+      body.close();
+    }
+  }
+
+  @Override
+  public void close() {
+    closing.countDown();
+    server.stop(0);
+    threads.close();
+  }
+}
