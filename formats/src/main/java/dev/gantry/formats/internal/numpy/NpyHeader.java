@@ -112,7 +112,7 @@ record NpyHeader(DType dtype, Shape shape, Encoding encoding, long headerBytes, 
     }
     boolean reordered = fortranOrder && axes > 1;
     boolean empty = shape.elements().orElseThrow() == 0;
-    if (empty || !reordered && type.order() == ByteOrder.LITTLE_ENDIAN) {
+    if (empty || (!reordered && type.order() == ByteOrder.LITTLE_ENDIAN)) {
       return Encoding.PLAIN;
     }
     return reordered

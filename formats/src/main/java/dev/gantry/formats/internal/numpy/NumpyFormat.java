@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 
 /// NumPy arrays: a `.npy` holds one tensor, which has the file's name without its suffix; an `.npz`
 /// holds a tensor for each member of the archive.
@@ -31,7 +32,7 @@ public final class NumpyFormat implements WeightsFormat {
   @Override
   public boolean recognises(String fileName, ByteBuffer start) {
     return NpyHeader.hasMagic(start)
-        || isArchive(start) && (hasArchiveName(fileName) || firstMemberIsArray(start));
+        || (isArchive(start) && (hasArchiveName(fileName) || firstMemberIsArray(start)));
   }
 
   @Override
@@ -40,7 +41,7 @@ public final class NumpyFormat implements WeightsFormat {
       ByteBuffer start = ByteBuffer.allocate((int) Math.min(8, file.length()));
       file.readFully(start, 0);
       if (isArchive(start.flip())
-          || hasArchiveName(location.fileName()) && !NpyHeader.hasMagic(start)) {
+          || (hasArchiveName(location.fileName()) && !NpyHeader.hasMagic(start))) {
         return new NpzReader(new BlockReader(file)).read();
       }
       return array(file);
@@ -51,8 +52,7 @@ public final class NumpyFormat implements WeightsFormat {
     BlockReader bytes = new BlockReader(file);
     NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, 0, file.length()));
     StoredTensor tensor = header.tensor(tensorName(file.file().fileName()), file.file(), 0);
-    return new WeightsCatalogue(
-        NAME, List.of(file.file()), List.of(tensor), java.util.Map.of(), List.of());
+    return new WeightsCatalogue(NAME, List.of(file.file()), List.of(tensor), Map.of(), List.of());
   }
 
   static String tensorName(String fileName) {

@@ -23,6 +23,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,8 +37,12 @@ import org.junit.jupiter.api.io.TempDir;
 public abstract class WeightsFormatContract {
   /// A tensor that a file is to hold.
   ///
-  /// @param bytes in C order, little endian
-  public record Given(DType dtype, Shape shape, byte[] bytes) {}
+  /// @param hex its bytes in hexadecimal, in C order, little endian
+  public record Given(DType dtype, Shape shape, String hex) {
+    public byte[] bytes() {
+      return HexFormat.of().parseHex(hex);
+    }
+  }
 
   private static final long SEED = 20261122;
 
@@ -65,11 +70,11 @@ public abstract class WeightsFormatContract {
     return tensors;
   }
 
-  protected static Given given(Random random, DType dtype, long... dimensions) {
+  public static Given given(Random random, DType dtype, long... dimensions) {
     Shape shape = Shape.of(dimensions);
     byte[] bytes = new byte[Math.toIntExact(StoredTensor.bytes(dtype, shape).orElseThrow())];
     random.nextBytes(bytes);
-    return new Given(dtype, shape, bytes);
+    return new Given(dtype, shape, HexFormat.of().formatHex(bytes));
   }
 
   private Path file() throws IOException {
