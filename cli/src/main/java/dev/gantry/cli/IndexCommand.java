@@ -7,9 +7,7 @@ import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.tfrecord.index.IndexOptions;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -83,8 +81,8 @@ final class IndexCommand implements Callable<Integer> {
   private static BuiltIndexes.Built build(GantrySession session, Path file) throws IOException {
     long start = System.nanoTime();
     try (Progress bar = new Progress("index", Files.size(file))) {
-      IndexSummary summary =
-          TfRecordIndex.build(file, IndexOptions.defaults().withProgress(bar), session);
+      TfRecordIndex.Summary summary =
+          TfRecordIndex.build(file, TfRecordIndex.Options.defaults().withProgress(bar), session);
       return new BuiltIndexes.Built(file, summary, (System.nanoTime() - start) / 1e9);
     }
   }

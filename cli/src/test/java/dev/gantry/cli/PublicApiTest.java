@@ -29,13 +29,7 @@ class PublicApiTest {
           "ShardOptions: WriteOptions",
           "ShardSet: GantrySession",
           "ShardWriter: GantrySession",
-          "StoredTensor: Wanted",
-          "TfRecordIndex: GantrySession",
-          "TfRecordProbe: GantrySession",
-          "TfRecordReader: GantrySession",
-          "TfRecordShards: GantrySession",
-          "TfRecordStore: GantrySession",
-          "TfRecordWriter: GantrySession");
+          "StoredTensor: Wanted");
 
   private final PublicApi api = PublicApi.read();
 

@@ -6,17 +6,14 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.index.TfRecordField;
+import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.internal.index.TfRecordStore;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
-import dev.gantry.formats.tfrecord.index.FoundIndex;
-import dev.gantry.formats.tfrecord.index.IndexOptions;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
-import dev.gantry.formats.tfrecord.index.TfRecordField;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
-import dev.gantry.formats.tfrecord.index.TfRecordStore;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -63,8 +60,8 @@ record RecordBatches(
   private void buildIfNeeded(Path file) {
     String reason =
         switch (TfRecordIndex.open(file, session)) {
-          case FoundIndex.Unusable(String why) -> why;
-          case FoundIndex.Usable(TfRecordIndex index) -> {
+          case TfRecordIndex.Found.Unusable(String why) -> why;
+          case TfRecordIndex.Found.Usable(TfRecordIndex index) -> {
             try (index) {
               yield lacking(index.summary()).stream()
                   .map(name -> TfRecordIndex.indexFile(file) + " lacks the feature '" + name + "'")
@@ -75,12 +72,13 @@ record RecordBatches(
         };
     if (!reason.isEmpty()) {
       LOG.info("{}: it is built now", reason);
-      IndexSummary _ = TfRecordIndex.build(file, IndexOptions.defaults(), session);
+      TfRecordIndex.Summary _ =
+          TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
     }
   }
 
   /// A file without records has no features.
-  private List<String> lacking(IndexSummary index) {
+  private List<String> lacking(TfRecordIndex.Summary index) {
     return features.stream()
         .map(FeatureSpec::name)
         .filter(name -> index.records() > 0 && index.feature(name).isEmpty())

@@ -1,16 +1,18 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.examples.ExampleParser;
 import dev.gantry.formats.internal.examples.Schema;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
-import dev.gantry.formats.tfrecord.TfRecordStatistics;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -42,6 +44,19 @@ public final class TfRecordDataset extends GantryDataset {
     return new Builder();
   }
 
+  /// Reads and checks each file once, and writes its index beside it; an older index is replaced.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if a file's framing is broken, or a record is no
+  ///     example
+  /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
+  /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
+  public static void buildIndexes(List<Path> files) {
+    for (Path file : MisuseException.requireGiven("buildIndexes: files", files)) {
+      TfRecordIndex.Summary _ =
+          TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), GantrySession.shared());
+    }
+  }
+
   /// Whether the files are read by their indexes.
   public boolean isIndexed() {
     return records().isEmpty();
@@ -49,7 +64,7 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// What was read of streams since this was built, and how many faults were passed over; empty
   /// where files are read by their indexes.
-  public Optional<TfRecordStatistics> records() {
+  public Optional<TfRecordReader.Statistics> records() {
     return source instanceof StreamedBatches streamed
         ? Optional.of(streamed.statistics())
         : Optional.empty();

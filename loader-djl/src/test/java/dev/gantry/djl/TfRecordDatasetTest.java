@@ -11,17 +11,13 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
-import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordWriter;
-import dev.gantry.formats.tfrecord.index.IndexOptions;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
@@ -120,8 +116,9 @@ class TfRecordDatasetTest {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 2, Compression.NONE);
     try (GantrySession session = GantrySession.open()) {
       for (Path file : files) {
-        IndexOptions labels = IndexOptions.defaults().withFeatures(List.of("label"));
-        IndexSummary _ = TfRecordIndex.build(file, labels, session);
+        TfRecordIndex.Options labels =
+            TfRecordIndex.Options.defaults().withFeatures(List.of("label"));
+        TfRecordIndex.Summary _ = TfRecordIndex.build(file, labels, session);
       }
     }
     assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.REQUIRE).build())
@@ -199,7 +196,7 @@ class TfRecordDatasetTest {
             .addFeature(FeatureSpec.int64s("label"))
             .addFeature(
                 new FeatureSpec.VariableLength(
-                    "tokens", FeatureKind.INT64, DType.I64, 9, 0, PadTo.LONGEST))
+                    "tokens", FeatureSpec.Kind.INT64, DType.I64, 9, 0, FeatureSpec.PadTo.LONGEST))
             .setSampling(4);
     try (NDManager manager = NDManager.newBaseManager()) {
       try (TfRecordDataset dataset = builder.build();

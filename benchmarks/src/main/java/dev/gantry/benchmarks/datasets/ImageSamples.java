@@ -10,6 +10,9 @@ import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.index.TfRecordField;
+import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.internal.index.TfRecordStore;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.shards.ShardOptions;
@@ -20,10 +23,6 @@ import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordShards;
-import dev.gantry.formats.tfrecord.index.IndexOptions;
-import dev.gantry.formats.tfrecord.index.TfRecordField;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
-import dev.gantry.formats.tfrecord.index.TfRecordStore;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -61,7 +60,7 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
     for (Path file : records) {
       if (!Files.exists(TfRecordIndex.indexFile(file))) {
         long start = System.nanoTime();
-        var summary = TfRecordIndex.build(file, IndexOptions.defaults(), session);
+        var summary = TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
         double seconds = (System.nanoTime() - start) / 1e9;
         System.out.printf(
             "gantry index\thot\t%.2f GB/s\t%s%n", Files.size(file) / 1e9 / seconds, summary);

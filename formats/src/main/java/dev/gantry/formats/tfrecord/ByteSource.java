@@ -1,9 +1,10 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.internal.store.SourceFile;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 
-/// The bytes of a file from some place on, decompressed. For one thread.
+/// The bytes of a file from some place on, decompressed. Does not own the file. For one thread.
 interface ByteSource extends AutoCloseable {
   int END = -1;
 
@@ -14,9 +15,37 @@ interface ByteSource extends AutoCloseable {
   /// @throws IOException if the bytes cannot be decompressed
   int read(MemorySegment target) throws IOException;
 
-  /// How many bytes there still may be at most.
+  /// An upper bound of how many bytes are left.
   long mostLeft();
 
   @Override
-  void close();
+  default void close() {}
+
+  /// A file's bytes as they are.
+  final class Plain implements ByteSource {
+    private final SourceFile file;
+    private long at;
+
+    /// @param from offset of the first byte, at most the file's size
+    Plain(SourceFile file, long from) {
+      this.file = file;
+      this.at = from;
+    }
+
+    @Override
+    public int read(MemorySegment target) {
+      if (at == file.size()) {
+        return END;
+      }
+      int count = (int) Math.min(target.byteSize(), file.size() - at);
+      boolean _ = file.read(target.asSlice(0, count), at, count, false);
+      at += count;
+      return count;
+    }
+
+    @Override
+    public long mostLeft() {
+      return file.size() - at;
+    }
+  }
 }

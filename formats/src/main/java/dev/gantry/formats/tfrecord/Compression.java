@@ -1,10 +1,46 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.internal.store.SourceFile;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
 /// How all of a TFRecord file is compressed.
 public enum Compression {
   NONE,
   /// One gzip member or several, one after the other (RFC 1952).
   GZIP,
   /// One zlib stream (RFC 1950).
-  ZLIB
+  ZLIB;
+
+  /// Detects a file's compression from its first bytes.
+  ///
+  /// The length of a first record may look like the start of a gzip or zlib stream, so 12 bytes that
+  /// are a header with a right checksum mean an uncompressed file.
+  static Compression of(SourceFile file) {
+    int length = (int) Math.min(Framing.HEADER_BYTES, file.size());
+    if (length < 2) {
+      return NONE;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment start = arena.allocate(length);
+      boolean _ = file.read(start, 0, length, false);
+      ByteBuffer bytes = start.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
+      if (length == Framing.HEADER_BYTES && new Framing().isHeader(bytes, 0)) {
+        return NONE;
+      }
+      bytes.clear();
+      return byMagic(Byte.toUnsignedInt(bytes.get(0)), Byte.toUnsignedInt(bytes.get(1)));
+    }
+  }
+
+  private static Compression byMagic(int first, int second) {
+    if (first == 0x1f && second == 0x8b) {
+      return GZIP;
+    }
+    // RFC 1950: deflate, a window of up to 32 KiB, and a check of the two bytes.
+    boolean zlib = (first & 0xf) == 8 && first >> 4 <= 7 && (first << 8 | second) % 31 == 0;
+    return zlib ? ZLIB : NONE;
+  }
 }

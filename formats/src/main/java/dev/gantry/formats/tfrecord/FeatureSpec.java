@@ -1,24 +1,45 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.Elements;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
+import java.util.stream.LongStream;
 
 /// How a feature of an example becomes a field of a batch.
 ///
-/// A feature of kind [FeatureKind#BYTES] is one string of bytes, which holds the elements of the
-/// dtype one after the other, little endian: of U8 they are the bytes themselves. Other kinds have
-/// their own dtype only. Numbers for padding are given to the dtype's range. Beside a field that is
-/// padded there is one of its lengths, unless another feature has that name.
+/// A feature of kind [Kind#BYTES] is one string of bytes, which holds the elements of the dtype one
+/// after the other, little endian: of U8 they are the bytes themselves. Other kinds have their own
+/// dtype only. A padding must be a number that the dtype can hold. Beside a field that is padded
+/// there is a field of its lengths, unless another feature has that name.
 public sealed interface FeatureSpec {
   /// What the name of a [#lengthField] ends in.
   String LENGTH_SUFFIX = "_length";
 
+  /// What a feature is a list of.
+  enum Kind {
+    /// Strings of bytes; each holds elements of any dtype, as they lie in memory, little endian.
+    BYTES,
+    /// Of dtype F32.
+    FLOAT,
+    /// Of dtype I64.
+    INT64
+  }
+
+  /// How long values of different lengths become in a batch.
+  enum PadTo {
+    /// As long as the longest of the batch: the shape differs from batch to batch.
+    LONGEST,
+    /// As long as the longest that may be: every batch has the same shape.
+    MOST
+  }
+
   String name();
 
-  FeatureKind kind();
+  Kind kind();
 
   DType dtype();
 
@@ -38,13 +59,10 @@ public sealed interface FeatureSpec {
   /// As many elements in every record.
   ///
   /// @param absent each element of a record that lacks the feature; empty where that is an error
-  record FixedLength(
-      String name, FeatureKind kind, DType dtype, Shape shape, Optional<Number> absent)
+  record FixedLength(String name, Kind kind, DType dtype, Shape shape, Optional<Number> absent)
       implements FeatureSpec {
     public FixedLength {
-      FeatureRules.check(name, kind, dtype);
-      absent.ifPresent(number -> FeatureRules.element(name, dtype, number));
-      FeatureRules.requireElements(new Field(name, dtype, shape));
+      check(kind, new Field(name, dtype, shape), absent.orElse(0));
     }
 
     @Override
@@ -55,13 +73,10 @@ public sealed interface FeatureSpec {
 
   /// Up to `most` elements along one axis, padded at the end; none in a record that lacks the
   /// feature.
-  record VariableLength(
-      String name, FeatureKind kind, DType dtype, long most, Number padding, PadTo padTo)
+  record VariableLength(String name, Kind kind, DType dtype, long most, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableLength {
-      FeatureRules.check(name, kind, dtype);
-      MemorySegment _ = FeatureRules.element(name, dtype, padding);
-      FeatureRules.requireElements(new Field(name, dtype, Shape.of(most)));
+      check(kind, new Field(name, dtype, Shape.of(most)), padding);
     }
 
     @Override
@@ -71,54 +86,69 @@ public sealed interface FeatureSpec {
   }
 
   /// A feature list of a sequence example: as many steps in every record, each of one shape.
-  record FixedSteps(String name, FeatureKind kind, DType dtype, long steps, Shape step)
+  record FixedSteps(String name, Kind kind, DType dtype, long steps, Shape step)
       implements FeatureSpec {
     public FixedSteps {
-      FeatureRules.check(name, kind, dtype);
-      FeatureRules.requireElements(new Field(name, dtype, FeatureRules.stacked(steps, step)));
+      check(kind, new Field(name, dtype, stacked(steps, step)), 0);
     }
 
     @Override
     public Field field() {
-      return new Field(name, dtype, FeatureRules.stacked(steps, step));
+      return new Field(name, dtype, stacked(steps, step));
     }
   }
 
   /// A feature list of up to `most` steps, each of one shape, padded with steps at the end; of none
   /// in a record that lacks the list.
   record VariableSteps(
-      String name,
-      FeatureKind kind,
-      DType dtype,
-      long most,
-      Shape step,
-      Number padding,
-      PadTo padTo)
+      String name, Kind kind, DType dtype, long most, Shape step, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableSteps {
-      FeatureRules.check(name, kind, dtype);
-      MemorySegment _ = FeatureRules.element(name, dtype, padding);
-      FeatureRules.requireElements(new Field(name, dtype, FeatureRules.stacked(most, step)));
+      check(kind, new Field(name, dtype, stacked(most, step)), padding);
     }
 
     @Override
     public Field field() {
-      return new Field(name, dtype, FeatureRules.stacked(most, step));
+      return new Field(name, dtype, stacked(most, step));
     }
   }
 
   /// One string of bytes of the given shape.
   static FixedLength bytes(String name, long... shape) {
-    return new FixedLength(name, FeatureKind.BYTES, DType.U8, Shape.of(shape), Optional.empty());
+    return new FixedLength(name, Kind.BYTES, DType.U8, Shape.of(shape), Optional.empty());
   }
 
   /// Floats of the given shape; of none for a single one.
   static FixedLength floats(String name, long... shape) {
-    return new FixedLength(name, FeatureKind.FLOAT, DType.F32, Shape.of(shape), Optional.empty());
+    return new FixedLength(name, Kind.FLOAT, DType.F32, Shape.of(shape), Optional.empty());
   }
 
   /// Integers of the given shape; of none for a single one.
   static FixedLength int64s(String name, long... shape) {
-    return new FixedLength(name, FeatureKind.INT64, DType.I64, Shape.of(shape), Optional.empty());
+    return new FixedLength(name, Kind.INT64, DType.I64, Shape.of(shape), Optional.empty());
+  }
+
+  /// One more axis, outermost.
+  private static Shape stacked(long count, Shape one) {
+    return Shape.of(
+        LongStream.concat(LongStream.of(count), LongStream.of(one.toArray())).toArray());
+  }
+
+  private static void check(Kind kind, Field field, Number padding) {
+    String subject = "feature '" + field.name() + "'";
+    DType dtype = field.dtype();
+    boolean fits =
+        switch (kind) {
+          case BYTES -> dtype.bits() % Byte.SIZE == 0;
+          case FLOAT -> dtype == DType.F32;
+          case INT64 -> dtype == DType.I64;
+        };
+    if (!fits) {
+      throw new MisuseException(subject + ": kind " + kind + " cannot have dtype " + dtype);
+    }
+    MemorySegment _ = Elements.of(subject, dtype, padding);
+    if (field.sampleBytes() > TfRecordOptions.MOST_RECORD_BYTES * (long) Long.BYTES) {
+      throw new MisuseException(subject + ": " + field.shape() + " is more than a record can hold");
+    }
   }
 }

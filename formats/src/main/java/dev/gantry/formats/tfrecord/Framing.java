@@ -1,23 +1,41 @@
 package dev.gantry.formats.tfrecord;
 
 import java.nio.ByteBuffer;
+import java.util.zip.CRC32C;
 
 /// What stands around a record's data: before it its length (u64, little endian) and the masked
 /// checksum of those 8 bytes, behind it the masked checksum of the data.
-public final class Framing {
+///
+/// A masked checksum is a CRC32C, rotated and shifted, so that the checksum of bytes that contain
+/// checksums is not weak. Not thread-safe: an instance keeps its CRC32C object from call to call.
+final class Framing {
   static final int LENGTH_BYTES = 8;
   static final int CRC_BYTES = 4;
-  public static final int HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
+  static final int HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
   static final int BYTES = HEADER_BYTES + CRC_BYTES;
 
-  private Framing() {}
+  private static final int MASK_DELTA = 0xa282ead8;
+
+  private final CRC32C crc = new CRC32C();
+
+  /// The masked checksum of `length` bytes from `from` on. Leaves the buffer's position and limit
+  /// anywhere.
+  int checksum(ByteBuffer bytes, int from, int length) {
+    crc.reset();
+    crc.update(bytes.limit(from + length).position(from));
+    return mask((int) crc.getValue());
+  }
 
   /// Whether the 12 bytes from `at` on are a header whose checksum is right.
   ///
   /// @param bytes little endian
-  static boolean isHeader(ByteBuffer bytes, int at, MaskedCrc32c crc) {
+  boolean isHeader(ByteBuffer bytes, int at) {
     bytes.clear();
     int stored = bytes.getInt(at + LENGTH_BYTES);
-    return crc.of(bytes, at, LENGTH_BYTES) == stored;
+    return checksum(bytes, at, LENGTH_BYTES) == stored;
+  }
+
+  static int mask(int crc) {
+    return Integer.rotateRight(crc, 15) + MASK_DELTA;
   }
 }

@@ -1,31 +1,46 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.store.SourceFile;
+import java.io.BufferedInputStream;
+import java.io.FilterInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.function.LongSupplier;
+import java.util.zip.Inflater;
+import java.util.zip.InflaterInputStream;
+import org.apache.commons.compress.compressors.gzip.GzipCompressorInputStream;
 import org.jspecify.annotations.Nullable;
 
-/// What a compressed file decompresses to, from its start. Does not own the file.
-///
-/// Bytes that came before a fault are given before it is thrown.
+/// What a compressed file decompresses to, from its start. Bytes that come before a fault are given
+/// before the fault is thrown.
 final class InflatedSource implements ByteSource {
   /// Deflate makes no more than 258 bytes of two bits.
   private static final long MOST_RATIO = 1032;
 
   private static final int STEP_BYTES = 64 << 10;
+  private static final int CHUNK_BYTES = 256 << 10;
+
+  /// The longest name and comment of a gzip header that are read.
+  static final int MOST_HEADER_BYTES = 1 << 20;
 
   private final SourceFile file;
   private final Compression compression;
+  private final Inflater zlib = new Inflater();
   private final byte[] step = new byte[STEP_BYTES];
   private long given;
 
   /// Null until the first bytes are wanted.
-  private @Nullable SourceFileStream compressed;
+  private @Nullable FileStream compressed;
 
-  /// Null until then, and where the first bytes were no beginning.
-  private @Nullable InflatedStream inflated;
+  /// Null until then, and where the first bytes are not a stream's start.
+  private @Nullable InputStream inflated;
+
+  /// How many bytes [#inflated] has put into targets, those of failed reads included.
+  private LongSupplier produced = () -> 0;
 
   private @Nullable IOException fault;
   private boolean ended;
@@ -52,19 +67,47 @@ final class InflatedSource implements ByteSource {
 
   private int inflate(int wanted) {
     try {
-      InflatedStream stream = inflated;
-      if (stream == null) {
-        compressed = new SourceFileStream(file);
-        stream = InflatedStream.of(compressed, compression);
-        inflated = stream;
+      FileStream source = compressed;
+      if (source == null) {
+        source = new FileStream(new Plain(file, 0));
+        compressed = source;
+        inflated = open(source);
       }
-      ended = stream.read(step, wanted) < 0;
+      InputStream stream = inflated;
+      if (stream != null) {
+        ended = stream.read(step, 0, wanted) < 0;
+        if (ended && compression == Compression.ZLIB) {
+          requireEnd(source);
+        }
+      }
     } catch (IOException e) {
       fault = e;
     }
-    int count = inflated == null ? 0 : (int) (inflated.given() - given);
+    int count = (int) (produced.getAsLong() - given);
     given += count;
     return count;
+  }
+
+  /// The JDK would pass over a second zlib stream in silence.
+  private void requireEnd(FileStream source) throws IOException {
+    if (zlib.getRemaining() > 0 || source.read() >= 0) {
+      throw new IOException("bytes behind the end of the zlib stream");
+    }
+  }
+
+  private InputStream open(FileStream source) throws IOException {
+    if (compression == Compression.ZLIB) {
+      produced = zlib::getBytesWritten;
+      return new InflaterInputStream(source, zlib, 8 << 10);
+    }
+    // One member or several; bytes behind the last one are refused.
+    GzipCompressorInputStream gzip =
+        GzipCompressorInputStream.builder()
+            .setInputStream(new HeaderLimit(source))
+            .setDecompressConcatenated(true)
+            .get();
+    produced = gzip::getBytesRead;
+    return gzip;
   }
 
   @Override
@@ -79,11 +122,98 @@ final class InflatedSource implements ByteSource {
 
   @Override
   public void close() {
-    try (SourceFileStream _ = compressed;
-        InflatedStream _ = inflated) {
-      // Closed in the reverse order, and both.
+    try (zlib;
+        FileStream _ = compressed;
+        InputStream _ = inflated) {
+      // All of them are closed, the last one first.
     } catch (IOException e) {
       throw new UncheckedIOException("memory cannot be closed", e);
+    }
+  }
+
+  /// A file as a stream of the JDK's.
+  private static final class FileStream extends InputStream {
+    private final Plain source;
+    private final HostSlab slab = HostSlab.allocate(CHUNK_BYTES);
+    private int at;
+    private int end;
+    private boolean closed;
+
+    FileStream(Plain source) {
+      this.source = source;
+    }
+
+    @Override
+    public int read() {
+      return fill() ? Byte.toUnsignedInt(slab.segment().get(ValueLayout.JAVA_BYTE, at++)) : -1;
+    }
+
+    @Override
+    public int read(byte[] target, int offset, int length) {
+      if (length == 0) {
+        return 0;
+      }
+      if (!fill()) {
+        return -1;
+      }
+      int count = Math.min(length, end - at);
+      MemorySegment.copy(slab.segment(), ValueLayout.JAVA_BYTE, at, target, offset, count);
+      at += count;
+      return count;
+    }
+
+    private boolean fill() {
+      if (at == end) {
+        int count = source.read(slab.segment());
+        if (count == END) {
+          return false;
+        }
+        at = 0;
+        end = count;
+      }
+      return true;
+    }
+
+    @Override
+    public int available() {
+      return end - at;
+    }
+
+    @Override
+    public void close() {
+      if (!closed) {
+        closed = true;
+        slab.release();
+      }
+    }
+  }
+
+  /// Refuses gzip headers whose name and comment are too long: Commons Compress keeps them on the
+  /// heap, and RFC 1952 sets no limit. It reads headers byte by byte and compressed data in blocks,
+  /// so bytes that are read one by one belong to a header or to the trailer before it.
+  private static final class HeaderLimit extends FilterInputStream {
+    private int single;
+
+    HeaderLimit(InputStream compressed) {
+      super(new BufferedInputStream(compressed));
+    }
+
+    @Override
+    public int read() throws IOException {
+      if (single == MOST_HEADER_BYTES) {
+        throw new IOException(
+            "the name and the comment in a gzip header have more than "
+                + MOST_HEADER_BYTES
+                + " bytes");
+      }
+      single++;
+      return super.read();
+    }
+
+    @Override
+    public int read(byte[] target, int offset, int length) throws IOException {
+      single = 0;
+      return super.read(target, offset, length);
     }
   }
 }

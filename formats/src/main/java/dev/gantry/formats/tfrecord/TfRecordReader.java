@@ -3,6 +3,7 @@ package dev.gantry.formats.tfrecord;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.files.FileBytes;
@@ -11,12 +12,17 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// Reads the records of one file in order, and checks both checksums of each.
 ///
 /// ```java
-/// try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+/// try (TfRecordReader reader = TfRecordReader.open(file, TfRecordOptions.defaults())) {
 ///   while (reader.next()) {
 ///     use(reader.record());
 ///   }
@@ -44,9 +50,9 @@ public final class TfRecordReader implements AutoCloseable {
   private final SourceFile file;
   private final Compression compression;
   private final RecordWindow window;
-  private final SkippedFaults skipped;
+  private final Faults skipped;
   private final int mostRecordBytes;
-  private final MaskedCrc32c crc = new MaskedCrc32c();
+  private final Framing framing = new Framing();
 
   /// Bytes of the current record and its framing; 0 where there is none.
   private int current;
@@ -58,13 +64,12 @@ public final class TfRecordReader implements AutoCloseable {
   private boolean ended;
   private boolean closed;
 
-  private TfRecordReader(
-      SourceFile file, TfRecordOptions options, TfRecordPosition from, SkippedFaults skipped) {
+  private TfRecordReader(SourceFile file, TfRecordOptions options, Position from, Faults skipped) {
     this.file = file;
     this.skipped = skipped;
     mostRecordBytes = options.mostRecordBytes();
     number = from.number();
-    compression = options.compression().orElseGet(() -> CompressionDetector.detect(file));
+    compression = options.compression().orElseGet(() -> Compression.of(file));
     // Of no bytes there is nothing to decompress: no records, as TensorFlow has it.
     if (compression == Compression.NONE || file.size() == 0) {
       if (from.offset() > file.size()) {
@@ -72,19 +77,24 @@ public final class TfRecordReader implements AutoCloseable {
       }
       window =
           new RecordWindow(
-              new PlainSource(file, from.offset()), from.offset(), options.chunkBytes());
+              new ByteSource.Plain(file, from.offset()), from.offset(), options.chunkBytes());
     } else {
       window = new RecordWindow(new InflatedSource(file, compression), 0, options.chunkBytes());
       passBy(from.offset());
     }
   }
 
+  /// As [#open(Session, Path, TfRecordOptions)], with the process's shared session.
+  public static TfRecordReader open(Path file, TfRecordOptions options) {
+    return open(GantrySession.shared(), file, options);
+  }
+
   /// Opens a file before its first record.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
-  public static TfRecordReader open(GantrySession session, Path file, TfRecordOptions options) {
-    return open(session, file, options, TfRecordPosition.START);
+  public static TfRecordReader open(Session session, Path file, TfRecordOptions options) {
+    return open(session, file, options, Position.START);
   }
 
   /// Opens a file between two records: at once where it is not compressed; else all that lies
@@ -92,19 +102,18 @@ public final class TfRecordReader implements AutoCloseable {
   ///
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
-      GantrySession session, Path file, TfRecordOptions options, TfRecordPosition from) {
-    return open(session, file, options, from, new SkippedFaults(options.corruption()));
+      Session session, Path file, TfRecordOptions options, Position from) {
+    return open(session, file, options, from, new Faults(options.corruption()));
   }
 
-  /// @param skipped counts the faults of several files
+  /// As [#open(Session, Path, TfRecordOptions, Position)], for one of several files that are read
+  /// together.
+  ///
+  /// @param skipped applies the policy to all of them
   public static TfRecordReader open(
-      GantrySession session,
-      Path file,
-      TfRecordOptions options,
-      TfRecordPosition from,
-      SkippedFaults skipped) {
+      Session session, Path file, TfRecordOptions options, Position from, Faults skipped) {
     FileBytes.requireRegular(file);
-    SourceFile source = session.openFile(Location.of(file));
+    SourceFile source = GantrySession.of(session).openFile(Location.of(file));
     boolean opened = false;
     try {
       TfRecordReader reader = new TfRecordReader(source, options, from, skipped);
@@ -115,6 +124,39 @@ public final class TfRecordReader implements AutoCloseable {
         source.close();
       }
     }
+  }
+
+  /// As [#isTfRecord(Session, Path)], with the process's shared session.
+  public static boolean isTfRecord(Path file) {
+    return isTfRecord(GantrySession.shared(), file);
+  }
+
+  /// Whether a file, whatever its name, begins with a record's header whose checksum is right, plain
+  /// or in a gzip or zlib stream; or is such a stream of nothing. What comes after the header is not
+  /// read. An empty file is none, though readers take it for one without records.
+  ///
+  /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
+  /// @throws MalformedFileException of kind `not-a-regular-file`
+  public static boolean isTfRecord(Session session, Path file) {
+    FileBytes.requireRegular(file);
+    try (SourceFile source = GantrySession.of(session).openFile(Location.of(file))) {
+      Compression compression = Compression.of(source);
+      try (RecordWindow window =
+          new RecordWindow(bytes(source, compression, 0), 0, TfRecordOptions.LEAST_CHUNK_BYTES)) {
+        int have = window.require(Framing.HEADER_BYTES);
+        return have < Framing.HEADER_BYTES
+            ? have == 0 && compression != Compression.NONE
+            : new Framing().isHeader(window.bytes(), window.start());
+      } catch (IOException _) {
+        return false;
+      }
+    }
+  }
+
+  private static ByteSource bytes(SourceFile file, Compression compression, long from) {
+    return compression == Compression.NONE
+        ? new ByteSource.Plain(file, from)
+        : new InflatedSource(file, compression);
   }
 
   /// Goes to the next record.
@@ -172,7 +214,7 @@ public final class TfRecordReader implements AutoCloseable {
 
   private long checkedLength() {
     ByteBuffer memory = window.bytes();
-    if (!Framing.isHeader(memory, window.start(), crc)) {
+    if (!framing.isHeader(memory, window.start())) {
       throw fault(LENGTH_CRC, "the checksum of its length is wrong");
     }
     memory.clear();
@@ -194,7 +236,7 @@ public final class TfRecordReader implements AutoCloseable {
     int start = window.start() + Framing.HEADER_BYTES;
     memory.clear();
     int stored = memory.getInt(start + length);
-    if (crc.of(memory, start, length) != stored) {
+    if (framing.checksum(memory, start, length) != stored) {
       throw fault(DATA_CRC, "the checksum of its " + length + " bytes is wrong");
     }
   }
@@ -241,7 +283,7 @@ public final class TfRecordReader implements AutoCloseable {
       // Few bytes pass for a length, so few checksums are made.
       boolean fits =
           length >= 0 && length <= mostRecordBytes && length <= window.mostLeft() - Framing.BYTES;
-      if (fits && Framing.isHeader(memory, window.start(), crc)) {
+      if (fits && framing.isHeader(memory, window.start())) {
         return true;
       }
     }
@@ -318,15 +360,15 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   /// After the current record, and before the next one.
-  public TfRecordPosition position() {
+  public Position position() {
     return record == null
-        ? new TfRecordPosition(window.position(), number)
-        : new TfRecordPosition(window.position() + current, number + 1);
+        ? new Position(window.position(), number)
+        : new Position(window.position() + current, number + 1);
   }
 
   /// Of this reader alone, but for the faults, which are of all files that are read together.
-  public TfRecordStatistics statistics() {
-    return new TfRecordStatistics(records, bytes, skipped.byKind());
+  public Statistics statistics() {
+    return new Statistics(records, bytes, skipped.byKind());
   }
 
   @Override
@@ -337,6 +379,83 @@ public final class TfRecordReader implements AutoCloseable {
       try (file) {
         window.close();
       }
+    }
+  }
+
+  /// Between two records of a file.
+  ///
+  /// @param offset of the next record's header, in bytes from the start of the file, or of what it
+  ///     decompresses to
+  /// @param number of the next record, from 0
+  public record Position(long offset, long number) {
+    /// Before the first record.
+    public static final Position START = new Position(0, 0);
+
+    public Position {
+      if (offset < 0 || number < 0) {
+        throw new MisuseException("record " + number + " at offset " + offset);
+      }
+    }
+  }
+
+  /// What has been read so far.
+  ///
+  /// @param records that were good
+  /// @param bytes of these, without their framing
+  /// @param skipped how many faults were passed over, by kind
+  public record Statistics(long records, long bytes, Map<String, Long> skipped) {
+    public Statistics {
+      skipped = Map.copyOf(skipped);
+    }
+  }
+
+  /// Applies a [CorruptionPolicy] to all faults of the files that are read together. Thread-safe.
+  public static final class Faults {
+    private static final Logger LOG = LoggerFactory.getLogger(TfRecordReader.class);
+
+    private final CorruptionPolicy policy;
+    private final Consumer<String> listener;
+    private final Map<String, Long> byKind = new TreeMap<>();
+    private long count;
+
+    public Faults(CorruptionPolicy policy) {
+      this(policy, 0, _ -> {});
+    }
+
+    /// @param before faults that were passed over earlier, and count too
+    /// @param listener gets the kind of each that is passed over
+    public Faults(CorruptionPolicy policy, long before, Consumer<String> listener) {
+      this.policy = policy;
+      this.count = before;
+      this.listener = listener;
+    }
+
+    /// Passes over a fault, or throws it.
+    ///
+    /// @return how far to look for the next record, where it does not follow
+    synchronized long pass(MalformedFileException fault) {
+      return switch (policy) {
+        case CorruptionPolicy.Fail() -> throw fault;
+        case CorruptionPolicy.Skip(long most, long searchBytes) -> {
+          if (count >= most) {
+            throw fault;
+          }
+          count++;
+          byKind.merge(fault.kind(), 1L, Long::sum);
+          listener.accept(fault.kind());
+          LOG.warn("skipped, {} of at most {}: {}", count, most, fault.getMessage());
+          yield searchBytes;
+        }
+      };
+    }
+
+    /// Of all, those passed over earlier included.
+    public synchronized long count() {
+      return count;
+    }
+
+    synchronized Map<String, Long> byKind() {
+      return Map.copyOf(byKind);
     }
   }
 }

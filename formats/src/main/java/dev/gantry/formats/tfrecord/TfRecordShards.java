@@ -1,6 +1,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import java.lang.foreign.MemorySegment;
@@ -20,10 +21,16 @@ public final class TfRecordShards implements AutoCloseable {
   /// The most shards that are written at once.
   public static final int MOST_SHARDS = 1024;
 
-  private final List<RecordOutput> outputs;
+  private final List<TfRecordWriter> writers;
 
-  private TfRecordShards(List<RecordOutput> outputs) {
-    this.outputs = outputs;
+  private TfRecordShards(List<TfRecordWriter> writers) {
+    this.writers = writers;
+  }
+
+  /// As [#create(Session, Path, String, int, Compression)], with the process's shared session.
+  public static TfRecordShards create(
+      Path folder, String name, int shards, Compression compression) {
+    return create(GantrySession.shared(), folder, name, shards, compression);
   }
 
   /// @param folder which is made where it is missing, and those above it
@@ -31,21 +38,19 @@ public final class TfRecordShards implements AutoCloseable {
   /// @param shards how many files, up to [#MOST_SHARDS]
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
   public static TfRecordShards create(
-      GantrySession session, Path folder, String name, int shards, Compression compression) {
-    if (shards < 1 || shards > MOST_SHARDS) {
-      throw new MisuseException("shards must be 1 to " + MOST_SHARDS + ": " + shards);
-    }
-    List<RecordOutput> outputs = new ArrayList<>(shards);
+      Session session, Path folder, String name, int shards, Compression compression) {
+    MisuseException.requireRange("shards", shards, 1, MOST_SHARDS);
+    List<TfRecordWriter> writers = new ArrayList<>(shards);
     boolean complete = false;
     try {
       for (Path file : files(folder, name, shards)) {
-        outputs.add(new RecordOutput(session, file, compression));
+        writers.add(new TfRecordWriter(GantrySession.of(session), file, compression));
       }
       complete = true;
-      return new TfRecordShards(outputs);
+      return new TfRecordShards(writers);
     } finally {
       if (!complete) {
-        outputs.reversed().forEach(RecordOutput::close);
+        writers.reversed().forEach(TfRecordWriter::close);
       }
     }
   }
@@ -64,12 +69,12 @@ public final class TfRecordShards implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the disk fails; there is no going on then
   /// @throws MisuseException if the record is too long, or the writer is done
   public void write(int shard, MemorySegment record) {
-    outputs.get(Objects.checkIndex(shard, outputs.size())).write(record);
+    writers.get(Objects.checkIndex(shard, writers.size())).write(record);
   }
 
   /// How many records were written to a shard.
   public long records(int shard) {
-    return outputs.get(shard).records();
+    return writers.get(shard).records();
   }
 
   /// Gives all files their names once all of them are on the disk, and closes the writer, also
@@ -78,13 +83,13 @@ public final class TfRecordShards implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if one cannot be written; old files have stayed
   ///     unless the failure is of a `rename` or of a folder's synchronisation after it
   public void commit() {
-    RecordOutput.commit(outputs);
+    TfRecordWriter.commit(writers);
   }
 
   /// Removes what was written, unless it was committed.
   @Override
   public void close() {
     // The first one has made the folder, and goes when nothing is in it any more.
-    Cleanup.runAll(outputs.reversed().stream().<Runnable>map(output -> output::close).toList());
+    Cleanup.runAll(writers.reversed().stream().<Runnable>map(writer -> writer::close).toList());
   }
 }

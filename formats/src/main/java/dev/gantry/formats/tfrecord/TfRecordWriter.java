@@ -1,51 +1,166 @@
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
+import dev.gantry.core.internal.commit.AppendedFile;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.MadeFolders;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.List;
+import org.apache.commons.compress.compressors.deflate.DeflateCompressorOutputStream;
+import org.apache.commons.compress.compressors.deflate.DeflateParameters;
+import org.apache.commons.compress.compressors.gzip.GzipCompressorOutputStream;
+import org.jspecify.annotations.Nullable;
 
 /// Writes one TFRecord file, whose framing is TensorFlow's byte for byte.
 ///
 /// ```java
-/// try (TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
+/// try (TfRecordWriter writer = TfRecordWriter.create(file, Compression.NONE)) {
 ///   writer.write(new ExampleBuilder().int64s("label", 7).toBytes());
 ///   writer.commit();
 /// }
 /// ```
 ///
 /// The file gets its name by [#commit], when it is whole and on the disk; until then, and where the
-/// writer is closed without, an old file of that name stays as it was. Takes a quarter of a MiB,
-/// however long the records are. Not thread-safe.
+/// writer is closed without, an old file of that name stays as it was. The writer takes a quarter of
+/// a MiB, however long the records are. Not thread-safe.
 public final class TfRecordWriter implements AutoCloseable {
-  private final RecordOutput output;
+  private static final int STEP_BYTES = 64 << 10;
 
-  private TfRecordWriter(RecordOutput output) {
-    this.output = output;
+  private final MadeFolders made;
+  private final AppendedFile file;
+
+  /// Null without compression.
+  private final @Nullable OutputStream compressor;
+
+  private final byte[] step;
+  private final ByteBuffer frame =
+      ByteBuffer.allocate(Framing.HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+  private final Framing framing = new Framing();
+  private long records;
+  private boolean finished;
+
+  TfRecordWriter(GantrySession session, Path target, Compression compression) {
+    made = MadeFolders.makeFor(session.folders(), target);
+    try {
+      file = session.append(target);
+    } catch (RuntimeException | Error failure) {
+      made.takeBack(failure);
+      throw failure;
+    }
+    boolean complete = false;
+    try {
+      compressor = compressor(file, compression);
+      step = new byte[compressor == null ? 0 : STEP_BYTES];
+      complete = true;
+    } catch (IOException e) {
+      throw impossible(e);
+    } finally {
+      if (!complete) {
+        file.close();
+        made.takeBack();
+      }
+    }
+  }
+
+  /// As [#create(Session, Path, Compression)], with the process's shared session.
+  public static TfRecordWriter create(Path file, Compression compression) {
+    return create(GantrySession.shared(), file, compression);
   }
 
   /// @param file whose folder is made where it is missing, and those above it
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
-  public static TfRecordWriter create(GantrySession session, Path file, Compression compression) {
-    return new TfRecordWriter(new RecordOutput(session, file, compression));
+  public static TfRecordWriter create(Session session, Path file, Compression compression) {
+    return new TfRecordWriter(GantrySession.of(session), file, compression);
+  }
+
+  private static @Nullable OutputStream compressor(AppendedFile file, Compression compression)
+      throws IOException {
+    OutputStream appended =
+        new OutputStream() {
+          @Override
+          public void write(int b) {
+            write(new byte[] {(byte) b}, 0, 1);
+          }
+
+          @Override
+          public void write(byte[] bytes, int offset, int length) {
+            file.append(MemorySegment.ofArray(bytes).asSlice(offset, length));
+          }
+        };
+    return switch (compression) {
+      case NONE -> null;
+      case GZIP -> new GzipCompressorOutputStream(appended);
+      case ZLIB -> {
+        DeflateParameters parameters = new DeflateParameters();
+        parameters.setWithZlibHeader(true);
+        yield new DeflateCompressorOutputStream(appended, parameters);
+      }
+    };
+  }
+
+  /// A stream into memory or into an [AppendedFile] throws no [IOException].
+  private static UncheckedIOException impossible(IOException e) {
+    return new UncheckedIOException("compressor", e);
   }
 
   /// Appends a record.
   ///
-  /// @param record memory of the CPU, up to [TfRecordOptions#MOST_RECORD_BYTES]
-  /// @throws dev.gantry.core.TransferException if the disk fails; there is no going on then
-  /// @throws dev.gantry.core.MisuseException if the record is too long, or the writer is done
+  /// @param record host memory, up to [TfRecordOptions#MOST_RECORD_BYTES]
+  /// @throws dev.gantry.core.TransferException if the disk fails; the writer can only be closed then
+  /// @throws MisuseException if the record is too long, or the writer is done
   public void write(MemorySegment record) {
-    output.write(record);
+    if (record.byteSize() > TfRecordOptions.MOST_RECORD_BYTES) {
+      throw new MisuseException(
+          file.file()
+              + ": a record must have at most "
+              + TfRecordOptions.MOST_RECORD_BYTES
+              + " bytes (had "
+              + record.byteSize()
+              + ")");
+    }
+    frame.clear().putLong(record.byteSize());
+    int sum = framing.checksum(frame, 0, Framing.LENGTH_BYTES);
+    frame.clear().putInt(Framing.LENGTH_BYTES, sum);
+    append(MemorySegment.ofBuffer(frame));
+    append(record);
+    frame.putInt(0, Framing.mask(Crc32c.of(record)));
+    append(MemorySegment.ofBuffer(frame).asSlice(0, Framing.CRC_BYTES));
+    records++;
   }
 
   public void write(byte[] record) {
     write(MemorySegment.ofArray(record));
   }
 
+  private void append(MemorySegment bytes) {
+    OutputStream out = compressor;
+    if (out == null) {
+      file.append(bytes);
+      return;
+    }
+    try {
+      for (long done = 0; done < bytes.byteSize(); done += step.length) {
+        int length = (int) Math.min(step.length, bytes.byteSize() - done);
+        MemorySegment.copy(bytes, ValueLayout.JAVA_BYTE, done, step, 0, length);
+        out.write(step, 0, length);
+      }
+    } catch (IOException e) {
+      throw impossible(e);
+    }
+  }
+
   /// How many records were written.
   public long records() {
-    return output.records();
+    return records;
   }
 
   /// Gives the file its name once all of it is on the disk, and closes the writer, also where that
@@ -54,12 +169,50 @@ public final class TfRecordWriter implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if it cannot be written; the old file has stayed
   ///     unless the failure is of a `rename` or of a folder's synchronisation after it
   public void commit() {
-    RecordOutput.commit(List.of(output));
+    commit(List.of(this));
   }
 
-  /// Removes what was written, unless it was committed.
+  /// Gives the files their names once all are on the disk, and closes all of them, also where that
+  /// fails.
+  static void commit(List<TfRecordWriter> writers) {
+    try {
+      writers.forEach(TfRecordWriter::finish);
+    } catch (RuntimeException failure) {
+      for (TfRecordWriter writer : writers) {
+        try {
+          writer.close();
+        } catch (RuntimeException besides) {
+          failure.addSuppressed(besides);
+        }
+      }
+      throw failure;
+    }
+    AppendedFile.commit(writers.stream().map(writer -> writer.file).toList());
+  }
+
+  /// Writes what the compressor has kept back, and ends it.
+  private void finish() {
+    finished = true;
+    try {
+      if (compressor != null) {
+        compressor.close();
+      }
+    } catch (IOException e) {
+      throw impossible(e);
+    }
+  }
+
+  /// Unless the file was committed, removes it and the folders that were made for it alone.
   @Override
   public void close() {
-    output.close();
+    try (file) {
+      if (!finished) {
+        // Frees its memory; what it writes is removed with the file.
+        finish();
+      }
+    } catch (MisuseException _) {
+      // The file has failed before, and takes no more of it.
+    }
+    made.takeBack();
   }
 }

@@ -46,7 +46,8 @@ class TfRecordCorpusTest {
         assertThat(reader.offset()).isEqualTo(offset);
         digests.add(digest(reader.record().toArray(ValueLayout.JAVA_BYTE)));
         offset += reader.record().byteSize() + Framing.BYTES;
-        assertThat(reader.position()).isEqualTo(new TfRecordPosition(offset, digests.size()));
+        assertThat(reader.position())
+            .isEqualTo(new TfRecordReader.Position(offset, digests.size()));
       }
     }
   }

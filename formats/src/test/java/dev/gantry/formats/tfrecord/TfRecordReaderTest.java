@@ -147,7 +147,7 @@ class TfRecordReaderTest {
   void readingGoesOnFromAnyPosition(Compression compression) throws IOException {
     Path file = write(compressed(Framed.of(RECORDS), compression));
     try (GantrySession session = GantrySession.open()) {
-      TfRecordPosition position = TfRecordPosition.START;
+      TfRecordReader.Position position = TfRecordReader.Position.START;
       for (int i = 0; i <= RECORDS.size(); i++) {
         try (TfRecordReader reader = TfRecordReader.open(session, file, SMALL, position)) {
           assertThat(reader.position()).isEqualTo(position);
@@ -167,7 +167,7 @@ class TfRecordReaderTest {
   @EnumSource
   void aPositionBehindTheEndIsRefused(Compression compression) throws IOException {
     Path file = write(compressed(Framed.of(RECORDS), compression));
-    TfRecordPosition behind = new TfRecordPosition(1_000_000, 7);
+    TfRecordReader.Position behind = new TfRecordReader.Position(1_000_000, 7);
     try (GantrySession session = GantrySession.open()) {
       assertThatThrownBy(() -> TfRecordReader.open(session, file, SMALL, behind))
           .isInstanceOf(MalformedFileException.class)
@@ -210,7 +210,7 @@ class TfRecordReaderTest {
   @Test
   void namesOfGzipMembersAreReadUpToALimitOfEach() throws IOException {
     byte[] bytes = Framed.of(RECORDS);
-    int half = GzipHeaderLimit.MOST_BYTES / 2;
+    int half = InflatedSource.MOST_HEADER_BYTES / 2;
     byte[] first = named(Arrays.copyOf(bytes, 777), half, half - 100);
     byte[] none = named(new byte[0], half, half - 100);
     byte[] second = Arrays.copyOfRange(bytes, 777, bytes.length);

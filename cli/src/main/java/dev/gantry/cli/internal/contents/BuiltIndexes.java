@@ -3,9 +3,7 @@ package dev.gantry.cli.internal.contents;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
-import dev.gantry.formats.tfrecord.index.IndexedFeature;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -15,12 +13,12 @@ import java.util.Locale;
 /// Indexes that were written, and what they say of their files.
 public record BuiltIndexes(List<Built> files) implements Report {
   /// @param seconds that it took
-  public record Built(Path file, IndexSummary summary, double seconds) {}
+  public record Built(Path file, TfRecordIndex.Summary summary, double seconds) {}
 
   @Override
   public void print(PrintWriter out) {
     for (Built each : files) {
-      List<IndexedFeature> features = each.summary().features();
+      List<TfRecordIndex.Feature> features = each.summary().features();
       out.printf(
           Locale.ROOT,
           "%s: %,d records, %,d features, %.3f s%n",
@@ -28,7 +26,7 @@ public record BuiltIndexes(List<Built> files) implements Report {
           each.summary().records(),
           features.size(),
           each.seconds());
-      for (IndexedFeature feature : features) {
+      for (TfRecordIndex.Feature feature : features) {
         feature
             .obstacle()
             .ifPresent(obstacle ->
@@ -50,7 +48,7 @@ public record BuiltIndexes(List<Built> files) implements Report {
       json.writeNumberField("records", each.summary().records());
       json.writeNumberField("bytes", each.summary().recordBytes());
       json.writeObjectFieldStart("features");
-      for (IndexedFeature feature : each.summary().features()) {
+      for (TfRecordIndex.Feature feature : each.summary().features()) {
         write(feature, json);
       }
       json.writeEndObject();
@@ -61,7 +59,7 @@ public record BuiltIndexes(List<Built> files) implements Report {
     json.writeEndObject();
   }
 
-  private static void write(IndexedFeature feature, JsonGenerator json) throws IOException {
+  private static void write(TfRecordIndex.Feature feature, JsonGenerator json) throws IOException {
     json.writeObjectFieldStart(feature.name());
     json.writeStringField(
         "kind", feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""));
@@ -72,7 +70,7 @@ public record BuiltIndexes(List<Built> files) implements Report {
       json.writeStringField("length", "varies");
     }
     json.writeStringField(
-        "absence", feature.obstacle().map(IndexedFeature.Obstacle::describe).orElse(""));
+        "absence", feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
     json.writeEndObject();
   }
 }

@@ -3,7 +3,7 @@ package dev.gantry.cli.internal.contents;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -18,7 +18,7 @@ public record CheckedIndexes(List<Checked> files) implements Report {
   @Override
   public void print(PrintWriter out) {
     for (Checked each : files) {
-      if (each.state() instanceof IndexState.Usable(IndexSummary summary)) {
+      if (each.state() instanceof IndexState.Usable(TfRecordIndex.Summary summary)) {
         out.printf(
             Locale.ROOT,
             "%s: usable, %,d records, %,d features%n",

@@ -2,14 +2,12 @@ package dev.gantry.cli.internal.contents;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.tfrecord.index.FoundIndex;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.nio.file.Path;
 
 /// Whether a TFRecord file has an index that can be used.
 public sealed interface IndexState {
-  record Usable(IndexSummary summary) implements IndexState {}
+  record Usable(TfRecordIndex.Summary summary) implements IndexState {}
 
   /// @param reason one line, which names the index
   record Unusable(String reason) implements IndexState {}
@@ -21,8 +19,8 @@ public sealed interface IndexState {
   static IndexState of(GantrySession session, Path file) {
     try {
       return switch (TfRecordIndex.open(file, session)) {
-        case FoundIndex.Unusable(String reason) -> new Unusable(reason);
-        case FoundIndex.Usable(TfRecordIndex index) -> {
+        case TfRecordIndex.Found.Unusable(String reason) -> new Unusable(reason);
+        case TfRecordIndex.Found.Usable(TfRecordIndex index) -> {
           try (index) {
             yield new Usable(index.summary());
           }

@@ -8,10 +8,10 @@ import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.Schema;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import dev.gantry.formats.tfrecord.index.IndexSummary;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -42,7 +42,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
                 : new IndexState.Unusable(
                     file + " is compressed, so its records cannot be reached by offset");
         return switch (index) {
-          case IndexState.Usable(IndexSummary summary) ->
+          case IndexState.Usable(TfRecordIndex.Summary summary) ->
               new RecordFile(
                   file, reader.compression(), summary.records(), summary.recordBytes(), index);
           case IndexState.Unusable _ -> {

@@ -6,7 +6,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.Schema;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.PadTo;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -65,7 +64,7 @@ public record RecordFields(List<Path> files, List<FieldType> chosen, boolean pad
     return switch (feature) {
       case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> feature;
       case FeatureSpec.VariableLength(var name, var kind, var dtype, var most, var padding, _) ->
-          new FeatureSpec.VariableLength(name, kind, dtype, most, padding, PadTo.MOST);
+          new FeatureSpec.VariableLength(name, kind, dtype, most, padding, FeatureSpec.PadTo.MOST);
       case FeatureSpec.VariableSteps(
               var name,
               var kind,
@@ -74,7 +73,8 @@ public record RecordFields(List<Path> files, List<FieldType> chosen, boolean pad
               var step,
               var padding,
               _) ->
-          new FeatureSpec.VariableSteps(name, kind, dtype, most, step, padding, PadTo.MOST);
+          new FeatureSpec.VariableSteps(
+              name, kind, dtype, most, step, padding, FeatureSpec.PadTo.MOST);
     };
   }
 

@@ -7,11 +7,11 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsFormat;
-import dev.gantry.formats.tfrecord.TfRecordProbe;
-import dev.gantry.formats.tfrecord.index.TfRecordIndex;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -44,7 +44,7 @@ enum Format {
 
   private static Format ofFile(GantrySession session, Path file) {
     // First, since it refuses what would block when it is opened.
-    if (TfRecordProbe.beginsLikeOne(session, file)) {
+    if (TfRecordReader.isTfRecord(session, file)) {
       return TFRECORD;
     }
     if (name(file).endsWith(JSON_SUFFIX)) {
@@ -118,7 +118,7 @@ enum Format {
   private static boolean isRecordFile(GantrySession session, Path file) {
     return !TemporaryName.is(file)
         && !isRecordIndex(file)
-        && (isRecordName(name(file)) || TfRecordProbe.beginsLikeOne(session, file));
+        && (isRecordName(name(file)) || TfRecordReader.isTfRecord(session, file));
   }
 
   static boolean isRecordIndex(Path file) {

@@ -1,6 +1,5 @@
 package dev.gantry.formats.internal.batches;
 
-import dev.gantry.core.Shape;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
@@ -74,7 +73,14 @@ final class BatchPlanner {
         placed += pieces.get(i).count();
         int elementBytes = field.dtype().alignmentBytes();
         if (rows.viewable(elementBytes)) {
-          views.add(view(field, samples, rows.first(), rows.stride() / elementBytes));
+          views.add(
+              FieldView.spaced(
+                  field.name(),
+                  field.dtype(),
+                  samples,
+                  field.shape(),
+                  rows.first(),
+                  rows.stride() / elementBytes));
         } else {
           rows.pack(packedAt, copies);
           views.add(dense(field, samples, packedAt));
@@ -108,29 +114,6 @@ final class BatchPlanner {
   }
 
   private static FieldView dense(Field field, int samples, long offset) {
-    return view(field, samples, offset, Math.max(1, elements(field.shape(), 0)));
-  }
-
-  /// @param stride from one sample to the next, in elements
-  private static FieldView view(Field field, int samples, long offset, long stride) {
-    Shape shape = field.shape();
-    long[] dimensions = new long[shape.rank() + 1];
-    List<Long> strides = new ArrayList<>();
-    dimensions[0] = samples;
-    strides.add(stride);
-    for (int axis = 0; axis < shape.rank(); axis++) {
-      dimensions[axis + 1] = shape.dimension(axis);
-      strides.add(elements(shape, axis + 1));
-    }
-    return new FieldView(field.name(), field.dtype(), Shape.of(dimensions), offset, strides);
-  }
-
-  /// Elements of the axes from one on; an axis of none counts as one, as in PyTorch's strides.
-  private static long elements(Shape shape, int from) {
-    long elements = 1;
-    for (int axis = from; axis < shape.rank(); axis++) {
-      elements *= Math.max(1, shape.dimension(axis));
-    }
-    return elements;
+    return FieldView.dense(field.name(), field.dtype(), samples, field.shape(), offset);
   }
 }

@@ -2,6 +2,7 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
+import java.util.ArrayList;
 import java.util.List;
 
 /// Where the values of one field of a batch lie in its slot.
@@ -14,5 +15,38 @@ import java.util.List;
 public record FieldView(String name, DType dtype, Shape shape, long offset, List<Long> strides) {
   public FieldView {
     strides = List.copyOf(strides);
+  }
+
+  /// Samples that lie end to end.
+  ///
+  /// @param shape of one sample's value
+  public static FieldView dense(String name, DType dtype, long samples, Shape shape, long offset) {
+    return spaced(name, dtype, samples, shape, offset, Math.max(1, elements(shape, 0)));
+  }
+
+  /// Samples at one distance.
+  ///
+  /// @param shape of one sample's value
+  /// @param stride from one sample to the next, in elements
+  static FieldView spaced(
+      String name, DType dtype, long samples, Shape shape, long offset, long stride) {
+    long[] dimensions = new long[shape.rank() + 1];
+    List<Long> strides = new ArrayList<>();
+    dimensions[0] = samples;
+    strides.add(stride);
+    for (int axis = 0; axis < shape.rank(); axis++) {
+      dimensions[axis + 1] = shape.dimension(axis);
+      strides.add(elements(shape, axis + 1));
+    }
+    return new FieldView(name, dtype, Shape.of(dimensions), offset, strides);
+  }
+
+  /// Elements of the axes from one on; an axis of none counts as one, as in PyTorch's strides.
+  private static long elements(Shape shape, int from) {
+    long elements = 1;
+    for (int axis = from; axis < shape.rank(); axis++) {
+      elements *= Math.max(1, shape.dimension(axis));
+    }
+    return elements;
   }
 }

@@ -4,10 +4,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
-import dev.gantry.formats.tfrecord.FeatureRules;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 
@@ -98,35 +96,21 @@ public final class DecodedLayout {
   public List<FieldView> views(int samples, long[] rows) {
     List<FieldView> views = new ArrayList<>();
     for (int i = 0; i < features.size(); i++) {
-      long[] dimensions = FeatureRules.stacked(samples, specs.get(i).field().shape()).toArray();
+      Field field = specs.get(i).field();
+      Shape shape = field.shape();
       if (features.get(i).toLongest()) {
-        dimensions[1] = rows[i];
+        long[] dimensions = shape.toArray();
+        dimensions[0] = rows[i];
+        shape = Shape.of(dimensions);
       }
-      views.add(
-          new FieldView(
-              features.get(i).name(),
-              specs.get(i).dtype(),
-              Shape.of(dimensions),
-              offsets[i],
-              dense(dimensions)));
-      long lengthsAt = lengthOffsets[i];
-      lengths
-          .get(i)
-          .map(field ->
-              new FieldView(field.name(), field.dtype(), Shape.of(samples), lengthsAt, List.of(1L)))
-          .ifPresent(views::add);
+      views.add(FieldView.dense(field.name(), field.dtype(), samples, shape, offsets[i]));
+      if (lengths.get(i).isPresent()) {
+        Field length = lengths.get(i).get();
+        views.add(
+            FieldView.dense(
+                length.name(), length.dtype(), samples, length.shape(), lengthOffsets[i]));
+      }
     }
     return views;
-  }
-
-  private static List<Long> dense(long[] dimensions) {
-    List<Long> strides = new ArrayList<>(dimensions.length);
-    long stride = 1;
-    for (int axis = dimensions.length - 1; axis >= 0; axis--) {
-      strides.add(stride);
-      stride *= Math.max(1, dimensions[axis]);
-    }
-    Collections.reverse(strides);
-    return strides;
   }
 }

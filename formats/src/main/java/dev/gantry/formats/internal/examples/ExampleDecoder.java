@@ -1,14 +1,13 @@
 package dev.gantry.formats.internal.examples;
 
-import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.tfrecord.FeatureKind;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /// Writes the features of records where they belong in a batch.
 ///
@@ -25,29 +24,21 @@ public final class ExampleDecoder {
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final List<FeatureLayout> features;
-  private final @Nullable ExampleScan scan;
+  private final ExampleReader.Choice readers;
 
   ExampleDecoder(List<FeatureLayout> features) {
-    this(features, new ExampleScan(features));
+    this(features, ExampleReader.usual(features));
   }
 
-  private ExampleDecoder(List<FeatureLayout> features, @Nullable ExampleScan scan) {
+  ExampleDecoder(List<FeatureLayout> features, ExampleReader.Choice readers) {
     this.features = features;
-    this.scan = scan;
+    this.readers = readers;
   }
 
-  /// One that has protobuf read every record.
-  static ExampleDecoder byProtobuf(List<FeatureLayout> features) {
-    return new ExampleDecoder(features, null);
-  }
-
-  private ExampleValues values(MemorySegment record, RecordAddress where) {
-    if (scan != null && scan.scan(record)) {
-      return scan;
-    }
+  private ExampleReader reader(MemorySegment record, RecordAddress where) {
     try {
-      return ParsedExample.parse(features, record);
-    } catch (InvalidProtocolBufferException e) {
+      return readers.read(record);
+    } catch (IOException e) {
       throw where.fault(INVALID_PROTO, String.valueOf(e.getMessage()));
     }
   }
@@ -56,7 +47,7 @@ public final class ExampleDecoder {
   ///
   /// @param rows units of each feature's rows
   public void extend(MemorySegment record, RecordAddress where, long[] rows) {
-    ExampleValues values = values(record, where);
+    ExampleReader values = reader(record, where);
     for (int i = 0; i < rows.length; i++) {
       if (features.get(i).toLongest()) {
         rows[i] = Math.max(rows[i], units(values, i, where));
@@ -75,7 +66,7 @@ public final class ExampleDecoder {
       DecodedLayout layout,
       long[] rows,
       int sample) {
-    ExampleValues values = values(record, where);
+    ExampleReader values = reader(record, where);
     for (int i = 0; i < rows.length; i++) {
       FeatureLayout feature = features.get(i);
       long offset = layout.offset(i, sample, rows);
@@ -103,7 +94,7 @@ public final class ExampleDecoder {
   }
 
   /// How many units a record has of a feature; -1 where it must have some and lacks the feature.
-  private long units(ExampleValues values, int number, RecordAddress where) {
+  private long units(ExampleReader values, int number, RecordAddress where) {
     FeatureLayout feature = features.get(number);
     long units;
     if (feature.steps()) {
@@ -123,7 +114,7 @@ public final class ExampleDecoder {
   }
 
   private void write(
-      ExampleValues values,
+      ExampleReader values,
       int number,
       long units,
       MemorySegment batch,
@@ -166,7 +157,7 @@ public final class ExampleDecoder {
               + ", not "
               + feature.kind());
     }
-    if (feature.kind() != FeatureKind.BYTES || value.count() == 0) {
+    if (feature.kind() != FeatureSpec.Kind.BYTES || value.count() == 0) {
       return value.count();
     }
     if (value.count() > 1) {
@@ -174,18 +165,18 @@ public final class ExampleDecoder {
           WRONG_LENGTH,
           "feature '" + feature.name() + "': " + which + value.count() + " strings, not one");
     }
-    if (value.stringBytes() % feature.elementBytes() != 0) {
+    if (value.length() % feature.elementBytes() != 0) {
       throw where.fault(
           WRONG_LENGTH,
           "feature '"
               + feature.name()
               + "': "
               + which
-              + value.stringBytes()
+              + value.length()
               + " bytes are no elements of "
               + feature.elementBytes());
     }
-    return value.stringBytes() / feature.elementBytes();
+    return value.length() / feature.elementBytes();
   }
 
   private static MalformedFileException wrongLength(

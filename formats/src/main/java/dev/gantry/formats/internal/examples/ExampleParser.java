@@ -130,8 +130,4 @@ public final class ExampleParser {
   public ExampleDecoder decoder() {
     return new ExampleDecoder(features);
   }
-
-  ExampleDecoder decoderByProtobuf() {
-    return ExampleDecoder.byProtobuf(features);
-  }
 }

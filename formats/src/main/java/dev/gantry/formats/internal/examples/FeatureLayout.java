@@ -1,10 +1,8 @@
 package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.Shape;
-import dev.gantry.formats.tfrecord.FeatureKind;
-import dev.gantry.formats.tfrecord.FeatureRules;
+import dev.gantry.formats.internal.batches.Elements;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.PadTo;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
@@ -24,7 +22,7 @@ import java.util.Optional;
 record FeatureLayout(
     String name,
     MemorySegment key,
-    FeatureKind kind,
+    FeatureSpec.Kind kind,
     int elementBytes,
     boolean steps,
     Shape unitShape,
@@ -77,7 +75,7 @@ record FeatureLayout(
       Shape unitShape,
       long most,
       boolean exact,
-      Optional<PadTo> padTo,
+      Optional<FeatureSpec.PadTo> padTo,
       Number padding,
       Optional<Number> absent) {
     return new FeatureLayout(
@@ -90,9 +88,9 @@ record FeatureLayout(
         elements(unitShape),
         most,
         exact,
-        padTo.filter(PadTo.LONGEST::equals).isPresent(),
-        FeatureRules.element(spec.name(), spec.dtype(), padding),
-        absent.map(each -> FeatureRules.element(spec.name(), spec.dtype(), each)));
+        padTo.filter(FeatureSpec.PadTo.LONGEST::equals).isPresent(),
+        Elements.of(spec.name(), spec.dtype(), padding),
+        absent.map(each -> Elements.of(spec.name(), spec.dtype(), each)));
   }
 
   private static long elements(Shape shape) {

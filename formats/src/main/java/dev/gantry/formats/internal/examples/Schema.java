@@ -5,9 +5,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.formats.tfrecord.proto.Feature;
@@ -99,7 +97,7 @@ public final class Schema {
   /// What is known of one name so far.
   private static final class Seen {
     private final String name;
-    private Optional<FeatureKind> kind = Optional.empty();
+    private Optional<FeatureSpec.Kind> kind = Optional.empty();
     private boolean plural;
     private boolean varies;
 
@@ -115,11 +113,11 @@ public final class Schema {
     }
 
     void add(Feature feature, RecordAddress where) {
-      Optional<FeatureKind> found =
+      Optional<FeatureSpec.Kind> found =
           switch (feature.getKindCase()) {
-            case BYTES_LIST -> Optional.of(FeatureKind.BYTES);
-            case FLOAT_LIST -> Optional.of(FeatureKind.FLOAT);
-            case INT64_LIST -> Optional.of(FeatureKind.INT64);
+            case BYTES_LIST -> Optional.of(FeatureSpec.Kind.BYTES);
+            case FLOAT_LIST -> Optional.of(FeatureSpec.Kind.FLOAT);
+            case INT64_LIST -> Optional.of(FeatureSpec.Kind.INT64);
             case KIND_NOT_SET -> Optional.empty();
           };
       if (found.isEmpty()) {
@@ -154,7 +152,7 @@ public final class Schema {
       records = before + 1;
     }
 
-    private DType dtype(FeatureKind of) {
+    private DType dtype(FeatureSpec.Kind of) {
       return switch (of) {
         case BYTES -> DType.U8;
         case FLOAT -> DType.F32;
@@ -162,15 +160,16 @@ public final class Schema {
       };
     }
 
-    private Shape shape(FeatureKind of) {
-      return of != FeatureKind.BYTES && length == 1 ? Shape.of() : Shape.of(length);
+    private Shape shape(FeatureSpec.Kind of) {
+      return of != FeatureSpec.Kind.BYTES && length == 1 ? Shape.of() : Shape.of(length);
     }
 
     Optional<FeatureSpec> feature(long looked) {
       return kind.filter(_ -> !plural)
           .map(of ->
               varies || records < looked
-                  ? new FeatureSpec.VariableLength(name, of, dtype(of), length, 0, PadTo.LONGEST)
+                  ? new FeatureSpec.VariableLength(
+                      name, of, dtype(of), length, 0, FeatureSpec.PadTo.LONGEST)
                   : new FeatureSpec.FixedLength(name, of, dtype(of), shape(of), Optional.empty()));
     }
 
@@ -179,7 +178,7 @@ public final class Schema {
           .map(of ->
               stepsVary || records < looked
                   ? new FeatureSpec.VariableSteps(
-                      name, of, dtype(of), steps, shape(of), 0, PadTo.LONGEST)
+                      name, of, dtype(of), steps, shape(of), 0, FeatureSpec.PadTo.LONGEST)
                   : new FeatureSpec.FixedSteps(name, of, dtype(of), steps, shape(of)));
     }
   }

@@ -3,10 +3,10 @@ package dev.gantry.formats.internal.examples;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Walks over a message in protobuf's wire format, as far as it is written the usual way. Whatever
-/// else it meets it takes no view of, and says so by [Unusual].
+/// Walks over a message in protobuf's wire format, as far as the message is written the usual way.
+/// Everything else is [Unusual].
 final class WireCursor {
-  /// Not an error: the message is for protobuf to read.
+  /// Not an error: the message is for [CompleteReader].
   static final class Unusual extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -22,9 +22,10 @@ final class WireCursor {
   private MemorySegment message = MemorySegment.NULL;
   private long at;
 
-  void start(MemorySegment bytes, long from) {
+  /// Begins at a message's start.
+  void start(MemorySegment bytes) {
     message = bytes;
-    at = from;
+    at = 0;
   }
 
   long at() {
@@ -62,21 +63,25 @@ final class WireCursor {
     return at + length;
   }
 
-  /// An integer of up to ten bytes. The tenth holds the highest bit, which alone makes it
-  /// necessary: protobuf itself is of two minds about others.
-  long varint(long end) {
-    long value = 0;
-    int shift = 0;
-    byte b;
-    do {
-      b = next(end);
-      if (shift == VARINT_SHIFTS && b != 1) {
-        throw new Unusual();
-      }
-      value |= (long) (b & 0x7f) << shift;
-      shift += 7;
-    } while (b < 0);
-    return value;
+  /// Passes by all integers up to `end`, of up to ten bytes each. Of the tenth byte only the highest
+  /// bit of the number is taken: protobuf's parsers do not agree about others.
+  ///
+  /// @return how many there are
+  long varints(long end) {
+    long count = 0;
+    while (at < end) {
+      int shift = 0;
+      byte b;
+      do {
+        b = next(end);
+        if (shift == VARINT_SHIFTS && b != 1) {
+          throw new Unusual();
+        }
+        shift += 7;
+      } while (b < 0);
+      count++;
+    }
+    return count;
   }
 
   private byte next(long end) {

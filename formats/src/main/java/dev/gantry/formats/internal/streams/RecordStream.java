@@ -4,9 +4,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.RawRecord;
-import dev.gantry.formats.tfrecord.SkippedFaults;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
-import dev.gantry.formats.tfrecord.TfRecordPosition;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -22,7 +20,7 @@ final class RecordStream implements Records {
   private final List<Path> files;
   private final TfRecordOptions options;
   private final int block;
-  private final SkippedFaults skipped;
+  private final TfRecordReader.Faults skipped;
   private final List<Place> places = new ArrayList<>();
   private int nextFile;
   private int place;
@@ -32,7 +30,7 @@ final class RecordStream implements Records {
   /// A file that is open, or is to be opened where the place was left.
   private static final class Place {
     private int file;
-    private TfRecordPosition from;
+    private TfRecordReader.Position from;
     private @Nullable TfRecordReader reader;
 
     Place(StreamCursor.Place place) {
@@ -46,12 +44,12 @@ final class RecordStream implements Records {
 
     void open(int number) {
       file = number;
-      from = TfRecordPosition.START;
+      from = TfRecordReader.Position.START;
     }
 
     void close() {
       file = -1;
-      from = TfRecordPosition.START;
+      from = TfRecordReader.Position.START;
       TfRecordReader open = reader;
       reader = null;
       if (open != null) {
@@ -67,7 +65,7 @@ final class RecordStream implements Records {
       List<Path> files,
       TfRecordOptions options,
       int block,
-      SkippedFaults skipped,
+      TfRecordReader.Faults skipped,
       StreamCursor from) {
     this.session = session;
     this.files = files;

@@ -1,7 +1,7 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.tfrecord.TfRecordPosition;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -22,8 +22,8 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
   /// A file that is open.
   ///
   /// @param file -1 where there is none: the next one is opened when its turn comes
-  record Place(int file, TfRecordPosition position) {
-    static final Place NONE = new Place(-1, TfRecordPosition.START);
+  record Place(int file, TfRecordReader.Position position) {
+    static final Place NONE = new Place(-1, TfRecordReader.Position.START);
 
     String toText() {
       return file < 0 ? "-" : file + "@" + position.offset() + "#" + position.number();
@@ -110,7 +110,8 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
     }
     return new Place(
         Integer.parseInt(matcher.group(1)),
-        new TfRecordPosition(Long.parseLong(matcher.group(2)), Long.parseLong(matcher.group(3))));
+        new TfRecordReader.Position(
+            Long.parseLong(matcher.group(2)), Long.parseLong(matcher.group(3))));
   }
 
   private static MisuseException noCursor(String text) {

@@ -16,9 +16,8 @@ import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.SkippedFaults;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
-import dev.gantry.formats.tfrecord.TfRecordStatistics;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -166,10 +165,10 @@ public final class StreamedBatches implements Batches {
   }
 
   /// What was read so far, over all sources. Of records those of all ranks count.
-  public TfRecordStatistics statistics() {
+  public TfRecordReader.Statistics statistics() {
     Map<String, Long> faults = new ConcurrentHashMap<>();
     skipped.forEach((kind, count) -> faults.put(kind, count.sum()));
-    return new TfRecordStatistics(records.sum(), bytes.sum(), faults);
+    return new TfRecordReader.Statistics(records.sum(), bytes.sum(), faults);
   }
 
   /// Frees the memory of records; no ring may use it any more.
@@ -213,8 +212,8 @@ public final class StreamedBatches implements Batches {
           case StreamCursor plain -> plain.skipped();
           case ShuffledCursor shuffled -> shuffled.from().skipped();
         };
-    SkippedFaults faults =
-        new SkippedFaults(
+    TfRecordReader.Faults faults =
+        new TfRecordReader.Faults(
             options.corruption(),
             before,
             kind -> skipped.computeIfAbsent(kind, _ -> new LongAdder()).increment());
@@ -229,10 +228,10 @@ public final class StreamedBatches implements Batches {
           case CorruptionPolicy.Skip(_, long searchBytes) ->
               new CorruptionPolicy.Skip(Long.MAX_VALUE, searchBytes);
         };
-    return stream(epoch, from, new SkippedFaults(policy));
+    return stream(epoch, from, new TfRecordReader.Faults(policy));
   }
 
-  private Records stream(long epoch, RecordCursor from, SkippedFaults faults) {
+  private Records stream(long epoch, RecordCursor from, TfRecordReader.Faults faults) {
     List<Path> ordered = new ArrayList<>(files.size());
     for (int file : EpochOrder.shards(files.size(), order.shuffle(), epoch)) {
       ordered.add(files.get(file));

@@ -9,9 +9,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
-import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.formats.tfrecord.Verdict;
@@ -91,13 +89,14 @@ class ExampleCorpusTest {
         .toArray();
   }
 
-  private static FeatureSpec variable(String name, String kind, PadTo padTo) {
+  private static FeatureSpec variable(String name, String kind, FeatureSpec.PadTo padTo) {
     return switch (kind) {
       case "bytes" ->
-          new FeatureSpec.VariableLength(name, FeatureKind.BYTES, DType.U8, 1000, 0, padTo);
+          new FeatureSpec.VariableLength(name, FeatureSpec.Kind.BYTES, DType.U8, 1000, 0, padTo);
       case "float" ->
-          new FeatureSpec.VariableLength(name, FeatureKind.FLOAT, DType.F32, 1000, 0, padTo);
-      default -> new FeatureSpec.VariableLength(name, FeatureKind.INT64, DType.I64, 1000, 0, padTo);
+          new FeatureSpec.VariableLength(name, FeatureSpec.Kind.FLOAT, DType.F32, 1000, 0, padTo);
+      default ->
+          new FeatureSpec.VariableLength(name, FeatureSpec.Kind.INT64, DType.I64, 1000, 0, padTo);
     };
   }
 
@@ -107,7 +106,7 @@ class ExampleCorpusTest {
     Verdict verdict = entry.getValue();
     List<RawRecord> records = records(Verdict.CORPUS.resolve(entry.getKey()));
     Map<String, Verdict.Values> first = verdict.features().getFirst();
-    for (PadTo padTo : PadTo.values()) {
+    for (FeatureSpec.PadTo padTo : FeatureSpec.PadTo.values()) {
       List<FeatureSpec> specs =
           first.entrySet().stream()
               .map(feature -> variable(feature.getKey(), feature.getValue().kind(), padTo))
@@ -147,13 +146,15 @@ class ExampleCorpusTest {
   void onlyWhatIsNotPackedNeedsProtobuf(Map.Entry<String, Verdict> entry) {
     List<FeatureLayout> layouts =
         entry.getValue().features().getFirst().entrySet().stream()
-            .map(feature -> variable(feature.getKey(), feature.getValue().kind(), PadTo.MOST))
+            .map(feature ->
+                variable(feature.getKey(), feature.getValue().kind(), FeatureSpec.PadTo.MOST))
             .map(FeatureLayout::of)
             .toList();
-    ExampleScan scan = new ExampleScan(layouts);
+    FastReader scan = new FastReader(layouts);
     assertThat(records(Verdict.CORPUS.resolve(entry.getKey())))
         .allMatch(record ->
-            scan.scan(record.data()) != entry.getKey().equals("examples-floats-unpacked.tfrecord"));
+            scan.reads(record.data())
+                != entry.getKey().equals("examples-floats-unpacked.tfrecord"));
   }
 
   private static void parse(String file, FeatureSpec... specs) {
@@ -182,7 +183,7 @@ class ExampleCorpusTest {
         new ExampleParser(
             List.of(
                 new FeatureSpec.FixedLength(
-                    "label", FeatureKind.INT64, DType.I64, Shape.of(), Optional.of(-7))));
+                    "label", FeatureSpec.Kind.INT64, DType.I64, Shape.of(), Optional.of(-7))));
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment batch = arena.allocate(parser.batchBytes(3), 8);
       FieldView view = parser.parse(records(Verdict.CORPUS.resolve(file)), batch).getFirst();
@@ -196,7 +197,7 @@ class ExampleCorpusTest {
   /// Of records that say their lengths themselves these are read.
   @Test
   void aFeatureThatIsNamedAsTheLengthsOfAnotherTakesTheirPlace() {
-    FeatureSpec tokens = variable("tokens", "int64", PadTo.MOST);
+    FeatureSpec tokens = variable("tokens", "int64", FeatureSpec.PadTo.MOST);
     FeatureSpec own = FeatureSpec.int64s("tokens_length");
     assertThat(new ExampleParser(List.of(tokens)).fields())
         .containsExactly(tokens.field(), own.field());
@@ -239,12 +240,13 @@ class ExampleCorpusTest {
           .containsExactly(FeatureSpec.floats("x", 37), FeatureSpec.floats("y"));
       assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-variable-length.tfrecord")))
           .containsExactly(
-              variable("text", "bytes", PadTo.LONGEST), variable("tokens", "int64", PadTo.LONGEST));
+              variable("text", "bytes", FeatureSpec.PadTo.LONGEST),
+              variable("tokens", "int64", FeatureSpec.PadTo.LONGEST));
       assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-missing-feature.tfrecord")))
           .containsExactly(
               FeatureSpec.bytes("image", 64),
               new FeatureSpec.VariableLength(
-                  "label", FeatureKind.INT64, DType.I64, 1, 0, PadTo.LONGEST));
+                  "label", FeatureSpec.Kind.INT64, DType.I64, 1, 0, FeatureSpec.PadTo.LONGEST));
       assertThatThrownBy(() -> Schema.infer(session, Verdict.CORPUS.resolve("empty.tfrecord")))
           .hasMessageContaining("no-records");
     }

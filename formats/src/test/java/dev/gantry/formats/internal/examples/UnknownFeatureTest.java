@@ -10,10 +10,8 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
-import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.Framed;
-import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
@@ -35,7 +33,8 @@ class UnknownFeatureTest {
       new ExampleParser(
           List.of(
               FeatureSpec.int64s("label"),
-              new FeatureSpec.FixedSteps("steps", FeatureKind.INT64, DType.I64, 2, Shape.of())));
+              new FeatureSpec.FixedSteps(
+                  "steps", FeatureSpec.Kind.INT64, DType.I64, 2, Shape.of())));
 
   @TempDir Path folder;
 
@@ -102,7 +101,7 @@ class UnknownFeatureTest {
           .containsExactly(
               FeatureSpec.int64s("a"),
               new FeatureSpec.VariableLength(
-                  "b", FeatureKind.FLOAT, DType.F32, 3, 0, PadTo.LONGEST));
+                  "b", FeatureSpec.Kind.FLOAT, DType.F32, 3, 0, FeatureSpec.PadTo.LONGEST));
       assertThat(Schema.infer(session, files, options, 1))
           .containsExactly(FeatureSpec.int64s("a"), FeatureSpec.floats("b", 2));
       assertThatThrownBy(() -> Schema.infer(session, List.of(empty, empty), options, 1))

@@ -15,9 +15,7 @@ import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.internal.streams.Streams.Batch;
 import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.Compression;
-import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.testing.MemoryFolder;
 import java.nio.file.Path;
@@ -42,7 +40,7 @@ class StreamedBatchesPropertiesTest {
       List.of(
           FeatureSpec.int64s("id"),
           new FeatureSpec.VariableLength(
-              "text", FeatureKind.BYTES, DType.I8, 6, -1, PadTo.LONGEST));
+              "text", FeatureSpec.Kind.BYTES, DType.I8, 6, -1, FeatureSpec.PadTo.LONGEST));
 
   private static Path folder = Path.of("");
 

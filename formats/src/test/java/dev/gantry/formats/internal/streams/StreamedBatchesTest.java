@@ -23,11 +23,9 @@ import dev.gantry.formats.internal.streams.Streams.Batch;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
-import dev.gantry.formats.tfrecord.FeatureKind;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.Framing;
-import dev.gantry.formats.tfrecord.PadTo;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.formats.tfrecord.TfRecordWriter;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
@@ -77,7 +75,7 @@ class StreamedBatchesTest {
   /// Damages the data of a record, all of which are of the same length.
   private static void damage(Path file, int record, int records) throws IOException {
     byte[] bytes = Files.readAllBytes(file);
-    bytes[bytes.length / records * record + Framing.HEADER_BYTES] ^= 1;
+    bytes[bytes.length / records * record + TfRecordReader.HEADER_BYTES] ^= 1;
     Files.write(file, bytes);
   }
 
@@ -100,7 +98,7 @@ class StreamedBatchesTest {
         List.of(
             FeatureSpec.int64s("id"),
             new FeatureSpec.VariableLength(
-                "text", FeatureKind.BYTES, DType.U8, 1000, 0, PadTo.LONGEST));
+                "text", FeatureSpec.Kind.BYTES, DType.U8, 1000, 0, FeatureSpec.PadTo.LONGEST));
     try (StreamedBatches batches =
         StreamedBatches.open(session, List.of(file), features, OrderOptions.of(4), OPTIONS)) {
       assertThat(batches.madeBytes()).isEqualTo(256 + 4096 + 256);

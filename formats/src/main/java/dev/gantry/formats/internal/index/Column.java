@@ -1,0 +1,64 @@
+package dev.gantry.formats.internal.index;
+
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import org.jspecify.annotations.Nullable;
+
+/// Numbers of one width, one after the other, little endian, outside of the heap. For one thread.
+final class Column implements AutoCloseable {
+  static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private static final long FIRST_BYTES = 64 << 10;
+
+  private @Nullable HostSlab slab;
+  private MemorySegment memory = MemorySegment.NULL;
+  private long used;
+
+  void addInt(int value) {
+    room(Integer.BYTES).set(INT, 0, value);
+  }
+
+  void addLong(long value) {
+    room(Long.BYTES).set(LONG, 0, value);
+  }
+
+  /// Room for more numbers, which are this column's; until more are added.
+  MemorySegment room(long bytes) {
+    long needed = used + bytes;
+    if (needed > memory.byteSize()) {
+      long grown =
+          Math.max(FIRST_BYTES, Math.max(needed, Math.multiplyExact(memory.byteSize(), 2)));
+      HostMemory.require(grown);
+      HostSlab larger = HostSlab.allocate(grown);
+      MemorySegment target = larger.segment();
+      MemorySegment.copy(memory, 0, target, 0, used);
+      close();
+      slab = larger;
+      memory = target;
+    }
+    MemorySegment room = memory.asSlice(used, bytes);
+    used = needed;
+    return room;
+  }
+
+  /// All numbers; until more are added.
+  MemorySegment bytes() {
+    return memory.asSlice(0, used);
+  }
+
+  /// Forgets the numbers' memory.
+  @Override
+  public void close() {
+    if (slab != null) {
+      slab.release();
+      slab = null;
+      memory = MemorySegment.NULL;
+    }
+  }
+}

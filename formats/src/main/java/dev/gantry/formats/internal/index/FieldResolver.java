@@ -1,0 +1,162 @@
+package dev.gantry.formats.internal.index;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.Elements;
+import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// Finds what a wanted field is over all shards, or why it cannot be had.
+final class FieldResolver {
+  private final TfRecordField wanted;
+  private final String name;
+
+  /// Those that have records: of the others nobody asks anything.
+  private final List<TfRecordIndex> shards;
+
+  /// @param shards one or more
+  FieldResolver(TfRecordField wanted, List<TfRecordIndex> shards) {
+    this.wanted = wanted;
+    this.name = wanted.feature();
+    this.shards = shards;
+  }
+
+  /// @throws MisuseException if not all records have the feature alike, or not as it is wanted
+  TfRecordStore.StoredField resolve() {
+    TfRecordIndex firstShard = shards.getFirst();
+    TfRecordIndex.Feature first = feature(firstShard);
+    FeatureSpec.Kind kind = first.kind().orElseThrow();
+    long elements = first.elements().orElseThrow();
+    for (TfRecordIndex shard : shards) {
+      TfRecordIndex.Feature other = feature(shard);
+      if (other.kind().orElseThrow() != kind || other.elements().orElseThrow() != elements) {
+        throw unfit(
+            IndexFormat.elements(other.kind().orElseThrow(), other.elements().orElseThrow())
+                + " in "
+                + shard.file()
+                + ", and "
+                + IndexFormat.elements(kind, elements)
+                + " in "
+                + firstShard.file()
+                + "; read them apart, or stream the files");
+      }
+    }
+    Field field = field(kind, elements);
+    return new TfRecordStore.StoredField(field, kind, elements, source(field, kind));
+  }
+
+  private TfRecordIndex.Feature feature(TfRecordIndex shard) {
+    TfRecordIndex.Feature feature =
+        shard
+            .summary()
+            .feature(name)
+            .orElseThrow(() ->
+                new MisuseException(
+                    "the index of "
+                        + shard.file()
+                        + " has no feature '"
+                        + name
+                        + "', but "
+                        + shard.summary().features().stream()
+                            .map(TfRecordIndex.Feature::name)
+                            .toList()));
+    if (!feature.isDirect()) {
+      throw unfit(
+          "not to be read by an index: "
+              + feature.obstacle().map(Obstacle::describe).orElse("it has no value")
+              + " of "
+              + shard.file()
+              + "; stream the files");
+    }
+    return feature;
+  }
+
+  private Field field(FeatureSpec.Kind kind, long elements) {
+    DType dtype = dtype(kind);
+    long size = dtype.alignmentBytes();
+    long count = kind == FeatureSpec.Kind.BYTES ? elements / size : elements;
+    Shape shape =
+        wanted
+            .shape()
+            .orElse(count == 1 && kind != FeatureSpec.Kind.BYTES ? Shape.of() : Shape.of(count));
+    Field field = new Field(name, dtype, shape);
+    long bytes = kind == FeatureSpec.Kind.BYTES ? elements : Math.multiplyExact(elements, size);
+    if (field.sampleBytes() != bytes) {
+      throw unfit(
+          IndexFormat.elements(kind, elements) + " in each record, not " + dtype + " " + shape);
+    }
+    return field;
+  }
+
+  private DType dtype(FeatureSpec.Kind kind) {
+    return switch (kind) {
+      case BYTES -> wanted.dtype().orElse(DType.U8);
+      case FLOAT -> {
+        if (wanted.dtype().orElse(DType.F32) != DType.F32) {
+          throw unfit("floats, which are F32, not " + wanted.dtype().get());
+        }
+        yield DType.F32;
+      }
+      case INT64 -> {
+        DType dtype = wanted.dtype().orElse(DType.I64);
+        requireRoom(dtype);
+        yield dtype;
+      }
+    };
+  }
+
+  private void requireRoom(DType dtype) {
+    Elements.IntegerRange range =
+        Elements.range(dtype).orElseThrow(() -> unfit("integers, which " + dtype + " is not for"));
+    for (TfRecordIndex shard : shards) {
+      MemorySegment values = shard.column(IndexFormat.tensor(name, IndexFormat.VALUES)).bytes();
+      long count = values.byteSize() / Long.BYTES;
+      for (long i = 0; i < count; i++) {
+        long value = MappedColumn.signedLong(values, i);
+        if (!range.contains(value)) {
+          long record = i / (count / shard.summary().records());
+          throw unfit(
+              "the integer "
+                  + value
+                  + " in record "
+                  + record
+                  + " of "
+                  + shard.file()
+                  + ", which "
+                  + dtype
+                  + " has no room for");
+        }
+      }
+    }
+  }
+
+  private FieldSource source(Field field, FeatureSpec.Kind kind) {
+    if (kind == FeatureSpec.Kind.INT64) {
+      return new FieldSource.HostWritten();
+    }
+    long spacing = field.sampleBytes();
+    boolean aligned = true;
+    int alignment = field.dtype().alignmentBytes();
+    for (TfRecordIndex shard : shards) {
+      MemorySegment records = shard.column(IndexFormat.RECORD_OFFSET).bytes();
+      MemorySegment offsets = shard.offsets(name).bytes();
+      long before = -1;
+      for (long record = 0; record < shard.summary().records(); record++) {
+        long at = TfRecordStore.offset(records, offsets, record);
+        aligned &= at % alignment == 0;
+        spacing = before < 0 ? spacing : Math.max(spacing, at - before);
+        before = at;
+      }
+    }
+    return new FieldSource.Filed(spacing, aligned);
+  }
+
+  private MisuseException unfit(String reason) {
+    return new MisuseException("feature '" + name + "': " + reason);
+  }
+}

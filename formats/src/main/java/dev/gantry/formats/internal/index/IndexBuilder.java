@@ -1,0 +1,149 @@
+package dev.gantry.formats.internal.index;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.core.DType;
+import dev.gantry.core.Failure;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.Source;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// Reads a file once, from beginning to end, gathers what its index holds, and writes the index. For
+/// one use.
+final class IndexBuilder implements AutoCloseable {
+  /// Between two reports of progress: some ten a second where the file comes from memory.
+  private static final long REPORT_BYTES = 64L << 20;
+
+  private final Path file;
+  private final TfRecordIndex.Options options;
+  private final GantrySession session;
+  private final FileStamp stamp;
+  private final CompleteReader reader;
+  private final Column offsets = new Column();
+  private final SequencedMap<String, FeatureColumns> features = new LinkedHashMap<>();
+  private long records;
+
+  IndexBuilder(Path file, TfRecordIndex.Options options, GantrySession session) {
+    this.file = file;
+    this.options = options;
+    this.session = session;
+    stamp = FileStamp.of(file);
+    reader = CompleteReader.of(options.features(), TfRecordIndex.Options.LIMITS);
+    options.features().forEach(name -> features.put(name, new FeatureColumns(name, 0)));
+  }
+
+  TfRecordIndex.Summary build() {
+    read();
+    String change = FileStamp.of(file).changeSince(stamp);
+    if (!change.isEmpty()) {
+      throw new MalformedFileException(
+          file, 0, "changed-meanwhile", "the file changed while it was indexed: " + change);
+    }
+    // Not by the checks of a safetensors output: other safetensors files of this folder do not
+    // matter.
+    session.write(
+        index().files(),
+        WriteOptions.defaults().withChecksums(false).withCancellation(options.cancellation()));
+    return notes(Map.of()).summary();
+  }
+
+  private void read() {
+    TfRecordOptions all =
+        TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);
+    try (TfRecordReader source = TfRecordReader.open(session, file, all)) {
+      if (source.compression() != Compression.NONE) {
+        throw new MisuseException(
+            file
+                + " is compressed ("
+                + source.compression()
+                + "): its records cannot be reached by offset, so it has no index; stream it, or"
+                + " write it without compression");
+      }
+      long report = REPORT_BYTES;
+      while (source.next()) {
+        throwIfCancelled();
+        add(source);
+        if (source.offset() >= report) {
+          options.progress().onProgress(source.offset(), stamp.size());
+          report = source.offset() + REPORT_BYTES;
+        }
+      }
+      options.progress().onProgress(stamp.size(), stamp.size());
+    }
+  }
+
+  private void throwIfCancelled() {
+    if (options.cancellation().isCancelled()) {
+      throw new TransferException("index", file.toString(), new Failure.Cancelled());
+    }
+  }
+
+  private void add(TfRecordReader source) {
+    try {
+      reader.read(source.record());
+    } catch (InvalidProtocolBufferException e) {
+      throw new MalformedFileException(
+          file,
+          source.offset(),
+          "invalid-proto",
+          "record " + source.number() + ": byte " + reader.position() + ": " + e.getMessage());
+    } catch (CompleteReader.LimitException e) {
+      throw new MisuseException(file + ": record " + source.number() + ": " + e.getMessage());
+    }
+    offsets.addLong(source.offset() + IndexFormat.HEADER_BYTES);
+    for (String name : reader.names()) {
+      features
+          .computeIfAbsent(name, one -> new FeatureColumns(one, records))
+          .add(records, reader.feature(name), reader.isAmbiguous(name));
+    }
+    records++;
+  }
+
+  /// The index as a file, whose bytes stay in memory until this closes.
+  private NewSafetensors index() {
+    List<NewTensor> tensors = new ArrayList<>();
+    tensors.add(
+        new NewTensor(
+            IndexFormat.RECORD_OFFSET,
+            DType.U64,
+            Shape.of(records),
+            new Source.HostMemory(offsets.bytes())));
+    features.values().forEach(feature -> tensors.addAll(feature.tensors(records)));
+    Map<String, Integer> checksums = new HashMap<>();
+    for (NewTensor tensor : tensors) {
+      if (tensor.source() instanceof Source.HostMemory(var bytes)) {
+        checksums.put(tensor.name(), Crc32c.of(bytes));
+      }
+    }
+    return NewSafetensors.file(TfRecordIndex.indexFile(file), tensors, notes(checksums).toNotes());
+  }
+
+  private IndexNotes notes(Map<String, Integer> checksums) {
+    List<TfRecordIndex.Feature> summaries =
+        features.values().stream().map(FeatureColumns::summary).toList();
+    return new IndexNotes(stamp, records, summaries, checksums);
+  }
+
+  @Override
+  public void close() {
+    offsets.close();
+    features.values().forEach(FeatureColumns::close);
+  }
+}

@@ -1,0 +1,110 @@
+package dev.gantry.formats.internal.index;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
+import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.spi.StoredTensor;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/// Opens an index, and checks all of it before it is used.
+final class IndexOpener {
+  private final Path file;
+  private final Path index;
+  private final GantrySession session;
+
+  IndexOpener(Path file, GantrySession session) {
+    this.file = file;
+    this.index = TfRecordIndex.indexFile(file);
+    this.session = session;
+  }
+
+  TfRecordIndex.Found open() {
+    SourceFile.Identity identity = KnownFiles.look(file);
+    FileStamp stamp = FileStamp.of(identity);
+    Optional<SafetensorsHeader> header = header();
+    if (header.isEmpty()) {
+      return new Unusable(index + " is not there");
+    }
+    IndexNotesParser parser = new IndexNotesParser(index, header.get().metadata());
+    long version = parser.version();
+    if (version != IndexFormat.VERSION) {
+      return new Unusable(
+          index
+              + " is of version "
+              + version
+              + ", where only "
+              + IndexFormat.VERSION
+              + " is known");
+    }
+    IndexNotes notes = parser.parse();
+    String change = stamp.changeSince(notes.stamp());
+    if (!change.isEmpty()) {
+      return new Unusable(index + " is stale: " + change);
+    }
+    return new Usable(map(header.get(), notes, identity));
+  }
+
+  private Optional<SafetensorsHeader> header() {
+    try {
+      return Optional.of(SafetensorsHeader.read(index));
+    } catch (TransferException e) {
+      if (e.isErrno(Set.of("ENOENT"))) {
+        return Optional.empty();
+      }
+      throw e;
+    }
+  }
+
+  private TfRecordIndex map(
+      SafetensorsHeader header, IndexNotes notes, SourceFile.Identity identity) {
+    IndexCheck rules = new IndexCheck(header, notes);
+    rules.checkTensors();
+    List<StoredTensor> tensors = List.copyOf(header.tensors().values());
+    // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
+    Loaded mapped =
+        session.map(tensors.stream().map(tensor -> new Wanted(tensor.extent(), 1)).toList());
+    boolean opened = false;
+    try {
+      Map<String, MappedColumn> columns = new HashMap<>();
+      for (int i = 0; i < tensors.size(); i++) {
+        StoredTensor tensor = tensors.get(i);
+        MappedColumn column = new MappedColumn(mapped.regions().get(i));
+        requireChecksum(tensor, column, notes);
+        columns.put(tensor.name(), column);
+      }
+      rules.checkNumbers(columns);
+      TfRecordIndex result = new TfRecordIndex(file, identity, notes, mapped, columns);
+      opened = true;
+      return result;
+    } finally {
+      if (!opened) {
+        mapped.close();
+      }
+    }
+  }
+
+  private void requireChecksum(StoredTensor tensor, MappedColumn column, IndexNotes notes) {
+    int sum = Crc32c.of(column.bytes());
+    Integer stored = notes.checksums().get(tensor.name());
+    if (stored == null || stored != sum) {
+      throw new MalformedFileException(
+          index,
+          tensor.extent().offset(),
+          "checksum-mismatch",
+          "tensor '" + tensor.name() + "' has CRC32C " + IndexNotes.digits(sum));
+    }
+  }
+}

@@ -1,0 +1,288 @@
+package dev.gantry.formats.internal.index;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+
+/// The index of a TFRecord file: where each record's data lies, and of features of
+/// `tf.train.Example`s where in the file each record's value lies, or for a few integers what they
+/// are.
+///
+/// All checksums of the file are checked when the index is built, and not again when values are
+/// read by it: bytes that rot later go unnoticed, as in any file that is read by offset.
+///
+/// An index is mapped, not loaded: of one for ten million records, some hundred bytes are on the
+/// heap. Its own checksums, and whether all that it says is in the file, are checked when it is
+/// opened. Thread-safe, but [#close] only when nobody asks any more.
+public final class TfRecordIndex implements AutoCloseable {
+  /// What the name of an index has behind that of its file.
+  public static final String SUFFIX = ".gantry-index";
+
+  private final Path file;
+  private final SourceFile.Identity identity;
+  private final Summary summary;
+  private final Loaded mapped;
+  private final Map<String, MappedColumn> columns;
+
+  /// @param columns by the tensors' names, all checked
+  TfRecordIndex(
+      Path file,
+      SourceFile.Identity identity,
+      IndexNotes notes,
+      Loaded mapped,
+      Map<String, MappedColumn> columns) {
+    this.file = file;
+    this.identity = identity;
+    this.summary = notes.summary();
+    this.mapped = mapped;
+    this.columns = Map.copyOf(columns);
+  }
+
+  /// Where the index of a file is: beside it.
+  public static Path indexFile(Path file) {
+    return file.resolveSibling(file.getFileName() + SUFFIX);
+  }
+
+  /// Reads and checks all of a file, and writes its index; an older one is replaced. Nothing is
+  /// written where anything fails. Memory outside of the heap is taken for the index, and twice as
+  /// much for a moment where it grows.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if the framing is broken, with the kinds of
+  ///     [dev.gantry.formats.tfrecord.TfRecordReader]; of kind `invalid-proto` if a record is no
+  ///     example; of kind `changed-meanwhile` if the file is written at the same time
+  /// @throws MisuseException if the file is compressed: there is no random access then. Also if
+  ///     there are more features, or longer names, than [Options] takes
+  /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller
+  ///     cancels
+  public static Summary build(Path file, Options options, GantrySession session) {
+    try (IndexBuilder builder = new IndexBuilder(file, options, session)) {
+      return builder.build();
+    }
+  }
+
+  /// Opens the index of a file, if there is one of the file as it is now.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if the index is damaged, or says what cannot be
+  ///     so; it names the index, which is to be built again
+  /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
+  ///     read
+  public static Found open(Path file, GantrySession session) {
+    return new IndexOpener(file, session).open();
+  }
+
+  /// The file that is indexed.
+  public Path file() {
+    return file;
+  }
+
+  /// The size of the file, in bytes.
+  public long fileBytes() {
+    return identity.size();
+  }
+
+  /// The file as it was when this was opened.
+  SourceFile.Identity identity() {
+    return identity;
+  }
+
+  public Summary summary() {
+    return summary;
+  }
+
+  /// Where a record's data begins, in bytes from the start of the file.
+  ///
+  /// @param record from 0
+  public long recordOffset(long record) {
+    Objects.checkIndex(record, summary.records());
+    return column(IndexFormat.RECORD_OFFSET).signedLong(record);
+  }
+
+  /// The length of a record's data, in bytes.
+  public long recordLength(long record) {
+    long next =
+        record + 1 == summary.records()
+            ? fileBytes() + IndexFormat.HEADER_BYTES
+            : recordOffset(record + 1);
+    return next - IndexFormat.FRAMING_BYTES - recordOffset(record);
+  }
+
+  /// Whether each record's value of a feature lies in one place of the file, if not as long in all
+  /// of them: then [#valueOffset] and [#valueLength] can be asked.
+  public boolean isPlaced(String feature) {
+    return columns.containsKey(offsetName(feature));
+  }
+
+  /// Where a record's value begins, in bytes from the start of the file.
+  ///
+  /// @throws MisuseException if the feature is not [#isPlaced]
+  public long valueOffset(String feature, long record) {
+    return recordOffset(record) + column(offsetName(feature)).unsignedInt(record);
+  }
+
+  /// How long a record's value is, in bytes.
+  ///
+  /// @throws MisuseException if the feature is not [#isPlaced]
+  public long valueLength(String feature, long record) {
+    Objects.checkIndex(record, summary.records());
+    Feature found = summary.feature(feature).orElseThrow(() -> notThere(feature));
+    return found.isDirect()
+        ? found.valueBytes()
+        : column(IndexFormat.tensor(feature, IndexFormat.LENGTH)).unsignedInt(record);
+  }
+
+  /// The integers of a record.
+  ///
+  /// @throws MisuseException if the index has none of this feature
+  public long[] values(String feature, long record) {
+    Objects.checkIndex(record, summary.records());
+    MappedColumn column = column(IndexFormat.tensor(feature, IndexFormat.VALUES));
+    int count =
+        (int)
+            summary.feature(feature).orElseThrow(() -> notThere(feature)).elements().orElseThrow();
+    long[] values = new long[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = column.signedLong(record * count + i);
+    }
+    return values;
+  }
+
+  /// The numbers of a tensor.
+  MappedColumn column(String tensor) {
+    MappedColumn column = columns.get(tensor);
+    if (column == null) {
+      throw notThere(tensor);
+    }
+    return column;
+  }
+
+  MappedColumn offsets(String feature) {
+    return column(offsetName(feature));
+  }
+
+  private static String offsetName(String feature) {
+    return IndexFormat.tensor(feature, IndexFormat.OFFSET);
+  }
+
+  private MisuseException notThere(String what) {
+    return new MisuseException("the index of " + file + " has no '" + what + "'");
+  }
+
+  @Override
+  public void close() {
+    mapped.close();
+  }
+
+  /// What [TfRecordIndex#open] finds.
+  public sealed interface Found {
+    /// An index of the file as it is now; whoever gets it closes it.
+    record Usable(TfRecordIndex index) implements Found {}
+
+    /// None, or one of the file as it was, or of a version that is not known here: the file is to be
+    /// indexed again, or streamed.
+    ///
+    /// @param reason in words, with the name of the index
+    record Unusable(String reason) implements Found {}
+  }
+
+  /// How an index is built.
+  ///
+  /// @param features names of those to index; empty for all
+  /// @param progress hears how many of the file's bytes have been read
+  /// @param cancellation ends it early; nothing is written then
+  public record Options(
+      List<String> features, ProgressListener progress, Cancellation cancellation) {
+    /// The most integers of a record's feature that an index holds.
+    public static final int MOST_VALUES = 64;
+
+    /// The most features of one file.
+    public static final int MOST_FEATURES = 4096;
+
+    /// The longest name of a feature, in bytes of UTF-8.
+    public static final int MOST_NAME_BYTES = 4096;
+
+    static final CompleteReader.Limits LIMITS =
+        new CompleteReader.Limits(MOST_FEATURES, MOST_NAME_BYTES);
+
+    public Options {
+      features = features.stream().distinct().toList();
+      MisuseException.requireRange("number of features", features.size(), 0, MOST_FEATURES);
+    }
+
+    /// All features; a new cancellation each time.
+    public static Options defaults() {
+      return new Options(List.of(), (_, _) -> {}, new Cancellation());
+    }
+
+    public Options withFeatures(List<String> chosen) {
+      return new Options(chosen, progress, cancellation);
+    }
+
+    public Options withProgress(ProgressListener chosen) {
+      return new Options(features, chosen, cancellation);
+    }
+
+    public Options withCancellation(Cancellation chosen) {
+      return new Options(features, progress, chosen);
+    }
+  }
+
+  /// What an index says of a file.
+  ///
+  /// @param records in the file
+  /// @param recordBytes bytes of these, without their framing
+  /// @param features in the order in which they were chosen, or in which records have them first
+  public record Summary(long records, long recordBytes, List<Feature> features) {
+    public Summary {
+      features = List.copyOf(features);
+    }
+
+    public Optional<Feature> feature(String name) {
+      return features.stream().filter(feature -> feature.name().equals(name)).findFirst();
+    }
+  }
+
+  /// What an index says of a feature over all records of a file.
+  ///
+  /// @param kind of the first record that has it; empty where none has
+  /// @param missing how many records lack it
+  /// @param elements how many bytes, floats or integers each record has, where all have as many, each
+  ///     in one place
+  /// @param obstacle why it cannot be read without being parsed; empty where it can
+  public record Feature(
+      String name,
+      Optional<FeatureSpec.Kind> kind,
+      long missing,
+      OptionalLong elements,
+      Optional<Obstacle> obstacle) {
+    /// @param record the first that is not as those before it, or that cannot be read directly;
+    ///     from 0
+    /// @param reason in words, about "it": the feature
+    public record Obstacle(long record, String reason) {
+      /// For a message.
+      public String describe() {
+        return "in record " + record + " " + reason;
+      }
+    }
+
+    /// Whether each record has as many elements, in one place or in the index.
+    public boolean isDirect() {
+      return elements.isPresent();
+    }
+
+    /// Of one record's value, where [#isDirect]. What an index has to say is checked for overflow.
+    long valueBytes() {
+      return elements.orElseThrow() * IndexFormat.elementBytes(kind.orElseThrow());
+    }
+  }
+}

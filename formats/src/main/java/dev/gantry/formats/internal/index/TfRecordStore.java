@@ -1,0 +1,217 @@
+package dev.gantry.formats.internal.index;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
+import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// TFRecord files as samples, by their indexes: each file is a shard, each record a sample. Bytes
+/// and floats go from the file to where they are wanted as they are; integers come from the index.
+///
+/// Which bytes are right was checked when the files were indexed; they are not checked again. The
+/// files must stay as they are while they are read: one that is another when it is opened again is an
+/// error. Thread-safe.
+public final class TfRecordStore implements SampleCatalogue {
+  private final List<TfRecordIndex> shards;
+  private final List<StoredField> fields;
+  private final long sampleSpan;
+  private final KnownFiles files =
+      new KnownFiles("its index is of the other; rebuild the index: ./gantry index FILE");
+
+  private TfRecordStore(List<TfRecordIndex> shards, List<StoredField> fields) {
+    this.shards = List.copyOf(shards);
+    this.fields = List.copyOf(fields);
+    this.sampleSpan = sampleSpan(shards, fields);
+    shards.forEach(shard -> files.expect(Location.of(shard.file()), shard.identity()));
+  }
+
+  /// Opens the indexes of files; nothing else stays open.
+  ///
+  /// @param files the shards, in order
+  /// @param fields in order; empty for all features of the first file with records, as they are
+  ///     stored
+  /// @throws MisuseException if a file has no index of it as it is now, or a feature is not the
+  ///     same in all records, or not as it is wanted; the message says which, and what to do
+  ///     instead. Also if there are no records
+  /// @throws dev.gantry.core.MalformedFileException if an index is damaged
+  /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
+  public static TfRecordStore open(
+      List<Path> files, List<TfRecordField> fields, GantrySession session) {
+    List<TfRecordIndex> shards = new ArrayList<>();
+    boolean opened = false;
+    try {
+      for (Path file : files) {
+        shards.add(index(file, session));
+      }
+      TfRecordStore store = new TfRecordStore(shards, resolve(fields, shards));
+      opened = true;
+      return store;
+    } finally {
+      if (!opened) {
+        shards.forEach(TfRecordIndex::close);
+      }
+    }
+  }
+
+  private static TfRecordIndex index(Path file, GantrySession session) {
+    return switch (TfRecordIndex.open(file, session)) {
+      case Usable(TfRecordIndex index) -> index;
+      case Unusable(String reason) ->
+          throw new MisuseException(reason + "; index the file, or stream it");
+    };
+  }
+
+  private static List<StoredField> resolve(List<TfRecordField> wanted, List<TfRecordIndex> shards) {
+    List<TfRecordIndex> filled =
+        shards.stream().filter(shard -> shard.summary().records() > 0).toList();
+    if (filled.isEmpty()) {
+      throw new MisuseException("no records in " + shards.size() + " TFRecord files");
+    }
+    List<TfRecordField> chosen =
+        wanted.isEmpty()
+            ? filled.getFirst().summary().features().stream()
+                .map(feature -> TfRecordField.of(feature.name()))
+                .toList()
+            : wanted;
+    Set<String> names = new HashSet<>();
+    List<StoredField> fields = new ArrayList<>();
+    for (TfRecordField field : chosen) {
+      if (!names.add(field.feature())) {
+        throw new MisuseException("feature '" + field.feature() + "' is wanted twice");
+      }
+      fields.add(new FieldResolver(field, filled).resolve());
+    }
+    return fields;
+  }
+
+  @Override
+  public List<Field> fields() {
+    return fields.stream().map(StoredField::field).toList();
+  }
+
+  @Override
+  public List<Long> shardSamples() {
+    return shards.stream().map(shard -> shard.summary().records()).toList();
+  }
+
+  /// Names and sizes of the files, and how many records they have.
+  @Override
+  public String identity() {
+    StringBuilder identity = new StringBuilder("tfrecord");
+    for (TfRecordIndex shard : shards) {
+      // No name has a slash.
+      identity.append('/').append(shard.file().getFileName());
+      identity.append('/').append(shard.fileBytes());
+      identity.append('/').append(shard.summary().records());
+    }
+    return identity.toString();
+  }
+
+  @Override
+  public FieldSource source(int field) {
+    return fields.get(field).source();
+  }
+
+  @Override
+  public long sampleSpan() {
+    return sampleSpan;
+  }
+
+  @Override
+  public void pieces(int field, SampleRun run, PieceSink sink) {
+    TfRecordIndex shard = shards.get(run.shard());
+    MemorySegment records = shard.column(IndexFormat.RECORD_OFFSET).bytes();
+    MemorySegment offsets = shard.offsets(fields.get(field).field().name()).bytes();
+    Location file = Location.of(shard.file());
+    for (long record = run.first(); record < run.first() + run.count(); record++) {
+      sink.piece(file, offset(records, offsets, record), 1);
+    }
+  }
+
+  @Override
+  public void opened(Location file, Object identity) {
+    files.check(file, identity);
+  }
+
+  /// The most bytes of a record that the fields of a sample are spread over, of fields that are read from the files; 0 where there are none.
+  static long sampleSpan(List<TfRecordIndex> shards, List<StoredField> fields) {
+    List<StoredField> filed =
+        fields.stream()
+            .filter(field -> field.source() instanceof FieldSource.Filed)
+            .filter(field -> field.field().sampleBytes() > 0)
+            .toList();
+    long most = 0;
+    for (TfRecordIndex shard : shards) {
+      if (!filed.isEmpty() && shard.summary().records() > 0) {
+        most = Math.max(most, mostSpan(shard, filed));
+      }
+    }
+    return most;
+  }
+
+  private static long mostSpan(TfRecordIndex shard, List<StoredField> filed) {
+    MemorySegment[] offsets =
+        filed.stream()
+            .map(field -> shard.offsets(field.field().name()).bytes())
+            .toArray(MemorySegment[]::new);
+    long[] lengths = filed.stream().mapToLong(field -> field.field().sampleBytes()).toArray();
+    long most = 0;
+    for (long record = 0; record < shard.summary().records(); record++) {
+      long first = Long.MAX_VALUE;
+      long end = 0;
+      for (int i = 0; i < offsets.length; i++) {
+        long start = MappedColumn.unsignedInt(offsets[i], record);
+        first = Math.min(first, start);
+        end = Math.max(end, start + lengths[i]);
+      }
+      most = Math.max(most, end - first);
+    }
+    return most;
+  }
+
+  /// Where a value is in its file.
+  static long offset(MemorySegment records, MemorySegment offsets, long record) {
+    return MappedColumn.signedLong(records, record) + MappedColumn.unsignedInt(offsets, record);
+  }
+
+  @Override
+  public void make(int field, SampleRun run, MemorySegment target, long offset) {
+    StoredField stored = fields.get(field);
+    String values = IndexFormat.tensor(stored.field().name(), IndexFormat.VALUES);
+    MemorySegment integers = shards.get(run.shard()).column(values).bytes();
+    long first = run.first() * stored.elements();
+    long count = run.count() * stored.elements();
+    int bytes = stored.field().dtype().alignmentBytes();
+    if (bytes == Long.BYTES) {
+      MemorySegment.copy(integers, first * Long.BYTES, target, offset, count * Long.BYTES);
+      return;
+    }
+    for (long i = 0; i < count; i++) {
+      // Little endian, and the dtype has room for each.
+      MemorySegment.copy(integers, (first + i) * Long.BYTES, target, offset + i * bytes, bytes);
+    }
+  }
+
+  @Override
+  public void close() {
+    shards.forEach(TfRecordIndex::close);
+  }
+
+  /// A field and the feature of its name.
+  ///
+  /// @param elements of each record
+  record StoredField(Field field, FeatureSpec.Kind kind, long elements, FieldSource source) {}
+}

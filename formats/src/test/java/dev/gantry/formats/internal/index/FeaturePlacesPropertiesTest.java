@@ -1,0 +1,168 @@
+package dev.gantry.formats.internal.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.internal.examples.FeatureValue;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.proto.Example;
+import dev.gantry.formats.tfrecord.proto.Feature;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeSet;
+import java.util.stream.LongStream;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+
+/// What the scanner finds is what protobuf's parser reads, for any message and any bytes.
+class FeaturePlacesPropertiesTest {
+  private static final ValueLayout.OfInt FLOAT_BITS = Column.INT;
+
+  /// @return whether both took the bytes
+  private static boolean compare(byte[] bytes) throws CompleteReader.LimitException {
+    try (Arena arena = Arena.ofConfined()) {
+      // Native and at an odd address, as in a file.
+      MemorySegment record = arena.allocate(bytes.length + 1L).asSlice(1);
+      record.copyFrom(MemorySegment.ofArray(bytes));
+      Map<String, Feature> expected;
+      try {
+        expected = Example.parseFrom(bytes).getFeatures().getFeatureMap();
+      } catch (InvalidProtocolBufferException _) {
+        assertThat(scans(CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS), record))
+            .isFalse();
+        assertThat(scans(CompleteReader.of(List.of("label"), TfRecordIndex.Options.LIMITS), record))
+            .isFalse();
+        return false;
+      }
+      CompleteReader all = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+      CompleteReader some =
+          CompleteReader.of(List.of("x", "absent", "image"), TfRecordIndex.Options.LIMITS);
+      // What a record had is gone with the next one.
+      for (CompleteReader scanner : List.of(all, some)) {
+        assertThat(scans(scanner, record)).isTrue();
+        assertThat(scans(scanner, arena.allocate(0))).isTrue();
+        scanner.names().forEach(name -> assertThat(scanner.feature(name).kind()).isNull());
+        assertThat(scans(scanner, record)).isTrue();
+      }
+      assertThat(new TreeSet<>(all.names())).isEqualTo(new TreeSet<>(expected.keySet()));
+      assertThat(some.names()).containsExactly("x", "absent", "image");
+      expected.forEach((name, feature) -> requireEqual(feature, all, name, record));
+      for (String name : some.names()) {
+        requireEqual(expected.getOrDefault(name, Feature.getDefaultInstance()), some, name, record);
+      }
+      return true;
+    }
+  }
+
+  private static boolean scans(CompleteReader scanner, MemorySegment record)
+      throws CompleteReader.LimitException {
+    try {
+      scanner.read(record);
+      return true;
+    } catch (InvalidProtocolBufferException _) {
+      return false;
+    }
+  }
+
+  private static void requireEqual(
+      Feature expected, CompleteReader reader, String name, MemorySegment record) {
+    FeatureValue found = reader.feature(name);
+    FeatureSpec.Kind kind =
+        switch (expected.getKindCase()) {
+          case BYTES_LIST -> FeatureSpec.Kind.BYTES;
+          case FLOAT_LIST -> FeatureSpec.Kind.FLOAT;
+          case INT64_LIST -> FeatureSpec.Kind.INT64;
+          case KIND_NOT_SET -> null;
+        };
+    assertThat(found.kind()).isEqualTo(kind);
+    if (kind == null) {
+      return;
+    }
+    String obstacle = FeatureColumns.obstacle(kind, found, reader.isAmbiguous(name));
+    if (reader.isAmbiguous(name)) {
+      assertThat(obstacle).startsWith("its kind changes");
+    }
+    switch (kind) {
+      case BYTES -> {
+        assertThat(found.count()).isEqualTo(expected.getBytesList().getValueCount());
+        assertThat(obstacle.isEmpty()).isEqualTo(isPlain(reader, name) && found.count() == 1);
+        if (found.count() == 1) {
+          assertThat(payload(found, record))
+              .isEqualTo(expected.getBytesList().getValue(0).toByteArray());
+        }
+      }
+      case FLOAT -> {
+        List<Float> floats = expected.getFloatList().getValueList();
+        assertThat(found.count()).isEqualTo(floats.size());
+        int[] bits = new int[floats.size()];
+        found.copyTo(MemorySegment.ofArray(bits), 0);
+        for (int i = 0; i < bits.length; i++) {
+          assertThat(bits[i]).isEqualTo(Float.floatToRawIntBits(floats.get(i)));
+        }
+        if (obstacle.isEmpty()) {
+          assertThat(found.length()).isEqualTo(floats.size() * Float.BYTES);
+          for (int i = 0; i < floats.size(); i++) {
+            assertThat(record.get(FLOAT_BITS, found.offset() + (long) i * Float.BYTES))
+                .isEqualTo(Float.floatToRawIntBits(floats.get(i)));
+          }
+        }
+      }
+      case INT64 -> {
+        List<Long> integers = expected.getInt64List().getValueList();
+        assertThat(found.count()).isEqualTo(integers.size());
+        assertThat(obstacle.isEmpty())
+            .isEqualTo(
+                isPlain(reader, name)
+                    && !integers.isEmpty()
+                    && integers.size() <= TfRecordIndex.Options.MOST_VALUES);
+        long[] values = new long[integers.size()];
+        found.copyTo(MemorySegment.ofArray(values), 0);
+        assertThat(LongStream.of(values).boxed().toList()).isEqualTo(integers);
+      }
+    }
+  }
+
+  private static boolean isPlain(CompleteReader reader, String name) {
+    return !reader.isAmbiguous(name);
+  }
+
+  private static byte[] payload(FeatureValue found, MemorySegment record) {
+    return record.asSlice(found.offset(), found.length()).toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  @Property(tries = 3000)
+  void anyMessage(@ForAll long seed) throws CompleteReader.LimitException {
+    assertThat(compare(new WireMessages(new Random(seed)).example())).isTrue();
+  }
+
+  @Property(tries = 6000)
+  void anyMessageWithSomeBytesChangedOrCutOff(@ForAll long seed)
+      throws CompleteReader.LimitException {
+    Random random = new Random(seed);
+    byte[] bytes = new WireMessages(random).example();
+    if (random.nextInt(4) == 0) {
+      bytes = Arrays.copyOf(bytes, random.nextInt(bytes.length + 1));
+    }
+    for (int i = random.nextInt(4); i > 0 && bytes.length > 0; i--) {
+      int at = random.nextInt(bytes.length);
+      bytes[at] =
+          switch (random.nextInt(3)) {
+            case 0 -> (byte) (bytes[at] ^ 1 << random.nextInt(8));
+            case 1 -> (byte) (bytes[at] + random.nextInt(5) - 2);
+            default -> (byte) random.nextInt();
+          };
+    }
+    compare(bytes);
+  }
+
+  @Property(tries = 3000)
+  void anyBytes(@ForAll byte[] bytes) throws CompleteReader.LimitException {
+    compare(bytes);
+  }
+}

@@ -1,0 +1,149 @@
+package dev.gantry.formats.internal.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.internal.examples.FeatureValue;
+import dev.gantry.formats.internal.index.WireMessages.Fields;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/// Why a value has no one place.
+class FeaturePlacesTest {
+  private static final byte[] FOUR = {1, 2, 3, 4};
+
+  private static String obstacle(Fields feature) throws Exception {
+    CompleteReader scanner = CompleteReader.of(List.of("x"), TfRecordIndex.Options.LIMITS);
+    scanner.read(MemorySegment.ofArray(WireMessages.example("x", feature)));
+    FeatureValue value = scanner.feature("x");
+    return value.kind() == null
+        ? "it is missing"
+        : FeatureColumns.obstacle(value.kind(), value, scanner.isAmbiguous("x"));
+  }
+
+  private static byte[] list(Fields fields) {
+    return WireMessages.message(fields);
+  }
+
+  @Test
+  void oneStringOrChunkHasAPlace() throws Exception {
+    assertThat(obstacle(x -> x.writeByteArray(1, list(l -> l.writeByteArray(1, FOUR))))).isEmpty();
+    assertThat(obstacle(x -> x.writeByteArray(1, list(l -> l.writeByteArray(1, new byte[0])))))
+        .isEmpty();
+    assertThat(obstacle(x -> x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR))))).isEmpty();
+    // One float that is not packed is four bytes all the same.
+    assertThat(obstacle(x -> x.writeByteArray(2, list(l -> l.writeFloat(1, 1.5f))))).isEmpty();
+    // An empty chunk is in nobody's way.
+    assertThat(
+            obstacle(x ->
+                x.writeByteArray(
+                    2,
+                    list(l -> {
+                      l.writeByteArray(1, FOUR);
+                      l.writeByteArray(1, new byte[0]);
+                    }))))
+        .isEmpty();
+  }
+
+  @Test
+  void othersHaveAReason() throws Exception {
+    assertThat(obstacle(x -> {})).isEqualTo("it is missing");
+    for (int kind = 1; kind <= 3; kind++) {
+      int list = kind;
+      assertThat(obstacle(x -> x.writeByteArray(list, new byte[0]))).isEqualTo("it has no value");
+    }
+    assertThat(
+            obstacle(x ->
+                x.writeByteArray(
+                    1,
+                    list(l -> {
+                      l.writeByteArray(1, FOUR);
+                      l.writeByteArray(1, FOUR);
+                    }))))
+        .isEqualTo("it has 2 values, not one");
+    assertThat(
+            obstacle(x ->
+                x.writeByteArray(
+                    2,
+                    list(l -> {
+                      l.writeFloat(1, 1);
+                      l.writeFloat(1, 2);
+                    }))))
+        .isEqualTo("its 2 floats are not packed");
+    // Also where the list itself comes in parts.
+    assertThat(
+            obstacle(x -> {
+              x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR)));
+              x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR)));
+            }))
+        .isEqualTo("its floats lie in 2 places");
+    assertThat(obstacle(x -> x.writeByteArray(3, list(l -> l.writeByteArray(1, new byte[65])))))
+        .isEqualTo("it has 65 integers, more than 64");
+    assertThat(
+            obstacle(x -> {
+              x.writeByteArray(1, list(l -> l.writeByteArray(1, FOUR)));
+              x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR)));
+              x.writeByteArray(1, list(l -> l.writeByteArray(1, FOUR)));
+            }))
+        .isEqualTo("its kind changes to and fro, which not all parsers read alike");
+  }
+
+  @Test
+  void aKindThatChangesOnceIsTheLastOne() throws Exception {
+    CompleteReader scanner = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+    byte[] record =
+        WireMessages.example(
+            "x",
+            x -> {
+              x.writeByteArray(1, list(l -> l.writeByteArray(1, FOUR)));
+              x.writeByteArray(3, list(l -> l.writeInt64(1, 7)));
+            });
+    scanner.read(MemorySegment.ofArray(record));
+    assertThat(scanner.feature("x").kind()).isEqualTo(FeatureSpec.Kind.INT64);
+    assertThat(scanner.isAmbiguous("x")).isFalse();
+    long[] values = new long[1];
+    scanner.feature("x").copyTo(MemorySegment.ofArray(values), 0);
+    assertThat(values).containsExactly(7);
+  }
+
+  @Test
+  void namesAreBounded() throws Exception {
+    CompleteReader scanner = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+    String longest = "n".repeat(TfRecordIndex.Options.MOST_NAME_BYTES);
+    scanner.read(MemorySegment.ofArray(WireMessages.example(longest, x -> {})));
+    assertThat(scanner.names()).containsExactly(longest);
+    assertThatThrownBy(
+            () -> scanner.read(MemorySegment.ofArray(WireMessages.example(longest + "n", x -> {}))))
+        .isInstanceOf(CompleteReader.LimitException.class)
+        .hasMessageContaining("4097 bytes");
+    // No array is made for a name that is not there.
+    assertThatThrownBy(() ->
+            scanner.read(
+                MemorySegment.ofArray(new byte[] {0x0a, 8, 0x0a, 6, 0x0a, -1, -1, -1, -1, 7})))
+        .isInstanceOf(InvalidProtocolBufferException.class);
+  }
+
+  @Test
+  void ofAllFeaturesThereAreNoMoreThanTheMost() throws Exception {
+    List<String> names =
+        IntStream.rangeClosed(1, TfRecordIndex.Options.MOST_FEATURES)
+            .mapToObj(Integer::toString)
+            .toList();
+    CompleteReader all = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+    for (String name : names) {
+      all.read(MemorySegment.ofArray(WireMessages.example(name, x -> {})));
+    }
+    byte[] another = WireMessages.example("another", x -> {});
+    assertThatThrownBy(() -> all.read(MemorySegment.ofArray(another)))
+        .isInstanceOf(CompleteReader.LimitException.class)
+        .hasMessageContaining("choose");
+    CompleteReader chosen = CompleteReader.of(names, TfRecordIndex.Options.LIMITS);
+    chosen.read(MemorySegment.ofArray(another));
+    assertThat(chosen.names()).hasSize(TfRecordIndex.Options.MOST_FEATURES);
+  }
+}

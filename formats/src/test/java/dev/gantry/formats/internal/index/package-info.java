@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.internal.index;
+
+import org.jspecify.annotations.NullMarked;

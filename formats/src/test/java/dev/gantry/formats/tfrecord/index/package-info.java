@@ -1,4 +1,0 @@
-@NullMarked
-package dev.gantry.formats.tfrecord.index;
-
-import org.jspecify.annotations.NullMarked;
