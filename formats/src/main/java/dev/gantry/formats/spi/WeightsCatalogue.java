@@ -27,7 +27,7 @@ public final class WeightsCatalogue {
   /// @param crc32 as ZIP and gzip compute it
   public record Checksum(Extent extent, int crc32) {}
 
-  /// @param format its name
+  /// @param format as `inspect` prints it, such as `safetensors`, `npy` or `npz`
   /// @param files the data files, in an order of the format's choice
   /// @param tensors in the order in which a load returns them; each name once
   /// @param metadata the files' notes; empty where the format has none
@@ -48,7 +48,7 @@ public final class WeightsCatalogue {
     this.totalBytes = tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
   }
 
-  /// The format's name.
+  /// What `inspect` calls the format of the files.
   public String format() {
     return format;
   }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
@@ -52,7 +53,7 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
         onPages,
         misaligned);
     Table.printNotes(weights.metadata(), out);
-    Table table = new Table("tensor", "dtype", "shape", "offset", "bytes", "file");
+    Table table = new Table("tensor", "dtype", "shape", "offset", "bytes", "encoding", "file");
     for (StoredTensor tensor : weights.tensors().values()) {
       table.row(
           tensor.name(),
@@ -60,8 +61,17 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
           tensor.shape().toString(),
           Long.toString(tensor.extent().offset()),
           Long.toString(tensor.extent().length()),
+          encoding(tensor),
           tensor.extent().file().fileName());
     }
     table.print(out);
+  }
+
+  private static String encoding(StoredTensor tensor) {
+    return switch (tensor.encoding()) {
+      case Encoding.Plain _ -> "plain";
+      case Encoding.Strided _ -> "strided";
+      case Encoding.Decoded(String name, _) -> name;
+    };
   }
 }

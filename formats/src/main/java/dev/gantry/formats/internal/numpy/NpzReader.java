@@ -35,7 +35,7 @@ final class NpzReader {
     List<ZipArchiveEntry> members = members();
     requireApart(members);
     members.forEach(this::add);
-    return new WeightsCatalogue(NumpyFormat.NAME, List.of(file), tensors, Map.of(), checksums);
+    return new WeightsCatalogue("npz", List.of(file), tensors, Map.of(), checksums);
   }
 
   /// In the order of the directory, without folders.

@@ -15,13 +15,12 @@ import java.util.Map;
 /// NumPy arrays: a `.npy` holds one tensor, which has the file's name without its suffix; an `.npz`
 /// holds a tensor for each member of the archive.
 public final class NumpyFormat implements WeightsFormat {
-  static final String NAME = "NumPy";
   static final String ARRAY_SUFFIX = ".npy";
   private static final String ARCHIVE_SUFFIX = ".npz";
 
   @Override
   public String name() {
-    return NAME;
+    return "NumPy";
   }
 
   @Override
@@ -52,7 +51,7 @@ public final class NumpyFormat implements WeightsFormat {
     BlockReader bytes = new BlockReader(file);
     NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, 0, file.length()));
     StoredTensor tensor = header.tensor(tensorName(file.file().fileName()), file.file(), 0);
-    return new WeightsCatalogue(NAME, List.of(file.file()), List.of(tensor), Map.of(), List.of());
+    return new WeightsCatalogue("npy", List.of(file.file()), List.of(tensor), Map.of(), List.of());
   }
 
   static String tensorName(String fileName) {

@@ -148,6 +148,11 @@ class NpyFormatTest {
       return "NumPy";
     }
 
+    @Override
+    protected String variant() {
+      return "npy";
+    }
+
     /// So that the tensor has the same name when the file is renamed.
     @Override
     protected String fileName() {

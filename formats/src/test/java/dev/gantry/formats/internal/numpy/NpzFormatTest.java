@@ -61,6 +61,11 @@ class NpzFormatTest {
     }
 
     @Override
+    protected String variant() {
+      return "npz";
+    }
+
+    @Override
     protected String fileName() {
       return "arrays.npz";
     }
