@@ -1,0 +1,10 @@
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.Device;
+
+class HostFillTest extends FillContract {
+  @Override
+  Device device() {
+    return Device.HOST;
+  }
+}
