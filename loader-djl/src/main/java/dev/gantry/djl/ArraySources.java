@@ -17,10 +17,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// NDArrays as what the writers of files take, of any dtype and from any device: [#tensors] for
-/// [NewCheckpoint][dev.gantry.formats.internal.safetensors.NewSafetensors], [#fields] and [#values] for
-/// [ShardWriter][dev.gantry.formats.shards.ShardWriter] and
-/// [NewShards][dev.gantry.formats.shards.NewShards].
+/// NDArrays as the writers of shards take them, of any dtype and from any device: [#fields] and
+/// [#values] for [ShardWriter][dev.gantry.formats.shards.ShardWriter] and
+/// [NewShards][dev.gantry.formats.shards.NewShards]. A [WeightsWriter] takes the arrays themselves.
 ///
 /// The bytes are the arrays' own: nothing is copied, unless an array does not lie densely in C
 /// order. Until this is closed their memory stays, also if the arrays are closed; they must not
@@ -68,8 +67,8 @@ public final class ArraySources implements AutoCloseable {
     }
   }
 
-  /// As tensors of a checkpoint.
-  public List<NewTensor> tensors() {
+  /// As tensors of new weights.
+  List<NewTensor> tensors() {
     List<NewTensor> tensors = new ArrayList<>(memories.size());
     memories.forEach((name, memory) ->
         tensors.add(new NewTensor(name, memory.dtype(), memory.shape(), source(memory))));

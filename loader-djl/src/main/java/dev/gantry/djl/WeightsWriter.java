@@ -1,0 +1,154 @@
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Session;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.Sharding;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Writes NDArrays of any dtype and device as safetensors: one file, or a folder of data files with
+/// their index. [Weights] and the reference implementation read them. The same arrays and options
+/// always give the same bytes.
+///
+/// The bytes go from the arrays' own memory to the disk; the arrays must not change meanwhile.
+/// Thread-safe.
+public final class WeightsWriter {
+  private final GantrySession session;
+  private final Path target;
+  private final boolean isFolder;
+  private final Sharding files;
+  private final Map<String, String> metadata;
+  private final WriteOptions options;
+
+  private WeightsWriter(Builder builder, Path target) {
+    this.session = builder.session;
+    this.target = target;
+    this.isFolder = builder.isFolder;
+    this.files = builder.files;
+    this.metadata = new LinkedHashMap<>(builder.metadata);
+    this.options = builder.options;
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Writes arrays by their own names; see [#write(Map)].
+  ///
+  /// @throws MisuseException if an array has no name, or that of another; else as there
+  public void write(NDList arrays) {
+    try (ArraySources sources = ArraySources.of(arrays)) {
+      write(sources);
+    }
+  }
+
+  /// Writes arrays by these names, and returns when all of them are on the disk.
+  ///
+  /// One file takes the place of another of its name, atomically. A folder must hold no safetensors
+  /// files and no index yet: no order of replacing several files is safe against a crash. A failure
+  /// leaves file or folder as it was.
+  ///
+  /// @throws MisuseException if an array is sparse, of strings, or another engine's; if a name is
+  ///     `__metadata__` or no text; or if the place holds what would be mixed up with the new files
+  /// @throws dev.gantry.core.TransferException if a file or device fails, or the write is cancelled
+  public void write(Map<String, NDArray> arrays) {
+    try (ArraySources sources = ArraySources.of(arrays)) {
+      write(sources);
+    }
+  }
+
+  private void write(ArraySources sources) {
+    List<NewTensor> tensors = sources.tensors();
+    NewSafetensors made =
+        isFolder
+            ? NewSafetensors.folder(target, tensors, metadata, files)
+            : NewSafetensors.file(target, tensors, metadata);
+    var _ = made.write(session, options);
+  }
+
+  /// Makes [WeightsWriter]s. For one thread.
+  public static final class Builder {
+    private GantrySession session = GantrySession.shared();
+    private @Nullable Path target;
+    private boolean isFolder;
+    private Sharding files = Sharding.defaults();
+    private final Map<String, String> metadata = new LinkedHashMap<>();
+    private WriteOptions options = WriteOptions.defaults();
+
+    private Builder() {}
+
+    /// The one file to write.
+    public Builder setFile(Path file) {
+      target = MisuseException.requireGiven("setFile", file);
+      isFolder = false;
+      return this;
+    }
+
+    /// The folder to write data files and their index to, instead of one file; it is made where it is
+    /// missing.
+    public Builder setFolder(Path folder) {
+      target = MisuseException.requireGiven("setFolder", folder);
+      isFolder = true;
+      return this;
+    }
+
+    /// The most bytes of tensors in one data file of a folder; a larger tensor has a file to itself.
+    /// Else 5 GB.
+    public Builder optFileBytes(long bytes) {
+      MisuseException.requireRange("optFileBytes", bytes, 1, Long.MAX_VALUE);
+      files = files.withShardBytes(bytes);
+      return this;
+    }
+
+    /// What the names of a folder's files begin with; else `model`.
+    public Builder optName(String name) {
+      MisuseException.requireGiven("optName", name);
+      files = files.withStem(name);
+      return this;
+    }
+
+    /// A note of yours, for the `__metadata__` of every file.
+    public Builder optMetadata(String key, String value) {
+      MisuseException.requireGiven("key of optMetadata", key);
+      MisuseException.requireGiven("value of optMetadata", value);
+      metadata.put(key, value);
+      return this;
+    }
+
+    /// A session of yours, which must stay open for as long as this writes; else the process's own.
+    public Builder optSession(Session chosen) {
+      session = GantrySession.of(MisuseException.requireGiven("optSession", chosen));
+      return this;
+    }
+
+    /// Hears how many bytes are written.
+    public Builder optProgress(ProgressListener listener) {
+      MisuseException.requireGiven("optProgress", listener);
+      options = options.withProgress(listener);
+      return this;
+    }
+
+    /// Ends the write early.
+    public Builder optCancellation(Cancellation cancellation) {
+      MisuseException.requireGiven("optCancellation", cancellation);
+      options = options.withCancellation(cancellation);
+      return this;
+    }
+
+    /// @throws MisuseException if neither a file nor a folder is set
+    public WeightsWriter build() {
+      return new WeightsWriter(this, MisuseException.requireGiven("setFile or setFolder", target));
+    }
+  }
+}
