@@ -1,17 +1,25 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileLibrary;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.transport.Transports;
+import java.util.ArrayList;
 import java.util.List;
 
-/// What a session found on this machine.
+
+/// What this machine has.
 ///
-/// @param cudaAbsence why there are no CUDA devices; empty where there are
-/// @param cudaVersion of the API that the driver serves, such as `13.0`; empty where there is no
-///     driver
+/// @param cudaAbsence why there are no CUDA devices; empty if there are
+/// @param cudaVersion of the API that the driver serves, such as `13.0`; empty if there is no driver
 /// @param devices the CUDA devices
-/// @param cuFileLibrary the library that was loaded, with its version; empty where there is none
-/// @param cuFileAbsence why cuFile cannot be used at all; empty where it can
-/// @param directAbsence why cuFile cannot pass the CPU by; empty where it can
+/// @param cuFileLibrary the library that was loaded, with its version; empty if there is none
+/// @param cuFileAbsence why cuFile cannot be used at all; empty if it can
+/// @param directAbsence why cuFile cannot bypass the CPU; empty if it can
 public record Diagnosis(
     String cudaAbsence,
     String cudaVersion,
@@ -34,4 +42,64 @@ public record Diagnosis(
       long freeBytes,
       long totalBytes,
       long barBytes) {}
+
+  /// Looks at the machine.
+  static Diagnosis of(Transports transports) {
+    String cudaAbsence = "";
+    String cudaVersion = "";
+    List<CudaDevice> devices = new ArrayList<>();
+    switch (CudaDriver.load()) {
+      case Availability.Absent<CudaDriver>(String reason) -> cudaAbsence = reason;
+      case Availability.Present<CudaDriver>(CudaDriver driver) -> {
+        int version = driver.driverVersion();
+        cudaVersion = version / 1000 + "." + version % 1000 / 10;
+        int count = driver.deviceCount();
+        cudaAbsence = count == 0 ? "the CUDA driver finds no device" : "";
+        for (int ordinal = 0; ordinal < count; ordinal++) {
+          devices.add(device(driver, new Device.Cuda(ordinal)));
+        }
+      }
+    }
+    if (devices.isEmpty()) {
+      // Without a device there is nothing for cuFile to read into, and its driver is not opened.
+      return new Diagnosis(cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence);
+    }
+    String directAbsence = absence(transports.cuFile().driver(Transport.GDS));
+    String cuFileAbsence =
+        directAbsence.isEmpty() ? "" : absence(transports.cuFile().driver(Transport.COMPAT));
+    return new Diagnosis(
+        cudaAbsence,
+        cudaVersion,
+        devices,
+        CuFileLibrary.find().toOptional().map(Diagnosis::describe).orElse(""),
+        cuFileAbsence,
+        directAbsence);
+  }
+
+  private static String describe(CuFile cuFile) {
+    return cuFile.libraryName()
+        + cuFile.version().toOptional().map(version -> " " + version).orElse("");
+  }
+
+  private static String absence(Availability<?> availability) {
+    return switch (availability) {
+      case Availability.Absent<?>(String reason) -> reason;
+      case Availability.Present<?> _ -> "";
+    };
+  }
+
+  private static CudaDevice device(CudaDriver driver, Device.Cuda device) {
+    CudaContext context = CudaContext.of(device);
+    CudaDriver.MemoryInfo memory;
+    try (var _ = context.enter()) {
+      memory = driver.memoryInfo();
+    }
+    return new CudaDevice(
+        device,
+        driver.deviceName(device.ordinal()),
+        driver.pciAddress(device.ordinal()),
+        memory.freeBytes(),
+        memory.totalBytes(),
+        context.barBytes());
+  }
 }

@@ -34,25 +34,24 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
-/// A session: it opens devices and paths when they are first needed, keeps what is dear to make
-/// (pinned buffers, the cuFile driver) from load to load, and frees it when it closes. What it
-/// loaded outlives it.
+/// The session: opens devices and drivers when they are first needed, keeps pinned buffers and the
+/// cuFile driver from load to load, and frees them when it closes. What it loaded outlives it.
 ///
-/// Thread-safe; several loads may run at once, and share the session's staging buffers evenly.
+/// Thread-safe. Several loads may run at once, and share the session's staging buffers evenly.
 public final class GantrySession implements Session {
-  private final Transports paths;
+  private final Transports transports;
   private final Rings rings;
 
   private GantrySession(FileCalls calls, List<Store> stores) {
-    this.paths = new Transports(calls, stores);
-    this.rings = new Rings(paths);
+    this.transports = new Transports(calls, stores);
+    this.rings = new Rings(transports);
   }
 
   public static GantrySession open() {
     return open(Libc.INSTANCE);
   }
 
-  /// For tests, which put calls that fail on purpose in front of the kernel's.
+  /// For tests, which replace the kernel's file calls by failing ones.
   public static GantrySession open(FileCalls calls) {
     return open(calls, List.of());
   }
@@ -62,12 +61,12 @@ public final class GantrySession implements Session {
     return new GantrySession(calls, stores);
   }
 
-  /// The session behind the public interface, which this class alone implements.
+  /// The implementation of the public interface, which has no other.
   public static GantrySession of(Session session) {
     return (GantrySession) session;
   }
 
-  /// The process's own session, which nobody closes: for callers that have no place to keep one.
+  /// The process's own session, which stays open, for callers that do not keep one.
   public static GantrySession shared() {
     return Shared.SESSION;
   }
@@ -76,16 +75,16 @@ public final class GantrySession implements Session {
     static final GantrySession SESSION = open();
   }
 
-  /// Brings extents into memory of `device`.
+  /// Loads extents into memory of `device`.
   ///
   /// @param wanted in any order; overlaps are read once
   /// @throws TransferException if a file or device fails, or the caller cancels; nothing stays
   ///     allocated then
-  /// @throws DeviceUnavailableException if there is no such device, or the only path asked for
-  ///     cannot serve
+  /// @throws DeviceUnavailableException if there is no such device, or the only transport asked
+  ///     for cannot serve
   public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
-    return new LoadOperation(paths, plan, device, options).run();
+    return new LoadOperation(transports, plan, device, options).run();
   }
 
   /// Brings bytes that the CPU makes into memory of `device`: those of a load that do not lie in
@@ -95,134 +94,128 @@ public final class GantrySession implements Session {
   /// @throws TransferException if there is no room, the copy to the device fails, or the caller
   ///     cancels; nothing stays allocated then, nor where a writer throws
   public Loaded fill(List<HostFill> fills, Device device, TransferOptions options) {
-    return paths.using(() -> new FillOperation(fills, device, options).run());
+    return transports.using(() -> new FillOperation(fills, device, options).run());
   }
 
-  /// Maps extents as private, copy-on-write memory of the CPU: bytes are read when they are first
-  /// touched.
+  /// Maps extents as private, copy-on-write host memory: bytes are read when they are first touched.
   ///
-  /// An extent whose address in the file breaks its alignment is copied. The files must not shrink
+  /// An extent whose place in the file breaks its alignment is copied. The files must not shrink
   /// while they are mapped.
   public Loaded map(List<Wanted> wanted) {
-    return MapOperation.run(paths, wanted);
+    return MapOperation.run(transports, wanted);
   }
 
   /// Opens a ring that fills batches ahead; see [PrefetchRing].
   ///
-  /// @param options the slots that they ask for, and the pinned memory for what the CPU makes, are
-  ///     taken now. Each reader pins the buffers that it stages in when it first stages: where they
-  ///     are not to be had then, that batch fails
-  /// @param source which the ring owns from here on: it is closed with the ring, and also where
-  ///     this throws
-  /// @throws TransferException if the memory is not to be had; nothing stays allocated then
+  /// @param options slots and pinned memory for host writes are allocated now. Each reader pins its
+  ///     staging buffers when it first stages; a batch fails if that is impossible
+  /// @param source owned by the ring, which closes it; closed also if this throws
+  /// @throws TransferException if the memory cannot be allocated; nothing stays allocated then
   /// @throws DeviceUnavailableException if there is no such device
   public <T> PrefetchRing<T> ring(RingOptions options, BatchPlanSource<T> source) {
     return rings.open(options, source);
   }
 
-  /// Writes files, and returns when all of them are on the disk under their names. Before the first
-  /// gets its name, all of them are on the disk: so a crash or failure at any point leaves each of
-  /// these names to the old file or to the whole new one.
+  /// Writes files, and returns when all of them are on the disk under their names. All of them are on
+  /// the disk before the first gets its name, so a crash or failure at any point leaves each name to
+  /// the old file or to the complete new one.
   ///
-  /// @param files which nobody else writes meanwhile; they get their names in this order
-  /// @throws TransferException if a file or device fails, or the caller cancels; what was written
-  ///     is removed then, and nothing has changed unless the failure is of a `rename` or of a
-  ///     folder's synchronisation after it
-  /// @throws DeviceUnavailableException if the only path asked for cannot serve
+  /// @param files not written by others meanwhile; they get their names in this order
+  /// @throws TransferException if a file or device fails, or the caller cancels. What was written
+  ///     is removed then, and nothing has changed unless a `rename` failed, or the synchronisation
+  ///     of a folder after it
+  /// @throws DeviceUnavailableException if the only transport asked for cannot serve
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
-    return paths.using(() -> new WriteOperation(paths, files, options).run());
+    return transports.using(() -> new WriteOperation(transports, files, options).run());
   }
 
-  /// Begins a file of a size that is not known yet. It outlives the session.
+  /// Begins a file of unknown size. It outlives the session.
   ///
   /// @param file gets this name only by [AppendedFile#commit]
-  /// @throws TransferException if no file can be made in its folder
+  /// @throws TransferException if no file can be created in its folder
   public AppendedFile append(Path file) {
-    return new AppendedFile(paths.calls(), file);
+    return new AppendedFile(transports.calls(), file);
   }
 
-  /// The CRC32C of bytes, wherever they are; whatever was queued on a device before comes first.
+  /// The CRC32C of a source's bytes, after all work queued on its device.
   ///
   /// @throws TransferException if the file or device fails, or the caller is interrupted while it
   ///     waits for staging buffers
   public int checksum(Source source) {
-    return paths.using(() -> new SourceReading(paths).checksum(source));
+    return transports.using(() -> new SourceReading(transports).checksum(source));
   }
 
-  /// The CRC32C of each block of bytes, wherever they are, in one pass; as [#checksum] otherwise.
+  /// The CRC32C of each block of a source, in one pass; as [#checksum] otherwise.
   ///
   /// @param blockBytes the size of a block; the last may be shorter
   public int[] checksums(Source source, long blockBytes) {
-    return paths.using(() -> new SourceReading(paths).checksums(source, blockBytes));
+    return transports.using(() -> new SourceReading(transports).checksums(source, blockBytes));
   }
 
-  /// Copies bytes, wherever they are, to memory of the CPU; whatever was queued on a device before
-  /// comes first.
+  /// Copies a source's bytes to host memory, after all work queued on its device.
   ///
   /// @param target of the source's length or more
   /// @throws TransferException if the file or device fails, or the caller is interrupted while it
   ///     waits for staging buffers
   public void copy(Source source, MemorySegment target) {
-    paths.using(() -> {
-      new SourceReading(paths).copy(source, target);
+    transports.using(() -> {
+      new SourceReading(transports).copy(source, target);
       return target;
     });
   }
 
-  /// Opens a file to be read from beginning to end, piece by piece, by its reader's own plan. It
-  /// outlives the session.
+  /// Opens a file for a caller that reads it piece by piece. It outlives the session.
   ///
   /// @throws TransferException if the file cannot be opened, or is a directory
   public SourceFile openFile(Location file) {
-    return paths.openFile(file, CachePolicy.BUFFERED);
+    return transports.openFile(file, CachePolicy.BUFFERED);
   }
 
-  /// Lasting changes of folders.
+  /// For durable changes of folders.
   public Folders folders() {
-    return new Folders(paths.calls());
+    return new Folders(transports.calls());
   }
 
-  /// Frees the pinned buffers that the session keeps for the next load, as far as none uses them
-  /// now: for a process that has loaded what it needs. The next load makes them anew.
+  /// Frees the pinned buffers that are kept for the next load and not in use. The next load allocates
+  /// them again.
   @Override
   public void freeIdle() {
-    paths.freeIdle();
+    transports.freeIdle();
   }
 
-  /// What this machine has, and why not more.
+  /// What this machine has, and why it lacks the rest.
   public Diagnosis diagnose() {
-    return Examination.of(paths);
+    return Diagnosis.of(transports);
   }
 
-  /// Which path a file would take to `device`, without reading it.
+  /// Which transport a file would use to `device`; does not read it.
   ///
   /// @throws TransferException if the file cannot be opened
   /// @throws DeviceUnavailableException if there is no such device
   public FileDiagnosis diagnose(Location file, Device device) {
-    return paths.diagnose(file, device);
+    return transports.diagnose(file, device);
   }
 
-  /// The first CUDA device, or [Device#HOST] where there is none.
+  /// The first CUDA device, or [Device#HOST] if there is none.
   public static Device bestDevice() {
     return CudaDriver.load().toOptional().filter(driver -> driver.deviceCount() > 0).isPresent()
         ? new Device.Cuda(0)
         : Device.HOST;
   }
 
-  /// Closes the rings that are still open and waits for the loads under way, then frees staging
-  /// buffers and closes the cuFile driver. What was loaded stays, and so do batches that a consumer
-  /// has.
+  /// Closes the open rings and waits for the running loads, then frees staging buffers and closes the
+  /// cuFile driver. What was loaded stays, and so do batches that a consumer has.
   ///
-  /// @throws MisuseException if a ring's source or maker calls it, also a source that is being
-  ///     closed, or a load's own listener: they could only wait for themselves
+  /// @throws MisuseException if a ring's source or host writer calls this, also a source that is
+  ///     being closed, or a load's own listener: each would wait for itself
   @Override
   public void close() {
     rings.requireMayClose();
     try {
       rings.close();
     } finally {
-      paths.close();
+      transports.close();
     }
   }
 }

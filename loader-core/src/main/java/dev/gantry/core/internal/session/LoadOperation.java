@@ -19,16 +19,16 @@ import org.jspecify.annotations.Nullable;
 
 /// One load: allocate the plan's slabs, read, relocate. All or nothing.
 final class LoadOperation {
-  private final Transports paths;
+  private final Transports transports;
   private final ReadPlan plan;
   private final Device device;
   private final TransferOptions options;
 
-  /// Kept from other loads; null before [#allocate], and where none is needed.
+  /// Reserved host memory; null before [#allocate], and on devices.
   private HostMemory.@Nullable Reservation room;
 
-  LoadOperation(Transports paths, ReadPlan plan, Device device, TransferOptions options) {
-    this.paths = paths;
+  LoadOperation(Transports transports, ReadPlan plan, Device device, TransferOptions options) {
+    this.transports = transports;
     this.plan = plan;
     this.device = device;
     this.options = options;
@@ -38,7 +38,7 @@ final class LoadOperation {
     List<Slab> slabs = new ArrayList<>(plan.slabSizes().size());
     try {
       TransferReport report =
-          paths.transfer(
+          transports.transfer(
               plan,
               device,
               () -> {
@@ -47,7 +47,7 @@ final class LoadOperation {
               },
               options.withProgress(this::onProgress));
       relocate(slabs);
-      return keepWhatIsPlaced(slabs, report);
+      return keepPlaced(slabs, report);
     } catch (RuntimeException | Error failure) {
       Slab.releaseAll(slabs, failure);
       throw failure;
@@ -58,7 +58,7 @@ final class LoadOperation {
     }
   }
 
-  /// Memory that is filled was taken from the kernel, which counts it from then on.
+  /// Filled memory needs no reservation: the kernel counts it.
   private void onProgress(long done, long total) {
     if (room != null) {
       room.keep(plan.allocatedBytes() - done);
@@ -90,8 +90,8 @@ final class LoadOperation {
     }
   }
 
-  /// A slab from which everything was relocated is not kept.
-  private Loaded keepWhatIsPlaced(List<Slab> slabs, TransferReport report) {
+  /// Releases slabs from which everything was relocated.
+  private Loaded keepPlaced(List<Slab> slabs, TransferReport report) {
     List<Region> regions = new ArrayList<>(plan.placements().size());
     Set<Slab> placed = new HashSet<>();
     for (ReadPlan.Placement placement : plan.placements()) {

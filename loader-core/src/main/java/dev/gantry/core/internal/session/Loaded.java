@@ -6,8 +6,8 @@ import dev.gantry.core.internal.memory.Slab;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// The extents of one load, in memory. Closing it gives up its own shares of the slabs; whoever
-/// retained a region keeps it.
+/// The extents of one load, in memory. Closing it releases its own shares of the slabs; retained
+/// regions stay.
 ///
 /// Thread-safe.
 public final class Loaded implements AutoCloseable {
@@ -22,7 +22,7 @@ public final class Loaded implements AutoCloseable {
     this.report = report;
   }
 
-  /// One an extent, in the order in which they were asked for.
+  /// One for each extent, in the order of the request.
   public List<Region> regions() {
     return regions;
   }

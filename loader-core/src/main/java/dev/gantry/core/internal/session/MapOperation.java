@@ -19,8 +19,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Maps the files of extents, one mapping a file from the first wanted page to the last. All or
-/// nothing.
+/// Maps the files of extents, each from the first wanted page to the last. All or nothing.
 final class MapOperation {
   private record Span(long start, long end) {
     Span with(Extent extent) {
@@ -32,7 +31,7 @@ final class MapOperation {
 
   private MapOperation() {}
 
-  static Loaded run(Transports paths, List<Wanted> wanted) {
+  static Loaded run(Transports transports, List<Wanted> wanted) {
     long start = System.nanoTime();
     Map<Location, Span> spans = new HashMap<>();
     for (Wanted one : wanted) {
@@ -46,7 +45,7 @@ final class MapOperation {
     try {
       Map<Location, Mapping> mappings = new HashMap<>();
       for (Map.Entry<Location, Span> entry : spans.entrySet()) {
-        Mapping mapping = map(paths, entry.getKey(), entry.getValue());
+        Mapping mapping = map(transports, entry.getKey(), entry.getValue());
         slabs.add(mapping.slab());
         mappings.put(entry.getKey(), mapping);
       }
@@ -62,15 +61,15 @@ final class MapOperation {
     }
   }
 
-  private static Mapping map(Transports paths, Location path, Span span) {
-    try (SourceFile file = paths.openFile(path, CachePolicy.BUFFERED)) {
+  private static Mapping map(Transports transports, Location path, Span span) {
+    try (SourceFile file = transports.openFile(path, CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
       if (file.size() < span.end()) {
-        // Touching what the file does not have would be a bus error later.
+        // Touching bytes that the file does not have would be a bus error later.
         throw new TransferException(
             "mmap", path.toString(), new Failure.EndOfFile(span.end() - file.size()));
       }
-      long offset = span.start() & -paths.calls().pageBytes();
+      long offset = span.start() & -transports.calls().pageBytes();
       return new Mapping(
           MappedSlab.map(path.path(), descriptor, offset, span.end() - offset), offset);
     }
