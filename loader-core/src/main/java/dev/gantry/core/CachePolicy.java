@@ -2,11 +2,11 @@ package dev.gantry.core;
 
 /// Whether reads go through the page cache.
 public enum CachePolicy {
-  /// By looking, request by request: what lies in the page cache is taken from there, the rest
-  /// comes by direct I/O, also where the kernel does not say.
+  /// Decided for each request: bytes in the page cache are read from there, all others by direct I/O,
+  /// also if the kernel does not say where they are.
   BY_RESIDENCY,
   /// Always through the page cache.
   BUFFERED,
-  /// Always past the page cache, where the file system can.
+  /// Always past the page cache, if the file system can.
   DIRECT
 }

@@ -4,9 +4,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Ends a transfer early: hand it to the options, and call [#cancel] from any thread. The transfer
-/// frees what it took and fails with [dev.gantry.core.Failure.Cancelled]; reads under way end
-/// first, and waiting for buffers ends at once.
+/// Ends a transfer early: pass it in the options, and call [#cancel] from any thread. The transfer
+/// waits for its running reads, frees its memory and fails with
+/// [dev.gantry.core.Failure.Cancelled].
 public final class Cancellation {
   private final Map<Object, Runnable> listeners = new LinkedHashMap<>();
   private volatile boolean cancelled;
@@ -25,10 +25,10 @@ public final class Cancellation {
     return cancelled;
   }
 
-  /// For those who sleep meanwhile: has `action` run once on cancellation, on the thread that
-  /// cancels; at once, and here, where that has happened already.
+  /// Runs `action` once on cancellation, on the thread that cancels; at once on this thread if that
+  /// has happened already.
   ///
-  /// @return forgets the action
+  /// @return unregisters the action
   public Runnable whenCancelled(Runnable action) {
     Object key = new Object();
     synchronized (listeners) {

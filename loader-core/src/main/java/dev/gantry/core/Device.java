@@ -1,11 +1,11 @@
 package dev.gantry.core;
 
-/// Where tensors live.
+/// A device that tensors are on.
 public sealed interface Device {
-  /// Memory of the CPU.
+  /// The host; its memory is the CPU's.
   Device HOST = new Host();
 
-  /// Memory of the CPU; see [#HOST].
+  /// The host; see [#HOST].
   record Host() implements Device {
     @Override
     public String toString() {
@@ -13,7 +13,7 @@ public sealed interface Device {
     }
   }
 
-  /// Memory of the CUDA device with this ordinal.
+  /// The CUDA device with this ordinal.
   record Cuda(int ordinal) implements Device {
     public Cuda {
       if (ordinal < 0) {

@@ -2,7 +2,7 @@ package dev.gantry.core;
 
 import java.nio.file.Path;
 
-/// Bytes that somebody wants: `length` bytes of `file` from `offset` on.
+/// A range of a file: `length` bytes of `file` from `offset` on.
 ///
 /// @param offset bytes from the start of the file
 /// @param length in bytes, may be 0

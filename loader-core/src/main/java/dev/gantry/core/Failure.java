@@ -7,7 +7,7 @@ public sealed interface Failure extends Serializable {
   /// The failure in words, with its code and name.
   String describe();
 
-  /// The kernel said no.
+  /// The kernel refused.
   ///
   /// @param code `errno`
   /// @param name such as `EIO`
@@ -19,7 +19,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// cuFile said no.
+  /// cuFile refused.
   ///
   /// @param code a `CUfileOpError` (5001 and up)
   /// @param name such as `CU_FILE_DRIVER_NOT_INITIALIZED`, or `unknown`
@@ -30,7 +30,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// The CUDA driver said no, by itself or through cuFile.
+  /// The CUDA driver refused, directly or through cuFile.
   ///
   /// @param code a `CUresult`
   /// @param name such as `CUDA_ERROR_OUT_OF_MEMORY`
@@ -41,7 +41,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// libtorch said no. It gives no reason to its caller, and prints one to standard error.
+  /// libtorch refused. It prints its reason to standard error instead of returning it.
   ///
   /// @param code what its C entry point returned
   record Torch(int code) implements Failure {
@@ -61,7 +61,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// A write took no byte, and gave no reason.
+  /// A write wrote no byte, without a reason.
   ///
   /// @param missing bytes that were still to be written
   record NothingWritten(long missing) implements Failure {

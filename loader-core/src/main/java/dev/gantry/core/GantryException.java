@@ -1,6 +1,6 @@
 package dev.gantry.core;
 
-/// What goes wrong while tensors move, in three families: a file that is not what it claims to be
+/// Everything that Gantry reports, in three families: a file that is not what it claims to be
 /// ([MalformedFileException]), a file or device that fails ([TransferException],
 /// [DeviceUnavailableException]), and a caller's mistake ([MisuseException]).
 ///

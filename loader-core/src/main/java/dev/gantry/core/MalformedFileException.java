@@ -12,7 +12,7 @@ public final class MalformedFileException extends GantryException {
   private final String kind;
   private final String detail;
 
-  /// @param offset where in the file the fault shows, in bytes from its start
+  /// @param offset where in the file the fault is, in bytes from its start
   /// @param kind the rule that is broken, as a stable name in kebab case such as `header-too-large`
   /// @param detail what was found, for a person; control characters are escaped
   public MalformedFileException(Location file, long offset, String kind, String detail) {

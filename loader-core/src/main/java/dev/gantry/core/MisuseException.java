@@ -2,8 +2,7 @@ package dev.gantry.core;
 
 import org.jspecify.annotations.Nullable;
 
-/// A call that the caller's own program should not have made: a closed slab, an unknown tensor
-/// name, a cast that does not exist.
+/// A mistake in the calling program: a closed slab, an unknown tensor name, an option out of range.
 public final class MisuseException extends GantryException {
   private static final long serialVersionUID = 1L;
 

@@ -1,17 +1,16 @@
 package dev.gantry.core;
 
-/// Text from a file made fit for one line of a message: a hostile name must not forge a second one,
-/// nor hide the rest.
+/// Escapes text from files for one line of a message, so that a hostile name can neither forge a
+/// second line nor hide the rest.
 final class OneLine {
-  /// Of what is longer, this much of the start and of the end is kept: a file's offset stands
-  /// behind its name.
+  /// Long text keeps its start and its end, since a file's offset follows its name.
   private static final int START_CHARACTERS = 200;
 
   private static final int END_CHARACTERS = 100;
 
   private OneLine() {}
 
-  /// Escaped, and cut in the middle where it is long.
+  /// Escaped, and cut in the middle if it is long.
   static String of(String text) {
     if (text.length() <= START_CHARACTERS + END_CHARACTERS) {
       return escaped(text);

@@ -1,7 +1,7 @@
 package dev.gantry.core;
 
-/// Hears how far a transfer is. Called on the thread that asked for the transfer, some ten times a
-/// second and once at the end; what it throws ends the transfer.
+/// Told how far a transfer is: on the thread that started it, about ten times a second and once at the
+/// end. An exception ends the transfer.
 @FunctionalInterface
 public interface ProgressListener {
   /// @param done bytes read so far

@@ -6,12 +6,12 @@ package dev.gantry.core;
 /// Most programs never name one: calls without a session use the process's own, which stays open.
 /// Thread-safe.
 public interface Session extends AutoCloseable {
-  /// Frees the pinned buffers that no load uses now; the next load takes them anew.
+  /// Frees the pinned buffers that no load uses now. The next load allocates them again.
   void freeIdle();
 
-  /// Waits for the loads under way, then frees all that the session keeps. What was loaded stays.
+  /// Waits for the running loads, then frees what the session keeps. What was loaded stays.
   ///
-  /// @throws MisuseException if a load's own listener calls it, which could only wait for itself
+  /// @throws MisuseException if a load's own listener calls it, which would wait for itself
   @Override
   void close();
 }

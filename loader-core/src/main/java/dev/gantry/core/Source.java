@@ -3,8 +3,7 @@ package dev.gantry.core;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
-/// Bytes that are to be written, wherever they are now. They must stay there, as they are, until
-/// the write has ended.
+/// Bytes to be written, in memory or in another file. They must not change until the write has ended.
 public sealed interface Source {
   /// In bytes.
   long length();
@@ -24,10 +23,10 @@ public sealed interface Source {
     };
   }
 
-  /// Memory of the CPU.
+  /// Host memory.
   ///
-  /// @param segment which every thread may touch: of a shared, automatic or global arena, of the
-  ///     heap, or just an address
+  /// @param segment accessible to every thread: of a shared, automatic or global arena, of the heap,
+  ///     or a bare address
   record HostMemory(MemorySegment segment) implements Source {
     private static final Thread SOME_OTHER = Thread.ofPlatform().unstarted(() -> {});
 
@@ -43,7 +42,7 @@ public sealed interface Source {
     }
   }
 
-  /// Memory of a CUDA device. Whatever was queued on the device before the write began comes first.
+  /// Memory of a CUDA device. The write waits for work that was queued on the device before.
   ///
   /// @param address of the first byte, on the device
   record DeviceMemory(Device.Cuda device, long address, long length) implements Source {

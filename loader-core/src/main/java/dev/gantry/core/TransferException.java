@@ -3,8 +3,7 @@ package dev.gantry.core;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// An operation on a file or a device that failed: what was tried, on what, and the code that came
-/// back.
+/// A failed operation on a file or a device: what was tried, on what, and the returned code.
 public final class TransferException extends GantryException {
   private static final long serialVersionUID = 1L;
 
@@ -35,7 +34,7 @@ public final class TransferException extends GantryException {
     return failure;
   }
 
-  /// Whether the kernel said one of these.
+  /// Whether the kernel's code is one of these.
   ///
   /// @param names such as `ENOENT`
   public boolean isErrno(Set<String> names) {

@@ -12,11 +12,11 @@ import java.util.Set;
 /// @param bytesByTransport bytes read by each transport that carried any, blocks at the edges included
 /// @param directBytes of these, the bytes that went past the page cache
 /// @param unknownBytes of all, the bytes of which the kernel did not say whether they were in the
-///     page cache: they went as those do that are not
-/// @param reads how many requests that took
-/// @param files one line a file
-/// @param elapsed from the start of the readers to the last byte's arrival; neither opening files
-///     nor allocating memory is in it
+///     page cache; they were read as bytes that are not
+/// @param reads how many requests it took
+/// @param files one entry for each file
+/// @param elapsed from the readers' start to the last byte's arrival, without opening files and
+///     allocating memory
 public record TransferReport(
     Map<Transport, Long> bytesByTransport,
     long directBytes,
@@ -25,7 +25,7 @@ public record TransferReport(
     List<FileReport> files,
     Duration elapsed) {
 
-  /// Of a transfer that had nothing to do.
+  /// The report of a transfer of no bytes.
   public static final TransferReport NOTHING =
       new TransferReport(Map.of(), 0, 0, 0, List.of(), Duration.ZERO);
 

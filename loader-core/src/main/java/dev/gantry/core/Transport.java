@@ -2,18 +2,18 @@ package dev.gantry.core;
 
 import java.util.Locale;
 
-/// How bytes travel.
+/// How bytes travel between files and memory.
 public enum Transport {
-  /// cuFile, from the disk straight into device memory.
+  /// cuFile, directly between disk and device memory.
   GDS,
-  /// cuFile, through the CPU.
+  /// cuFile, with the CPU copying.
   COMPAT,
-  /// Our own ring of pinned buffers, from which the device copies while the next is read.
+  /// Pinned buffers: the device copies from one while the next is read.
   STAGED,
-  /// Into memory of the CPU.
+  /// Between files and host memory.
   HOST;
 
-  /// As people and JSON write it: `gds`, `compat`, `staged`, `host`.
+  /// As written in reports and JSON: `gds`, `compat`, `staged`, `host`.
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

@@ -1,5 +1,4 @@
-/// The session, and the words of GantrySession: what bytes are wanted, where they go, and what can go wrong
-/// on the way.
+/// The vocabulary: which bytes are wanted, where they go, how, and what can go wrong.
 @NullMarked
 package dev.gantry.core;
 

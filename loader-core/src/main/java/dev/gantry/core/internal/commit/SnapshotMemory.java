@@ -164,7 +164,7 @@ public final class SnapshotMemory implements AutoCloseable {
         .sum();
   }
 
-  /// @param atRest whether no copy into them is under way
+  /// @param atRest whether no copy into them is running
   private synchronized void giveBack(Map<Device, Slab> slabs, boolean atRest) {
     List<Home> used =
         homes.stream().filter(home -> slabs.get(home.origin()) == home.slab()).toList();

@@ -10,7 +10,7 @@ import java.util.Optional;
 /// What a write did.
 ///
 /// @param bytesByTransport bytes of the files by each transport that carried any: `host` for what came from
-///     memory of the CPU or from other files
+///     host memory or from other files
 /// @param directBytes of these, the bytes that went past the page cache
 /// @param writes how many requests it took
 /// @param files one for each file, in the order of the request

@@ -3,7 +3,7 @@ package dev.gantry.core.internal.natives;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// Something that this machine may or may not have, with the reason where it has not.
+/// Something that this machine may lack, and then the reason.
 public sealed interface Availability<T> {
   /// It is there.
   record Present<T>(T value) implements Availability<T> {}
@@ -21,7 +21,7 @@ public sealed interface Availability<T> {
     return new Absent<>(reason);
   }
 
-  /// The value, or empty where there is none and the reason does not matter.
+  /// The value, or empty without the reason.
   default Optional<T> toOptional() {
     return switch (this) {
       case Present<T>(T value) -> Optional.of(value);
@@ -29,7 +29,7 @@ public sealed interface Availability<T> {
     };
   }
 
-  /// What `next` makes of the value; an absence stays with its reason.
+  /// The result of `next` for the value; an absence keeps its reason.
   default <R> Availability<R> then(Function<? super T, Availability<R>> next) {
     return switch (this) {
       case Present<T>(T value) -> next.apply(value);
@@ -37,7 +37,7 @@ public sealed interface Availability<T> {
     };
   }
 
-  /// The value, or the exception that `refusal` makes of the reason.
+  /// The value; if it is absent, throws the exception that `refusal` makes of the reason.
   default <X extends Throwable> T orElseThrow(Function<? super String, X> refusal) throws X {
     return switch (this) {
       case Present<T>(T value) -> value;

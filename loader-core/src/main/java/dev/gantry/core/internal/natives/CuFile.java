@@ -119,8 +119,8 @@ public final class CuFile {
     return CuFileParameters.bind(library);
   }
 
-  /// Opens the driver, or counts one more user where it is open. Succeeds without nvidia-fs too,
-  /// and then all I/O goes through the CPU where the configuration allows that.
+  /// Opens the driver, or counts one more user if it is open. Succeeds without nvidia-fs too; all I/O
+  /// then goes through the CPU if the configuration allows it.
   public void openDriver() {
     driverOpen.call(libraryName());
   }
@@ -148,8 +148,7 @@ public final class CuFile {
     });
   }
 
-  /// Makes an open file known to cuFile. The descriptor stays the caller's, to be closed after the
-  /// handle.
+  /// Registers an open file. The caller keeps the descriptor, and closes it after the handle.
   ///
   /// @param file for messages only
   /// @param descriptor opened without O_APPEND, O_NONBLOCK and the like
@@ -172,7 +171,7 @@ public final class CuFile {
     }
   }
 
-  /// Pins memory for I/O. From then on its reads and writes must name this base, plus an offset.
+  /// Pins memory for I/O, whose reads and writes must name this base and an offset from then on.
   ///
   /// @param buffer the memory, with its true size; on a device, 64 KiB-aligned at both ends lest
   ///     the mapping takes in more
@@ -187,8 +186,7 @@ public final class CuFile {
 
   /// Reads up to `bytes` bytes of the file from `fileOffset` on into `base` at `baseOffset`.
   ///
-  /// @return how many bytes, fewer than asked for at the end of the file and wherever cuFile likes;
-  ///     0 only at the end
+  /// @return how many bytes, which may be fewer than asked for anywhere; 0 only at the end of the file
   /// @throws TransferException if the kernel or cuFile refuses, or gives a short count that is a
   ///     [CuFileCode] and does not end the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
@@ -234,8 +232,8 @@ public final class CuFile {
     }
   }
 
-  /// libcufile was seen to give a code without its sign. As a count it is believed only where it is
-  /// all that was asked for, or all that the file has.
+  /// libcufile was seen to return a code without its sign. A count that equals a code is taken for a
+  /// count only if it is all that was asked for, or reaches the end of the file.
   private static boolean isCode(CuFileHandle handle, long count, long bytes, long fileOffset) {
     return count < bytes
         && CuFileCode.of(Math.clamp(count, 0, Integer.MAX_VALUE)).isPresent()

@@ -8,7 +8,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import jcuda.driver.CUresult;
 
-/// The codes of `CUfileOpError`. 5021 and 5032 were never given out.
+/// The codes of `CUfileOpError`. 5021 and 5032 do not exist.
 ///
 /// Source: cuFile API reference, section 4.1.3, and `cufile.h` of CUDA 13.0.
 public enum CuFileCode {
@@ -82,7 +82,7 @@ public enum CuFileCode {
     return meaning;
   }
 
-  /// The constant of this code, or empty where this table is older than the library.
+  /// The constant of this code, or empty if the library is newer than this table.
   public static Optional<CuFileCode> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
   }
@@ -94,7 +94,7 @@ public enum CuFileCode {
         .orElseGet(() -> new Failure.CuFile(code, "unknown", "no such code in our table"));
   }
 
-  /// The failure that a `CUfileError_t` holds: the CUDA driver's where cuFile only passes it on.
+  /// The failure that a `CUfileError_t` holds: the CUDA driver's if cuFile only passes it on.
   ///
   /// @param cudaCode a `CUresult`, meaningful only with `CU_FILE_CUDA_DRIVER_ERROR`
   public static Failure failure(int code, int cudaCode) {

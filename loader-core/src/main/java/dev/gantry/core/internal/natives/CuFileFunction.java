@@ -60,7 +60,7 @@ final class CuFileFunction {
     }
   }
 
-  /// What a method handle's call threw, fit to be thrown on: a downcall throws nothing checked.
+  /// Converts what a downcall threw, which is never checked, so that callers need not declare it.
   static RuntimeException unchecked(Throwable thrown) {
     return switch (thrown) {
       case RuntimeException unchecked -> unchecked;
@@ -69,7 +69,7 @@ final class CuFileFunction {
     };
   }
 
-  /// What a read or write met that returned no count of bytes.
+  /// The failure of a read or write that returned no count of bytes.
   static Failure transferFailure(long returned, int errno) {
     if (returned == -1) {
       return Errno.failure(errno);

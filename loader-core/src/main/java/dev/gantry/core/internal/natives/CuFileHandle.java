@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicReference;
 
-/// A file that is registered with cuFile. Close it when no read or write of it is under way, and
-/// before its file descriptor; closing twice does nothing. Thread-safe.
+/// A file that is registered with cuFile. Close it before its descriptor, when no read or write of it
+/// is running; closing twice does nothing. Thread-safe.
 public final class CuFileHandle implements AutoCloseable {
   private final CuFile cuFile;
   private final Path file;
@@ -24,7 +24,7 @@ public final class CuFileHandle implements AutoCloseable {
     return file;
   }
 
-  /// In bytes, at this moment; 0 where the kernel does not say.
+  /// In bytes, at this moment; 0 if the kernel does not say.
   long fileSize() {
     return Libc.INSTANCE.stat(descriptor).size();
   }

@@ -18,8 +18,7 @@ import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 
-/// The CUDA driver API through JCuda, with addresses as `long` and every `CUresult` a typed
-/// failure.
+/// The CUDA driver API by JCuda, with addresses as `long` and failures as typed exceptions.
 ///
 /// Memory and stream calls act on the context that is current on the calling thread: see [#enter].
 /// Thread-safe.
@@ -45,7 +44,7 @@ public final class CudaDriver {
         }
         return new Availability.Present<>(new CudaDriver());
       } catch (LinkageError e) {
-        // JCuda's message spans several lines; the last cause holds the loader's own words.
+        // JCuda's message has several lines; the last cause has the loader's own.
         Throwable cause = e;
         while (cause.getCause() != null) {
           cause = cause.getCause();
@@ -119,8 +118,7 @@ public final class CudaDriver {
     return new Context(context);
   }
 
-  /// Makes `context` current on this thread until the scope closes, and leaves the caller's own as
-  /// it was.
+  /// Makes `context` current on this thread until the scope closes, which restores the caller's own.
   public Entered enter(Context context) {
     check(JCudaDriver.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent", "context");
     return () -> check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent", "context");
@@ -135,9 +133,9 @@ public final class CudaDriver {
     }
   }
 
-  /// Work that a device does in order.
+  /// A queue of work that a device does in order.
   public static final class Stream {
-    /// The current context's own stream, on which libtorch works unless it is told otherwise.
+    /// The current context's default stream, which libtorch uses unless told otherwise.
     public static final Stream DEFAULT = new Stream(new CUstream());
 
     private final CUstream handle;
@@ -163,7 +161,7 @@ public final class CudaDriver {
     void close();
   }
 
-  /// Waits for everything that was queued in the current context.
+  /// Waits for all work queued in the current context.
   public void synchronizeContext() {
     check(JCudaDriver.cuCtxSynchronize(), "cuCtxSynchronize", "context");
   }
@@ -179,7 +177,7 @@ public final class CudaDriver {
     check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
   }
 
-  /// Where the allocation ends that holds `address`; 0 where the driver knows of none.
+  /// The end of the allocation that holds `address`; 0 if the driver knows none.
   public long allocationEnd(long address) {
     Address base = new Address(0);
     long[] bytes = new long[1];
@@ -187,7 +185,7 @@ public final class CudaDriver {
     return result == CUresult.CUDA_SUCCESS ? base.raw() + bytes[0] : 0;
   }
 
-  /// Pins memory of the CPU, for every context.
+  /// Pins host memory, for every context.
   public void pin(long address, long bytes) {
     check(
         JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, HOST_PORTABLE),
@@ -226,8 +224,8 @@ public final class CudaDriver {
     check(JCudaDriver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", "stream");
   }
 
-  /// What is queued on `stream` from now on comes after what was queued elsewhere before `event`
-  /// was last recorded; at once where it never was. Whoever calls does not wait.
+  /// Makes work that is queued on `stream` from now on wait for the last recording of `event`, if there
+  /// was one. The caller does not wait.
   public void await(Stream stream, Event event) {
     check(
         JCudaDriver.cuStreamWaitEvent(stream.handle, event.handle, 0),
@@ -239,13 +237,12 @@ public final class CudaDriver {
     check(JCudaDriver.cuStreamDestroy(stream.handle), "cuStreamDestroy", "stream");
   }
 
-  /// An event that can be waited for; it keeps no time. Who waits for it keeps a processor busy: for
-  /// waits that are short.
+  /// An event without timing, for short waits: a thread that waits for it keeps a processor busy.
   public Event createEvent() {
     return createEvent(CUevent_flags.CU_EVENT_DISABLE_TIMING);
   }
 
-  /// An event that keeps no time, and whose waiters sleep.
+  /// An event without timing, for long waits: a thread that waits for it sleeps.
   public Event createSleepersEvent() {
     return createEvent(
         CUevent_flags.CU_EVENT_DISABLE_TIMING | CUevent_flags.CU_EVENT_BLOCKING_SYNC);
@@ -261,12 +258,12 @@ public final class CudaDriver {
     check(JCudaDriver.cuEventRecord(event.handle, stream.handle), "cuEventRecord", "stream");
   }
 
-  /// Waits until what was queued before the event was recorded is done.
+  /// Waits until the work before the event is done.
   public void synchronize(Event event) {
     check(JCudaDriver.cuEventSynchronize(event.handle), "cuEventSynchronize", "event");
   }
 
-  /// Whether what was queued before the event was recorded is done.
+  /// Whether the work before the event is done.
   public boolean isDone(Event event) {
     int result = JCudaDriver.cuEventQuery(event.handle);
     if (result == CUresult.CUDA_ERROR_NOT_READY) {
@@ -280,8 +277,7 @@ public final class CudaDriver {
     check(JCudaDriver.cuEventDestroy(event.handle), "cuEventDestroy", "event");
   }
 
-  /// Queues a copy from pinned host memory; the source must stay as it is until the stream has
-  /// passed it.
+  /// Queues a copy from pinned host memory, which must not change until the copy is done.
   public void copyToDevice(long device, long host, long bytes, Stream stream) {
     check(
         JCudaDriver.cuMemcpyHtoDAsync(new Address(device), new Address(host), bytes, stream.handle),
@@ -289,7 +285,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Queues a copy to pinned host memory, which has the bytes when the stream has passed it.
+  /// Queues a copy to pinned host memory.
   public void copyToHost(long host, long device, long bytes, Stream stream) {
     check(
         JCudaDriver.cuMemcpyDtoHAsync(new Address(host), new Address(device), bytes, stream.handle),
@@ -297,7 +293,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Copies to host memory, pinned or not, and returns when the bytes are there.
+  /// Copies to host memory, pinned or not, and returns when it is done.
   public void copyToHost(long host, long device, long bytes) {
     check(
         JCudaDriver.cuMemcpyDtoH(new Address(host), new Address(device), bytes),
@@ -305,7 +301,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Queues a copy from one place of a device to another on the default stream.
+  /// Queues a copy within a device on the default stream.
   public void copyOnDevice(long target, long source, long bytes) {
     check(
         JCudaDriver.cuMemcpyDtoD(new Address(target), new Address(source), bytes),
@@ -313,7 +309,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Queues a copy from one place of a device to another.
+  /// Queues a copy within a device.
   public void copyOnDevice(long target, long source, long bytes, Stream stream) {
     check(
         JCudaDriver.cuMemcpyDtoDAsync(
@@ -322,7 +318,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Rows of bytes, from one place of a device to another.
+  /// Rows of bytes to copy within a device.
   ///
   /// @param targetPitch bytes from one row's start to the next one's, at least `rowBytes`
   /// @param sourcePitch likewise
@@ -357,8 +353,8 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O
-  /// into it needs.
+  /// Makes synchronous copies of the allocation at `address` wait for the device, as direct I/O into it
+  /// needs.
   public void syncMemoryOperations(long address) {
     check(
         JCudaDriver.cuPointerSetAttribute(
@@ -401,8 +397,7 @@ public final class CudaDriver {
     }
   }
 
-  /// An address as JCuda wants it: its pointers are objects, and their native value is only open to
-  /// subclasses.
+  /// An address for JCuda, whose pointers show their native value only to subclasses.
   private static final class Address extends CUdeviceptr {
     Address(long address) {
       super(new CUdeviceptr(), address);
@@ -413,7 +408,7 @@ public final class CudaDriver {
     }
   }
 
-  /// An address as those calls want it that tell memory of the CPU from the device's.
+  /// A host address, for calls that distinguish it from a device's.
   private static final class HostAddress extends jcuda.Pointer {
     HostAddress(long address) {
       super(address);

@@ -7,7 +7,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The kernel's error codes that file and memory calls give.
+/// The kernel's error codes of file and memory calls.
 ///
 /// Source: `asm-generic/errno-base.h` and `errno.h`, which x86-64 and aarch64 share, and glibc's
 /// `strerror`.
@@ -96,13 +96,12 @@ public enum Errno {
     return meaning;
   }
 
-  /// The constant of this code, or empty where the table has none.
+  /// The constant of this code, or empty if the table has none.
   public static Optional<Errno> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
   }
 
-  /// The failure that a call with this `errno` met; named `unknown` where the table has no such
-  /// code.
+  /// The failure of a call with this `errno`; named `unknown` if the table has no such code.
   public static Failure.Errno failure(int code) {
     return of(code)
         .map(known -> new Failure.Errno(code, known.name(), known.meaning))

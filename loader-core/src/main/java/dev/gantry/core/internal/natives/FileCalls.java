@@ -7,8 +7,8 @@ import java.util.function.IntSupplier;
 /// The kernel's file calls as Gantry uses them. [Libc] is the real one; tests put one that fails on
 /// purpose in front.
 ///
-/// Every call answers as the kernel does: a count or 0 where it went well, the negated `errno`
-/// where it did not. Nothing is retried here. All calls may be made from any thread.
+/// Every call answers as the kernel does: a count or 0 on success, the negated `errno` on failure.
+/// Nothing is retried here. All calls may be made from any thread.
 public interface FileCalls {
   int O_RDONLY = 0;
   int O_WRONLY = 1;
@@ -17,9 +17,9 @@ public interface FileCalls {
   int O_EXCL = 0x80;
   int O_CLOEXEC = 0x80000;
 
-  /// Makes a call again for as long as a signal interrupts it.
+  /// Repeats a call while signals interrupt it.
   ///
-  /// @return what it answers in the end
+  /// @return the last answer
   static int retried(IntSupplier call) {
     int result = call.getAsInt();
     while (result == -Errno.EINTR.code()) {
@@ -77,32 +77,32 @@ public interface FileCalls {
   /// Size, identity and direct I/O alignment of an open file, by `statx(2)`.
   StatResult stat(int fd);
 
-  /// What the kernel maps in one piece, in bytes, by `sysconf(_SC_PAGESIZE)`.
+  /// The size of a page in bytes, by `sysconf(_SC_PAGESIZE)`.
   long pageBytes();
 
-  /// How many bytes of the range lie in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
+  /// How many bytes of the range are in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
   /// 6.5.
   long cachedBytes(int fd, long offset, long length);
 
-  /// How many bytes of the range lie in memory, by `mincore(2)` of a mapping made for the question:
-  /// whole pages, and all of them where the caller neither owns the file nor may write it.
+  /// How many bytes of the range are in memory, by `mincore(2)` of a temporary mapping: whole pages,
+  /// and all of them if the caller neither owns the file nor may write it.
   long mappedBytes(int fd, long offset, long length);
 
   /// The magic number of the file system that holds an open file, by `fstatfs(2)`.
   long fileSystem(int fd);
 
-  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` where nothing is
+  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` if nothing is
   /// in memory.
   long preadNoWait(int fd, MemorySegment target, long length, long offset);
 
-  /// What `statx(2)` says.
+  /// The answer of `statx(2)`.
   ///
   /// @param status 0, or the negated `errno`
   /// @param size in bytes
   /// @param directory whether this is a directory
-  /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 where the
+  /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 if the
   ///     kernel does not say
-  /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 where the
+  /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 if the
   ///     kernel does not say
   /// @param device that holds the file: its major number in the upper half, its minor in the lower
   /// @param inode of the file on that device

@@ -18,8 +18,8 @@ import java.util.concurrent.TimeUnit;
 
 /// The C library's file and mapping calls on 64-bit Linux.
 ///
-/// Blocking calls are ordinary foreign calls, never "critical" ones: a critical call holds up
-/// safepoints for as long as the disk takes. `errno` is captured per thread.
+/// Blocking calls are never "critical" foreign calls, which would delay safepoints for as long as the
+/// disk takes. `errno` is captured per thread.
 public final class Libc implements FileCalls {
   /// The C library of this process.
   public static final Libc INSTANCE = new Libc();
@@ -41,6 +41,9 @@ public final class Libc implements FileCalls {
   // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
   private static final long SYS_CACHESTAT = 451;
   private static final int SC_PAGESIZE = 30;
+
+  private static final long ERRNO_OFFSET =
+      Linker.Option.captureStateLayout().byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
   private static final Linker LINKER = Linker.nativeLinker();
   private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
@@ -119,12 +122,9 @@ public final class Libc implements FileCalls {
 
   @Override
   public int open(Path file, int flags, int mode) {
-    Scratch scratch = SCRATCH.get();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment path = arena.allocateFrom(file.toString());
-      return scratch.result((int) OPEN.invokeExact(scratch.errno, path, flags | O_CLOEXEC, mode));
-    } catch (Throwable e) {
-      throw unexpected("open", e);
+      return intCall("open", s -> (int) OPEN.invokeExact(s.errno, path, flags | O_CLOEXEC, mode));
     }
   }
 
@@ -136,86 +136,51 @@ public final class Libc implements FileCalls {
 
   @Override
   public int close(int fd) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((int) CLOSE.invokeExact(scratch.errno, fd));
-    } catch (Throwable e) {
-      throw unexpected("close", e);
-    }
+    return intCall("close", s -> (int) CLOSE.invokeExact(s.errno, fd));
   }
 
   @Override
   public long pread(int fd, MemorySegment target, long length, long offset) {
     checkLength(target, length);
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((long) PREAD.invokeExact(scratch.errno, fd, target, length, offset));
-    } catch (Throwable e) {
-      throw unexpected("pread", e);
-    }
+    return longCall("pread", s -> (long) PREAD.invokeExact(s.errno, fd, target, length, offset));
   }
 
   @Override
   public long pwrite(int fd, MemorySegment source, long length, long offset) {
     checkLength(source, length);
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((long) PWRITE.invokeExact(scratch.errno, fd, source, length, offset));
-    } catch (Throwable e) {
-      throw unexpected("pwrite", e);
-    }
+    return longCall("pwrite", s -> (long) PWRITE.invokeExact(s.errno, fd, source, length, offset));
   }
 
   @Override
   public int ftruncate(int fd, long length) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((int) FTRUNCATE.invokeExact(scratch.errno, fd, length));
-    } catch (Throwable e) {
-      throw unexpected("ftruncate", e);
-    }
+    return intCall("ftruncate", s -> (int) FTRUNCATE.invokeExact(s.errno, fd, length));
   }
 
   @Override
   public int fallocate(int fd, int mode, long offset, long length) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((int) FALLOCATE.invokeExact(scratch.errno, fd, mode, offset, length));
-    } catch (Throwable e) {
-      throw unexpected("fallocate", e);
-    }
+    return intCall(
+        "fallocate", s -> (int) FALLOCATE.invokeExact(s.errno, fd, mode, offset, length));
   }
 
   @Override
   public int fsync(int fd) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((int) FSYNC.invokeExact(scratch.errno, fd));
-    } catch (Throwable e) {
-      throw unexpected("fsync", e);
-    }
+    return intCall("fsync", s -> (int) FSYNC.invokeExact(s.errno, fd));
   }
 
   @Override
   public int rename(Path from, Path to) {
-    Scratch scratch = SCRATCH.get();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocateFrom(from.toString());
       MemorySegment target = arena.allocateFrom(to.toString());
-      return scratch.result((int) RENAME.invokeExact(scratch.errno, source, target));
-    } catch (Throwable e) {
-      throw unexpected("rename", e);
+      return intCall("rename", s -> (int) RENAME.invokeExact(s.errno, source, target));
     }
   }
 
   @Override
   public int mkdir(Path folder, int mode) {
-    Scratch scratch = SCRATCH.get();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment path = arena.allocateFrom(folder.toString());
-      return scratch.result((int) MKDIR.invokeExact(scratch.errno, path, mode));
-    } catch (Throwable e) {
-      throw unexpected("mkdir", e);
+      return intCall("mkdir", s -> (int) MKDIR.invokeExact(s.errno, path, mode));
     }
   }
 
@@ -230,36 +195,22 @@ public final class Libc implements FileCalls {
   }
 
   private static int remove(String function, MethodHandle handle, Path path) {
-    Scratch scratch = SCRATCH.get();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocateFrom(path.toString());
-      return scratch.result((int) handle.invokeExact(scratch.errno, name));
-    } catch (Throwable e) {
-      throw unexpected(function, e);
+      return intCall(function, s -> (int) handle.invokeExact(s.errno, name));
     }
   }
 
   @Override
   public StatResult stat(int fd) {
-    Scratch scratch = SCRATCH.get();
-    MemorySegment s = scratch.statx;
-    int status;
-    try {
-      status =
-          scratch.result(
-              (int)
-                  STATX.invokeExact(
-                      scratch.errno,
-                      fd,
-                      scratch.emptyPath,
-                      AT_EMPTY_PATH,
-                      STATX_BASIC_STATS | STATX_DIOALIGN,
-                      s));
-    } catch (Throwable e) {
-      throw unexpected("statx", e);
-    }
+    MemorySegment s = SCRATCH.get().statx;
+    int flags = STATX_BASIC_STATS | STATX_DIOALIGN;
+    int status =
+        intCall(
+            "statx",
+            c -> (int) STATX.invokeExact(c.errno, fd, c.emptyPath, AT_EMPTY_PATH, flags, c.statx));
     if (status < 0) {
-      // What an earlier call has left there is of another file.
+      // The struct still holds an earlier call's file.
       return StatResult.failed(status);
     }
     // Offsets of struct statx, linux/stat.h: mask 0, mode 28, inode 32, size 40, mtime 112 and 120,
@@ -281,16 +232,11 @@ public final class Libc implements FileCalls {
     Scratch scratch = SCRATCH.get();
     scratch.range.setAtIndex(JAVA_LONG, 0, offset);
     scratch.range.setAtIndex(JAVA_LONG, 1, length);
-    try {
-      long result =
-          scratch.result(
-              (long)
-                  CACHESTAT.invokeExact(
-                      scratch.errno, SYS_CACHESTAT, fd, scratch.range, scratch.cachestat, 0));
-      return result < 0 ? result : scratch.cachestat.getAtIndex(JAVA_LONG, 0) * PAGE_BYTES;
-    } catch (Throwable e) {
-      throw unexpected("cachestat", e);
-    }
+    long result =
+        longCall(
+            "cachestat",
+            s -> (long) CACHESTAT.invokeExact(s.errno, SYS_CACHESTAT, fd, s.range, s.cachestat, 0));
+    return result < 0 ? result : scratch.cachestat.getAtIndex(JAVA_LONG, 0) * PAGE_BYTES;
   }
 
   @Override
@@ -315,47 +261,31 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// Linked when it is first called: few file systems need it.
+  /// Linked when it is first called, since few file systems need it.
   private static final class Mincore {
     // int mincore(void *addr, size_t length, unsigned char *vec)
     private static final MethodHandle MINCORE =
         Libc.call("mincore", JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS);
 
     static int call(long address, long length, MemorySegment resident) {
-      Scratch scratch = SCRATCH.get();
-      try {
-        return scratch.result((int) MINCORE.invokeExact(scratch.errno, address, length, resident));
-      } catch (Throwable e) {
-        throw unexpected("mincore", e);
-      }
+      return intCall("mincore", s -> (int) MINCORE.invokeExact(s.errno, address, length, resident));
     }
   }
 
   @Override
   public long mostDescriptors() {
-    Scratch scratch = SCRATCH.get();
-    int status;
-    try {
-      status =
-          scratch.result((int) GETRLIMIT.invokeExact(scratch.errno, RLIMIT_NOFILE, scratch.rlimit));
-    } catch (Throwable e) {
-      throw unexpected("getrlimit", e);
-    }
+    int status =
+        intCall("getrlimit", s -> (int) GETRLIMIT.invokeExact(s.errno, RLIMIT_NOFILE, s.rlimit));
     // The soft limit comes first; as a signed number, none at all is -1.
-    long soft = scratch.rlimit.get(JAVA_LONG, 0);
+    long soft = SCRATCH.get().rlimit.get(JAVA_LONG, 0);
     return status < 0 ? status : soft < 0 ? Long.MAX_VALUE : soft;
   }
 
   @Override
   public long fileSystem(int fd) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      int status = scratch.result((int) FSTATFS.invokeExact(scratch.errno, fd, scratch.statfs));
-      // f_type comes first.
-      return status < 0 ? status : scratch.statfs.get(JAVA_LONG, 0);
-    } catch (Throwable e) {
-      throw unexpected("fstatfs", e);
-    }
+    int status = intCall("fstatfs", s -> (int) FSTATFS.invokeExact(s.errno, fd, s.statfs));
+    // f_type comes first.
+    return status < 0 ? status : SCRATCH.get().statfs.get(JAVA_LONG, 0);
   }
 
   @Override
@@ -364,43 +294,24 @@ public final class Libc implements FileCalls {
     Scratch scratch = SCRATCH.get();
     scratch.iovec.setAtIndex(JAVA_LONG, 0, target.address());
     scratch.iovec.setAtIndex(JAVA_LONG, 1, length);
-    try {
-      return scratch.result(
-          (long) PREADV2.invokeExact(scratch.errno, fd, scratch.iovec, 1, offset, RWF_NOWAIT));
-    } catch (Throwable e) {
-      throw unexpected("preadv2", e);
-    }
+    return longCall(
+        "preadv2", s -> (long) PREADV2.invokeExact(s.errno, fd, s.iovec, 1, offset, RWF_NOWAIT));
   }
 
   /// `mmap`: the address, or the negated `errno`.
   public long mmap(long length, int protection, int flags, int fd, long offset) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result(
-          (long) MMAP.invokeExact(scratch.errno, 0L, length, protection, flags, fd, offset));
-    } catch (Throwable e) {
-      throw unexpected("mmap", e);
-    }
+    return longCall(
+        "mmap", s -> (long) MMAP.invokeExact(s.errno, 0L, length, protection, flags, fd, offset));
   }
 
   /// `munmap`: 0, or the negated `errno`.
   public int munmap(long address, long length) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((int) MUNMAP.invokeExact(scratch.errno, address, length));
-    } catch (Throwable e) {
-      throw unexpected("munmap", e);
-    }
+    return intCall("munmap", s -> (int) MUNMAP.invokeExact(s.errno, address, length));
   }
 
   /// `madvise`: 0, or the negated `errno`.
   public int madvise(long address, long length, int advice) {
-    Scratch scratch = SCRATCH.get();
-    try {
-      return scratch.result((int) MADVISE.invokeExact(scratch.errno, address, length, advice));
-    } catch (Throwable e) {
-      throw unexpected("madvise", e);
-    }
+    return intCall("madvise", s -> (int) MADVISE.invokeExact(s.errno, address, length, advice));
   }
 
   private static void checkLength(MemorySegment segment, long length) {
@@ -426,7 +337,30 @@ public final class Libc implements FileCalls {
         Linker.Option.captureCallState("errno"));
   }
 
-  /// What `invokeExact` declares but a downcall only throws for a caller's mistake.
+  private interface IntCall {
+    int invoke(Scratch scratch) throws Throwable;
+  }
+
+  private interface LongCall {
+    long invoke(Scratch scratch) throws Throwable;
+  }
+
+  /// What the function returns, or the negated `errno`.
+  private static int intCall(String function, IntCall call) {
+    return (int) longCall(function, call::invoke);
+  }
+
+  private static long longCall(String function, LongCall call) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      long returned = call.invoke(scratch);
+      return returned == -1 ? -scratch.errno.get(JAVA_INT, ERRNO_OFFSET) : returned;
+    } catch (Throwable e) {
+      throw unexpected(function, e);
+    }
+  }
+
+  /// `invokeExact` declares any Throwable, but a downcall throws only unchecked exceptions.
   private static RuntimeException unexpected(String function, Throwable e) {
     return switch (e) {
       case RuntimeException runtime -> runtime;
@@ -437,10 +371,6 @@ public final class Libc implements FileCalls {
 
   /// A thread's own `errno` and argument structs, so that no two calls share them.
   private static final class Scratch {
-    private static final long ERRNO_OFFSET =
-        Linker.Option.captureStateLayout()
-            .byteOffset(MemoryLayout.PathElement.groupElement("errno"));
-
     private final Arena arena = Arena.ofAuto();
     final MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
     final MemorySegment statx = arena.allocate(256, 8);
@@ -450,13 +380,5 @@ public final class Libc implements FileCalls {
     final MemorySegment cachestat = arena.allocate(40, 8);
     final MemorySegment iovec = arena.allocate(16, 8);
     final MemorySegment emptyPath = arena.allocate(1);
-
-    long result(long returned) {
-      return returned == -1 ? -errno.get(JAVA_INT, ERRNO_OFFSET) : returned;
-    }
-
-    int result(int returned) {
-      return returned == -1 ? -errno.get(JAVA_INT, ERRNO_OFFSET) : returned;
-    }
   }
 }

@@ -56,7 +56,7 @@ final class NativeLibrary {
           paths.add(platform.resolve("lib").resolve(file).toString());
         }
       } catch (IOException _) {
-        // A folder that cannot be listed holds nothing that could be loaded.
+        // Nothing can be loaded from a folder that cannot be listed.
         return List.copyOf(paths);
       }
     }
@@ -72,7 +72,7 @@ final class NativeLibrary {
     return symbols.find(symbol).isPresent();
   }
 
-  /// A handle of `symbol`. Never marked critical: what we bind blocks.
+  /// A handle of `symbol`, never marked critical, since these calls block.
   Availability<MethodHandle> function(
       String symbol, FunctionDescriptor prototype, Linker.Option... options) {
     return symbols
@@ -81,7 +81,7 @@ final class NativeLibrary {
         .orElseGet(() -> Availability.absent(name + " has no " + symbol));
   }
 
-  /// Why the dynamic loader refuses `candidate`; the foreign function API does not pass that on.
+  /// Why the dynamic loader refuses `candidate`, which the foreign function API does not say.
   private static String refusal(String candidate) {
     AddressLayout text =
         ValueLayout.ADDRESS.withTargetLayout(

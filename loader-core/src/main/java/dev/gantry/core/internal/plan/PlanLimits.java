@@ -2,22 +2,21 @@ package dev.gantry.core.internal.plan;
 
 import dev.gantry.core.MisuseException;
 
-/// How a plan may be cut.
+/// Limits of a plan.
 ///
-/// @param requestBytes the most that one read asks for, a multiple of [#BLOCK_BYTES] up to
+/// @param requestBytes the most bytes of one read, a multiple of [#BLOCK_BYTES] up to
 ///     [#MOST_REQUEST_BYTES]
-/// @param gapBytes unwanted bytes between two extents up to which one read takes both: reading them
-///     costs less than a request of its own
-/// @param slabBytes the size past which no further extent joins a slab, a multiple of
-///     [#BLOCK_BYTES]; a larger extent gets a slab to itself. A slab lives as long as its
-///     longest-lived tensor, so this bounds what one kept tensor keeps with it
+/// @param gapBytes up to this many unwanted bytes between two extents, one read takes both: that costs
+///     less than a second request
+/// @param slabBytes the most bytes of a slab of several extents, a multiple of [#BLOCK_BYTES]; a larger
+///     extent gets its own slab. A slab lives as long as its longest-lived tensor, so this bounds
+///     how much memory one kept tensor keeps alive
 public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   /// The unit of direct I/O: file offsets, lengths and addresses of aligned reads are multiples of
   /// it.
   public static final int BLOCK_BYTES = 4096;
 
-  /// The kernel reads less than 2 GiB at once, no more can be pinned as one buffer, and each reader
-  /// that stages pins two of a request's size.
+  /// The kernel reads less than 2 GiB at once, and no more can be pinned as one buffer.
   public static final long MOST_REQUEST_BYTES = 1L << 30;
 
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.
@@ -32,7 +31,7 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     MisuseException.requireRange("gapBytes", gapBytes, 0, Long.MAX_VALUE);
   }
 
-  /// @throws MisuseException if no request can be of this size
+  /// @throws MisuseException if this is no size of a request
   public static void checkRequestBytes(long bytes) {
     if (bytes <= 0 || bytes % BLOCK_BYTES != 0 || bytes > MOST_REQUEST_BYTES) {
       throw new MisuseException(

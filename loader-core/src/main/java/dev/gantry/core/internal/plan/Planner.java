@@ -80,9 +80,8 @@ public final class Planner {
     }
   }
 
-  /// Whether `extent` is read together with what lies in `start` to `end`: it is near, and the slab
-  /// keeps its bound. One that overlaps what is read already joins all the same, since it must not
-  /// be read twice.
+  /// Whether `extent` joins the run from `start` to `end`: it is near, and the slab stays within its
+  /// limit. One that overlaps the run always joins, so that it is not read twice.
   private boolean joins(Extent extent, long start, long end) {
     if (extent.offset() < end) {
       return true;
@@ -106,7 +105,7 @@ public final class Planner {
     }
   }
 
-  /// Room for `length` bytes at a block's start in the last slab, or in a new one.
+  /// Reserves `length` bytes from a block's start on in the last slab, or in a new one.
   private long takeRoom(long length) {
     if (slabOpen && used + length <= limits.slabBytes()) {
       used += length;
@@ -126,7 +125,7 @@ public final class Planner {
       if (from.offset() % alignment == 0) {
         continue;
       }
-      // A block each would waste most of what small tensors take.
+      // Not to blocks, which would waste most memory of small tensors.
       long padded = align(from.length(), MOST_ALIGNMENT_BYTES);
       long to = takeRoom(padded);
       int slab = slabSizes.size() - 1;

@@ -3,14 +3,13 @@ package dev.gantry.core.internal.plan;
 import dev.gantry.core.Location;
 import java.util.List;
 
-/// The aligned reads that bring a set of extents into slabs, and where each extent lies then.
+/// The aligned reads that load a set of extents into slabs, and where each extent is then.
 ///
 /// @param slabSizes the sizes of the slabs to allocate, in bytes, each a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
 /// @param reads in the order of files and offsets
-/// @param relocations copies to make when all reads are done, for extents whose place would break
-///     their alignment
-/// @param placements one an extent, in the order in which they were asked for, after relocation
+/// @param relocations copies after all reads, for extents that would be misaligned otherwise
+/// @param placements one for each extent, in the order of the request, after relocation
 public record ReadPlan(
     List<Long> slabSizes,
     List<Read> reads,
@@ -28,13 +27,13 @@ public record ReadPlan(
   ///
   /// @param fileOffset a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param length a multiple of [PlanLimits#BLOCK_BYTES]
-  /// @param required the bytes, from `fileOffset` on, that somebody wants: the file must have them
+  /// @param required the bytes, from `fileOffset` on, that are wanted: the file must have them
   /// @param slab an index into [#slabSizes]
   /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES]
   public record Read(
       Location file, long fileOffset, long length, long required, int slab, long slabOffset) {}
 
-  /// Where an extent lies.
+  /// Where an extent is.
   ///
   /// @param slab an index into [#slabSizes], or [#NOWHERE] for an extent of no bytes
   public record Placement(int slab, long offset, long length) {

@@ -3,11 +3,11 @@ package dev.gantry.core.internal.plan;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 
-/// An extent and the alignment that the address of its first byte must have.
+/// An extent to load, and the alignment that its address in memory must have.
 ///
 /// @param alignmentBytes a power of two, at most [#MOST_ALIGNMENT_BYTES]
 public record Wanted(Extent extent, int alignmentBytes) {
-  /// No dtype wants more, and vector loads want no more either.
+  /// Enough for every dtype and for vector loads.
   public static final int MOST_ALIGNMENT_BYTES = 256;
 
   public Wanted {

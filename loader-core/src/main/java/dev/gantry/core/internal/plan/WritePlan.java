@@ -2,9 +2,9 @@ package dev.gantry.core.internal.plan;
 
 import java.util.List;
 
-/// The aligned writes that make one file of its parts.
+/// The aligned writes that assemble one file from its parts.
 ///
-/// @param size of the file in bytes, to which it is trimmed in the end
+/// @param size of the file in bytes, to which it is trimmed at the end
 /// @param writes in the order of the file; they do not overlap, and no block is in two of them
 public record WritePlan(long size, List<Write> writes) {
   public WritePlan {
@@ -16,7 +16,7 @@ public record WritePlan(long size, List<Write> writes) {
   /// @param offset in the file, a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param length of the file's bytes in it; only the file's last write may have another than a
   ///     multiple of [PlanLimits#BLOCK_BYTES], and is padded with zeros to the next
-  /// @param pieces what it is made of, in order and without gaps
+  /// @param pieces what it consists of, in order and without gaps
   public record Write(long offset, long length, List<Piece> pieces) {
     public Write {
       pieces = List.copyOf(pieces);
@@ -35,7 +35,7 @@ public record WritePlan(long size, List<Write> writes) {
   /// @param offset bytes from the write's start
   public record Piece(int part, long partOffset, long offset, long length) {}
 
-  /// The size with the last block's padding, up to which room is allocated.
+  /// The size with the last block's padding, which is allocated on the disk.
   public long paddedSize() {
     return padded(size);
   }

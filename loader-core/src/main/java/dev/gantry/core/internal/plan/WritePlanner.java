@@ -7,8 +7,8 @@ import java.util.List;
 
 /// Makes a [WritePlan]: the parts are laid end to end and cut into requests that begin on blocks.
 ///
-/// Writes cannot be aligned outward as reads are, since the blocks at a part's edges hold its
-/// neighbours' bytes: such a block is gathered of all that it holds. Pure; thread-safe.
+/// Writes cannot be aligned outward as reads are, since the blocks at a part's edges hold bytes of its
+/// neighbours: such a block is assembled from all of them. Pure; thread-safe.
 public final class WritePlanner {
   private WritePlanner() {}
 

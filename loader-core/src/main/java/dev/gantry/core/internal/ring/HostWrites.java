@@ -23,8 +23,8 @@ public record HostWrites(long slotOffset, long bytes, List<HostWriter> writers) 
   /// Writes a part of the bytes.
   @FunctionalInterface
   public interface HostWriter {
-    /// @param target the memory of all writers, [HostWrites#bytes] long; memory of the CPU, also for a
-    ///     slot on a device. Valid only during the call
+    /// @param target the memory of all writers, [HostWrites#bytes] long; host memory, also for a slot
+    ///     on a device. Valid only during the call
     void write(MemorySegment target);
   }
 }

@@ -11,7 +11,6 @@ import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
 import java.util.List;
 
-
 /// What this machine has.
 ///
 /// @param cudaAbsence why there are no CUDA devices; empty if there are

@@ -6,9 +6,8 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.Collection;
 import org.jspecify.annotations.Nullable;
 
-/// Queues copies between a device and two pinned buffers, on a stream of its own unless it is told
-/// otherwise; and for each buffer, an event says when the copies from or into it are done. For one
-/// thread.
+/// Queues copies between a device and two pinned buffers, on its own stream or a given one. For each
+/// buffer, an event tells when the copies from or into it are done. For one thread.
 public final class CopyQueue implements AutoCloseable {
   private static final int BUFFERS = 2;
 
@@ -18,12 +17,12 @@ public final class CopyQueue implements AutoCloseable {
   private CudaDriver.Stream stream;
   private final CudaDriver.Event[] copied = new CudaDriver.Event[BUFFERS];
 
-  /// Whoever waits for it keeps a processor busy, since that is over soon.
+  /// With short waits, which keep a processor busy.
   public CopyQueue(CudaContext context) {
     this(context, false);
   }
 
-  /// @param sleepers whether those sleep who wait for a buffer: where its copies may be held for
+  /// @param sleepers whether threads sleep while they wait for a buffer, because its copies may wait
   ///     long
   CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
@@ -48,13 +47,12 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Queues on `chosen` from now on, or on this queue's own stream where that is null.
+  /// Queues on `chosen` from now on, or on this queue's own stream if that is null.
   void turnTo(CudaDriver.@Nullable Stream chosen) {
     stream = chosen == null ? own : chosen;
   }
 
-  /// Waits until the copies that [#record] marked for a buffer are done; not at all where there
-  /// were none.
+  /// Waits until the copies that [#record] marked for a buffer are done, if there are any.
   public void await(int buffer) {
     if (sleepers) {
       context.await(copied[buffer]);
@@ -65,7 +63,7 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Queues a copy from pinned memory, which must stay as it is until it is done.
+  /// Queues a copy from pinned memory, which must not change until the copy is done.
   public void copyToDevice(long device, long host, long bytes) {
     try (var _ = context.enter()) {
       context.driver().copyToDevice(device, host, bytes, stream);
@@ -86,7 +84,7 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Marks all copies so far as those of `buffer`.
+  /// Marks all copies queued so far as those of `buffer`.
   public void record(int buffer) {
     try (var _ = context.enter()) {
       context.driver().record(copied[buffer], stream);
@@ -119,7 +117,7 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Closes all of them, also where one fails.
+  /// Closes all of them, also if one fails.
   public static void closeAll(Collection<CopyQueue> queues) {
     Cleanup.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
   }

@@ -10,17 +10,17 @@ import dev.gantry.core.internal.natives.CuFileProperties.Storage;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// Opens cuFile's driver so that no byte passes the CPU, or that all do.
+/// Opens cuFile's driver so that no byte is copied by the CPU, or that all are.
 ///
-/// By its own choice libcufile takes the CPU for every file that it cannot reach otherwise, without
-/// a word. So for [Transport#GDS] that is refused, and believed only where it is in force: it is one
-/// setting for the whole process, made when the first user opens the driver.
+/// By default libcufile copies through the CPU, without telling, for every file that it cannot reach
+/// directly. For [Transport#GDS] that is switched off, and the driver is used only if the switch is
+/// in force: the whole process has one, which is set when its first user opens the driver.
 final class CuFileMode {
   private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
 
   private CuFileMode() {}
 
-  /// The driver, to be closed by [#close]; or why it cannot be had so.
+  /// The driver, to be closed by [#close]; or why it cannot be opened this way.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   static Availability<CuFile> open(CuFile cuFile, Transport kind) {
@@ -44,7 +44,7 @@ final class CuFileMode {
     return Availability.absent(objection);
   }
 
-  /// Closes the driver, and leaves libcufile's own choice to others in this process.
+  /// Closes the driver, and restores libcufile's default for other users in this process.
   static void close(CuFile cuFile, Transport kind) {
     try {
       cuFile.closeDriver();
@@ -65,14 +65,15 @@ final class CuFileMode {
               parameters.set(Flag.FORCE_COMPAT_MODE, on);
             }
           } catch (TransferException _) {
-            // Another user of this process has it open: what is in force is looked at then.
+            // Another user in this process has the driver open; objection() looks at what is in
+            // force.
           }
         });
   }
 
   private static String objection(CuFile cuFile, Transport kind) {
     CuFileProperties properties = cuFile.properties();
-    boolean mayTakeTheCpu =
+    boolean mayUseTheCpu =
         cuFile
             .parameters()
             .toOptional()
@@ -81,14 +82,14 @@ final class CuFileMode {
                     || parameters.get(Flag.FORCE_COMPAT_MODE))
             .orElse(properties.allowsCompatMode());
     if (kind == Transport.COMPAT) {
-      return mayTakeTheCpu ? "" : "cuFile's compatibility mode is refused in this process";
+      return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
     }
     if (!Files.exists(NVIDIA_FS) && !properties.supported().contains(Storage.NVME_P2P)) {
-      return "neither nvidia-fs nor peer-to-peer NVMe is there, so cuFile would copy through the"
-          + " CPU";
+      return "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through"
+                 + " the CPU";
     }
-    return mayTakeTheCpu
-        ? "cuFile may copy through the CPU without saying so: its compatibility mode is allowed in"
+    return mayUseTheCpu
+        ? "cuFile may copy through the CPU without telling: its compatibility mode is allowed in"
             + " this process, by another user of it or by cufile.json (allow_compat_mode)"
         : "";
   }

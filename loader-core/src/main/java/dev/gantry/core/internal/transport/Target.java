@@ -4,7 +4,7 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.CudaDriver;
 import org.jspecify.annotations.Nullable;
 
-/// The slab that reads fill, and how that is ordered with what else its device does with it.
+/// The slab that reads fill, and how they are ordered with other uses of it by its device.
 public final class Target {
   private final Slab slab;
   private final CudaDriver.@Nullable Stream stream;
@@ -16,16 +16,16 @@ public final class Target {
     this.free = free;
   }
 
-  /// Memory that is free; what is read arrives when the reader says so.
+  /// Memory that is free. The bytes have arrived when the reader is drained.
   public static Target of(Slab slab) {
     return new Target(slab, null, null);
   }
 
-  /// Memory that others may still be using.
+  /// Memory that may still be in use.
   ///
-  /// @param stream that copies are queued on: it gets to them when the memory is free, and what was
-  ///     read has arrived when it has passed them
-  /// @param free comes to pass when the memory is free, for those who are ordered with no stream
+  /// @param stream for the copies, which runs them when the memory is free. The bytes have arrived
+  ///     when it has done so
+  /// @param free fires when the memory is free, for transports that use no stream
   public static Target ordered(Slab slab, CudaDriver.Stream stream, CudaDriver.Event free) {
     return new Target(slab, stream, free);
   }

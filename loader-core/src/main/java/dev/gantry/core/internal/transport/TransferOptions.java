@@ -9,16 +9,16 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// How bytes are brought: the limits of the plan, the threads, the transport, the page cache.
+/// How bytes are read: the limits of the plan, the threads, the transport, the page cache.
 ///
-/// @param threads readers that work at once, or 0 for what suits the transport and the machine; each
-///     holds two buffers of a request's size where it stages, for a ring with 64 KiB more each. Of
-///     all readers and writers of a session, rings aside, 32 stage at once on a device: loads and
-///     saves share these evenly, and a reader that has no buffers leaves its reads to the others
+/// @param threads reader threads, or 0 for what suits the device and the machine. A reader that stages
+///     has two buffers of a request's size, in a ring with 64 KiB more each. In all loads and saves of
+///     a session 32 threads stage at once on a device: they share these evenly, and a reader without
+///     buffers leaves its reads to the others
 /// @param transport the only transport to use, or null to choose by evidence. If the only one cannot
 ///     serve, that is an error
 /// @param cachePolicy whether reads go through the page cache
-/// @param progress hears how far the transfer is
+/// @param progress told how many bytes have been read
 /// @param cancellation ends the transfer early
 public record TransferOptions(
     PlanLimits limits,

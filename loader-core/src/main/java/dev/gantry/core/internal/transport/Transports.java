@@ -213,12 +213,12 @@ public final class Transports implements AutoCloseable {
   }
 
   /// How a file would be loaded to `device`.
-  public FileDiagnosis diagnose(Location path, Device device) {
-    return using(() -> diagnoseOpen(path, device));
+  public FileDiagnosis diagnose(Location file, Device device) {
+    return using(() -> diagnoseOpen(file, device));
   }
 
-  private FileDiagnosis diagnoseOpen(Location path, Device device) {
-    try (OpenFile file = open(path, device, TransferOptions.defaults(), (_, _) -> {})) {
+  private FileDiagnosis diagnoseOpen(Location location, Device device) {
+    try (OpenFile file = open(location, device, TransferOptions.defaults(), (_, _) -> {})) {
       SourceFile source = file.source();
       return new FileDiagnosis(
           file.transport().prediction(),

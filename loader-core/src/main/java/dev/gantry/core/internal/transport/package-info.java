@@ -1,4 +1,5 @@
-/// The paths by which bytes travel from files to slabs, chosen per file by evidence.
+/// Transports: how bytes travel between files and memory. [TransportOracle] chooses one for each file
+/// and range.
 @NullMarked
 package dev.gantry.core.internal.transport;
 
