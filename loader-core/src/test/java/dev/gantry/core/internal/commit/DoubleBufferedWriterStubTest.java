@@ -37,7 +37,7 @@ class DoubleBufferedWriterStubTest {
   @TempDir Path folder;
   private final StubControls cuda = StubControls.cuda();
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));
-  private final Transports paths = new Transports(Libc.INSTANCE);
+  private final Transports transports = new Transports(Libc.INSTANCE);
   private final List<String> ends = new ArrayList<>();
   private List<Slab> slabs = List.of();
   private FileCommit file;
@@ -54,7 +54,7 @@ class DoubleBufferedWriterStubTest {
     PinnedSlab second = PinnedSlab.allocate(context, BYTES);
     slabs = List.of(source, first, second);
     Source part = new Source.DeviceMemory(context.device(), source.address(), BYTES);
-    file = new FileCommit(paths, new NewFile(folder.resolve("file"), List.of(part)), options);
+    file = new FileCommit(transports, new NewFile(folder.resolve("file"), List.of(part)), options);
     DoubleBufferedWriter.Buffers buffers =
         new DoubleBufferedWriter.Buffers(
             first, second, () -> ends.add("given back"), () -> ends.add("abandoned"));
@@ -65,8 +65,8 @@ class DoubleBufferedWriterStubTest {
   @AfterEach
   void close() {
     cuda.clear();
-    file.abandon(new Folders(paths.calls()), new IllegalStateException("not written"));
-    paths.close();
+    file.abandon(new Folders(transports.calls()), new IllegalStateException("not written"));
+    transports.close();
     Slab.releaseAll(slabs);
   }
 

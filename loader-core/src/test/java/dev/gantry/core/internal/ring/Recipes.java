@@ -13,12 +13,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
-/// Random fillings of which every byte is known.
+/// Random batch plans of which every byte is known.
 @SuppressWarnings("ArrayRecordComponent") // Nobody compares them as records.
 final class Recipes {
   static final int BLOCK = PlanLimits.BLOCK_BYTES;
   static final int SLOT_BYTES = 40 * BLOCK;
-  static final int MADE_BYTES = 3 * BLOCK;
+  static final int HOST_BYTES = 3 * BLOCK;
   static final int REQUEST_BYTES = 8 * BLOCK;
 
   /// What a batch must hold.
@@ -54,11 +54,11 @@ final class Recipes {
 
   /// A source of so many batches that a seed decides.
   Batches<Expected> batches(int count, long seed) {
-    return new Batches<>(count, number -> filling(new Random(seed * 1_000_003 + number)));
+    return new Batches<>(count, number -> plan(new Random(seed * 1_000_003 + number)));
   }
 
-  /// Reads from the slot's start on, then what is made, then what is copied.
-  BatchPlan<Expected> filling(Random random) {
+  /// Reads from the slot's start on, then host writes, then copies.
+  BatchPlan<Expected> plan(Random random) {
     List<Piece> pieces = new ArrayList<>();
     List<Read> reads = new ArrayList<>();
     int end = 0;
@@ -66,12 +66,12 @@ final class Recipes {
       end += read(random, end, reads, pieces);
     }
     int readEnd = end;
-    int madeAt = end + random.nextInt(40);
-    byte[] bytes = new byte[random.nextInt(4) == 0 ? 0 : random.nextInt(MADE_BYTES)];
+    int writtenAt = end + random.nextInt(40);
+    byte[] bytes = new byte[random.nextInt(4) == 0 ? 0 : random.nextInt(HOST_BYTES)];
     random.nextBytes(bytes);
-    HostWrites made = made(madeAt, bytes, 1 + random.nextInt(3));
-    pieces.add(new Piece(madeAt, bytes));
-    end = madeAt + bytes.length;
+    HostWrites hostWrites = written(writtenAt, bytes, 1 + random.nextInt(3));
+    pieces.add(new Piece(writtenAt, bytes));
+    end = writtenAt + bytes.length;
     List<SlotCopy> copies = new ArrayList<>();
     for (Piece piece : List.copyOf(pieces)) {
       // What was read of a last block past what is required is undefined, and so is not copied.
@@ -80,7 +80,7 @@ final class Recipes {
       }
     }
     assertThat(readEnd).isLessThanOrEqualTo(end);
-    return new BatchPlan<>(reads, made, copies, new Expected(pieces));
+    return new BatchPlan<>(reads, hostWrites, copies, new Expected(pieces));
   }
 
   private int read(Random random, int at, List<Read> reads, List<Piece> pieces) {
@@ -97,7 +97,7 @@ final class Recipes {
     return count * BLOCK;
   }
 
-  private static HostWrites made(long at, byte[] bytes, int parts) {
+  private static HostWrites written(long at, byte[] bytes, int parts) {
     List<HostWrites.HostWriter> writers = new ArrayList<>();
     for (int i = 0; i < parts; i++) {
       int from = (int) ((long) bytes.length * i / parts);

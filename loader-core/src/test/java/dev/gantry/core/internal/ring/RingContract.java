@@ -91,7 +91,7 @@ abstract class RingContract {
   }
 
   RingOptions options(int slots, TransferOptions transfer) {
-    return new RingOptions(device(), slots, Recipes.SLOT_BYTES, Recipes.MADE_BYTES, transfer, true);
+    return new RingOptions(device(), slots, Recipes.SLOT_BYTES, Recipes.HOST_BYTES, transfer, true);
   }
 
   RingOptions options(int slots) {
@@ -107,13 +107,13 @@ abstract class RingContract {
         number);
   }
 
-  /// Bytes that a maker makes.
-  static BatchPlan<Integer> made(int label, HostWrites.HostWriter maker) {
-    return new BatchPlan<>(List.of(), new HostWrites(0, 8, List.of(maker)), List.of(), label);
+  /// Bytes that a host writer writes.
+  static BatchPlan<Integer> written(int label, HostWrites.HostWriter writer) {
+    return new BatchPlan<>(List.of(), new HostWrites(0, 8, List.of(writer)), List.of(), label);
   }
 
   static BatchPlan<Integer> number(int number) {
-    return made(number, target -> target.set(ValueLayout.JAVA_LONG, 0, number));
+    return written(number, target -> target.set(ValueLayout.JAVA_LONG, 0, number));
   }
 
   static <T> RingBatch<T> take(PrefetchRing<T> ring) {
@@ -263,7 +263,7 @@ abstract class RingContract {
   @Test
   void aConsumerThatIsFasterSleeps() throws Exception {
     CountDownLatch goOn = new CountDownLatch(1);
-    Batches<Integer> source = new Batches<>(1, number -> made(number, _ -> await(goOn)));
+    Batches<Integer> source = new Batches<>(1, number -> written(number, _ -> await(goOn)));
     try (PrefetchRing<Integer> ring = gantry.ring(options(2), source);
         ExecutorService executor = Executors.newSingleThreadExecutor()) {
       AtomicReference<Thread> consumer = new AtomicReference<>();
@@ -348,11 +348,11 @@ abstract class RingContract {
   }
 
   @Test
-  void aMakerThatThrowsFailsItsBatch() {
+  void aHostWriterThatThrowsFailsItsBatch() {
     IllegalStateException mine = new IllegalStateException("mine");
     assertFailsAtTheFifth(
         withFifth(
-            made(
+            written(
                 5,
                 _ -> {
                   throw mine;
@@ -380,7 +380,7 @@ abstract class RingContract {
     AssertionError mine = new AssertionError("mine");
     assertFailsAtTheFifth(
         withFifth(
-            made(
+            written(
                 5,
                 _ -> {
                   throw mine;
@@ -402,16 +402,16 @@ abstract class RingContract {
             reads(new Read(file, 0, BLOCK, BLOCK + 1, 0, 0)),
             reads(new Read(file, 1, BLOCK, BLOCK, 0, 0)),
             reads(new Read(file, -BLOCK, BLOCK, BLOCK, 0, 0)),
-            makes(new HostWrites(0, Recipes.MADE_BYTES + 1, List.of())),
-            makes(new HostWrites(slot - 5, 6, List.of())),
+            writes(new HostWrites(0, Recipes.HOST_BYTES + 1, List.of())),
+            writes(new HostWrites(slot - 5, 6, List.of())),
             copies(new SlotCopy(0, 0, slot - 5, 0, 6, 1)),
             copies(new SlotCopy(slot - 5, 0, 0, 0, 6, 1)),
             copies(new SlotCopy(0, slot / 2, 0, 10, 10, 3)),
             copies(new SlotCopy(0, Long.MAX_VALUE / 2, 0, 10, 10, 5)));
-    for (BatchPlan<Integer> filling : wrong) {
-      try (PrefetchRing<Integer> ring = gantry.ring(options(2), new Batches<>(1, _ -> filling))) {
+    for (BatchPlan<Integer> plan : wrong) {
+      try (PrefetchRing<Integer> ring = gantry.ring(options(2), new Batches<>(1, _ -> plan))) {
         assertThatThrownBy(ring::next)
-            .as("%s", filling)
+            .as("%s", plan)
             .isInstanceOf(MisuseException.class)
             .hasMessageStartingWith("batch 0 does not fit its slot: ");
       }
@@ -422,8 +422,8 @@ abstract class RingContract {
     return new BatchPlan<>(List.of(read), HostWrites.NONE, List.of(), 0);
   }
 
-  private static BatchPlan<Integer> makes(HostWrites made) {
-    return new BatchPlan<>(List.of(), made, List.of(), 0);
+  private static BatchPlan<Integer> writes(HostWrites hostWrites) {
+    return new BatchPlan<>(List.of(), hostWrites, List.of(), 0);
   }
 
   private static BatchPlan<Integer> copies(SlotCopy copy) {
@@ -469,7 +469,7 @@ abstract class RingContract {
         new Batches<>(
             10,
             number ->
-                made(
+                written(
                     number,
                     _ -> {
                       making.countDown();
@@ -489,7 +489,7 @@ abstract class RingContract {
   void aConsumerThatWaitsIsThrownOutByAClose() throws Exception {
     CountDownLatch goOn = new CountDownLatch(1);
     PrefetchRing<Integer> ring =
-        gantry.ring(options(2), new Batches<>(1, number -> made(number, _ -> await(goOn))));
+        gantry.ring(options(2), new Batches<>(1, number -> written(number, _ -> await(goOn))));
     AtomicReference<Throwable> thrown = new AtomicReference<>();
     Thread consumer = Thread.ofPlatform().start(() -> thrown.set(catchThrowable(ring::next)));
     awaitSleep(consumer);
@@ -610,7 +610,7 @@ abstract class RingContract {
 
   @Test
   void regionsAreCopiedToArraysAsToNativeMemory() {
-    RingOptions large = new RingOptions(device(), 2, 3 << 20, Recipes.MADE_BYTES, transfer(), true);
+    RingOptions large = new RingOptions(device(), 2, 3 << 20, Recipes.HOST_BYTES, transfer(), true);
     try (PrefetchRing<Expected> ring = gantry.ring(large, recipes.batches(1, 1));
         RingBatch<Expected> batch = take(ring)) {
       Region all = batch.region(1, (3 << 20) - 1);
@@ -689,7 +689,7 @@ abstract class RingContract {
     try (PrefetchRing<Integer> ring =
         gantry.ring(
             options(3, transfer().withCancellation(cancellation)),
-            new Batches<>(1, number -> made(number, _ -> await(goOn))))) {
+            new Batches<>(1, number -> written(number, _ -> await(goOn))))) {
       AtomicReference<Throwable> thrown = new AtomicReference<>();
       Thread consumer = Thread.ofPlatform().start(() -> thrown.set(catchThrowable(ring::next)));
       awaitSleep(consumer);
@@ -717,7 +717,7 @@ abstract class RingContract {
   void anInterruptionEndsTheRing() throws Exception {
     CountDownLatch goOn = new CountDownLatch(1);
     try (PrefetchRing<Integer> ring =
-        gantry.ring(options(3), new Batches<>(1, number -> made(number, _ -> await(goOn))))) {
+        gantry.ring(options(3), new Batches<>(1, number -> written(number, _ -> await(goOn))))) {
       AtomicReference<Throwable> thrown = new AtomicReference<>();
       AtomicReference<Boolean> interrupted = new AtomicReference<>();
       Thread consumer =

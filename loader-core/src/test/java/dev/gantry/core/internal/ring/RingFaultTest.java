@@ -107,13 +107,13 @@ class RingFaultTest {
   }
 
   /// Fails when it may, and tells who failed: a reader that sleeps after that has told its ring.
-  private static final class FailingMaker implements HostWrites.HostWriter {
+  private static final class FailingWriter implements HostWrites.HostWriter {
     private final AtomicReference<Thread> reader = new AtomicReference<>();
     private final CountDownLatch begun = new CountDownLatch(1);
     private final CountDownLatch mayFail = new CountDownLatch(1);
     private final String message;
 
-    FailingMaker(String message) {
+    FailingWriter(String message) {
       this.message = message;
     }
 
@@ -135,18 +135,18 @@ class RingFaultTest {
     }
   }
 
-  /// Batch 2 fails first, while batch 1 is being made: batch 1 is what the consumer hears of.
+  /// Batch 2 fails first, while batch 1 is being written: batch 1 is what the consumer hears of.
   @Test
   void theEarliestBatchThatFailsIsTheOneThrown() {
-    FailingMaker earlier = new FailingMaker("of batch 1");
-    FailingMaker later = new FailingMaker("of batch 2");
+    FailingWriter earlier = new FailingWriter("of batch 1");
+    FailingWriter later = new FailingWriter("of batch 2");
     Batches<Integer> source =
         new Batches<>(
             COUNT,
             number ->
                 switch (number) {
-                  case 1 -> RingContract.made(1, earlier);
-                  case 2 -> RingContract.made(2, later);
+                  case 1 -> RingContract.written(1, earlier);
+                  case 2 -> RingContract.written(2, later);
                   default -> RingContract.number(number);
                 });
     try (PrefetchRing<Integer> ring = gantry.ring(options(3, 2), source)) {
@@ -164,11 +164,11 @@ class RingFaultTest {
   /// anybody asks for the batch.
   @Test
   void theFirstFailureOfABatchIsTheOneThrown() {
-    FailingMaker first = new FailingMaker("first");
-    FailingMaker second = new FailingMaker("second");
-    BatchPlan<Integer> filling =
+    FailingWriter first = new FailingWriter("first");
+    FailingWriter second = new FailingWriter("second");
+    BatchPlan<Integer> plan =
         new BatchPlan<>(List.of(), new HostWrites(0, 8, List.of(first, second)), List.of(), 0);
-    try (PrefetchRing<Integer> ring = gantry.ring(options(2, 2), new Batches<>(1, _ -> filling))) {
+    try (PrefetchRing<Integer> ring = gantry.ring(options(2, 2), new Batches<>(1, _ -> plan))) {
       first.awaitBegin();
       second.awaitBegin();
       first.fail();
@@ -214,7 +214,7 @@ class RingFaultTest {
               if (number == 2 && !whileMaking) {
                 throw RingFaultTest.<RuntimeException>sneaky(mine);
               }
-              return RingContract.made(
+              return RingContract.written(
                   number,
                   _ -> {
                     if (number == 2) {

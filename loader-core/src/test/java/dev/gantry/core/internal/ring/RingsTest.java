@@ -34,12 +34,12 @@ class RingsTest {
     return new Batches<>(100, RingContract::number);
   }
 
-  /// The session's paths are still there, and another thread is about to close them.
+  /// The transports are still open, and another thread is about to close them.
   @Test
   @SuppressWarnings("try") // Closed at first.
   void aRingOfAClosedSessionReadsNothing() {
-    try (Transports paths = new Transports(Libc.INSTANCE);
-        Rings rings = new Rings(paths)) {
+    try (Transports transports = new Transports(Libc.INSTANCE);
+        Rings rings = new Rings(transports)) {
       rings.close();
       for (int i = 0; i < 20; i++) {
         Batches<Integer> source = batches();
@@ -55,7 +55,7 @@ class RingsTest {
 
   @Test
   void aRingThatIsClosedBeforeItStartsReadsNothing() {
-    try (Transports paths = new Transports(Libc.INSTANCE)) {
+    try (Transports transports = new Transports(Libc.INSTANCE)) {
       Batches<Integer> source = batches();
       Slot slot = new HostSlot(4 * Recipes.BLOCK);
       slot.allocateIfNeeded();
@@ -63,7 +63,7 @@ class RingsTest {
           new PrefetchRing<>(
               options(),
               source,
-              paths.onDemand(Device.HOST, options().transfer(), source::opened),
+              transports.onDemand(Device.HOST, options().transfer(), source::opened),
               List.of(slot),
               _ -> {});
       ring.close();
@@ -78,14 +78,14 @@ class RingsTest {
   @Test
   @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
   void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {
-    try (Transports paths = new Transports(Libc.INSTANCE)) {
+    try (Transports transports = new Transports(Libc.INSTANCE)) {
       Slot slot = new HostSlot(4 * Recipes.BLOCK);
       slot.allocateIfNeeded();
       PrefetchRing<Integer> ring =
           new PrefetchRing<>(
               options(),
               batches(),
-              paths.onDemand(Device.HOST, options().transfer(), (_, _) -> {}),
+              transports.onDemand(Device.HOST, options().transfer(), (_, _) -> {}),
               List.of(slot),
               _ -> {});
       ring.start();

@@ -78,8 +78,8 @@ class StagingWaitsStubTest {
   @TempDir Path folder;
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
   private final StubControls cuda = StubControls.cuda();
-  private final Transports paths = new Transports(calls);
-  private final StagingPool pool = paths.stagingPool(DEVICE);
+  private final Transports transports = new Transports(calls);
+  private final StagingPool pool = transports.stagingPool(DEVICE);
   private final StagingPool.Share others = pool.share();
   private final List<StagingPool.Pair> taken = new ArrayList<>();
   private final ExecutorService executor = Executors.newCachedThreadPool();
@@ -96,7 +96,7 @@ class StagingWaitsStubTest {
   void close() {
     taken.forEach(others::giveBack);
     executor.close();
-    paths.close();
+    transports.close();
   }
 
   private void takePairs(int count) {
@@ -134,7 +134,7 @@ class StagingWaitsStubTest {
         Planner.plan(List.of(new Wanted(new Extent(file, 0, LENGTH), 1)), options.limits());
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
     try (Arena arena = Arena.ofConfined()) {
-      TransferReport report = paths.transfer(plan, DEVICE, () -> List.of(slab), options);
+      TransferReport report = transports.transfer(plan, DEVICE, () -> List.of(slab), options);
       MemorySegment copy = arena.allocate(LENGTH);
       slab.copyToHost(0, copy, LENGTH);
       assertThat(copy.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(TestFiles.bytes(1, LENGTH));
@@ -149,7 +149,7 @@ class StagingWaitsStubTest {
     try {
       Source part = new Source.DeviceMemory(DEVICE, slab.address(), LENGTH);
       Path target = folder.resolve("saved" + names.incrementAndGet());
-      new WriteOperation(paths, List.of(new NewFile(target, List.of(part))), options).run();
+      new WriteOperation(transports, List.of(new NewFile(target, List.of(part))), options).run();
     } finally {
       slab.release();
     }
@@ -204,7 +204,7 @@ class StagingWaitsStubTest {
     try {
       for (Runnable action :
           List.<Runnable>of(
-              () -> load(options(3)), () -> new SourceReading(paths).checksum(source))) {
+              () -> load(options(3)), () -> new SourceReading(transports).checksum(source))) {
         Future<?> _ =
             executor.submit(() -> {
               awaitWaiting(1);
