@@ -6,11 +6,14 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -21,6 +24,8 @@ class DocumentationTest {
   private static final Path SAMPLES = ROOT.resolve("samples");
   private static final Pattern JAVA = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
   private static final Pattern LINK = Pattern.compile("]\\((?!https?://)([^)#]+)(?:#[^)]*)?\\)");
+  private static final Pattern NAME =
+      Pattern.compile("`([A-Z][a-z]\\w*[a-z][A-Z]?\\w*)(?:\\.([a-z]\\w*))?`");
   private static final int MOST_README_LINES = 150;
 
   static Stream<Path> pages() throws IOException {
@@ -69,6 +74,40 @@ class DocumentationTest {
   void eachUserHasAnExample() throws IOException {
     assertThat(JAVA.matcher(Files.readString(ROOT.resolve("README.md"))).results())
         .hasSizeGreaterThanOrEqualTo(3);
+  }
+
+  /// Names in backquotes: a type, or a type and its method.
+  @Test
+  void architectureNamesWhatTheCodeHas() throws IOException {
+    Map<String, String> sources = sources();
+    List<String> unknown =
+        NAME.matcher(Files.readString(ROOT.resolve("docs").resolve("ARCHITECTURE.md")))
+            .results()
+            .filter(name -> !has(sources, name.group(1), name.group(2)))
+            .map(MatchResult::group)
+            .toList();
+    assertThat(unknown).isEmpty();
+  }
+
+  private static boolean has(Map<String, String> sources, String type, @Nullable String member) {
+    String source = sources.get(type);
+    return source != null && (member == null || source.contains(" " + member + "("));
+  }
+
+  /// Each type's source by its name.
+  private static Map<String, String> sources() throws IOException {
+    Map<String, String> sources = new HashMap<>();
+    try (Stream<Path> files = Files.walk(ROOT)) {
+      for (Path file : files.filter(DocumentationTest::isSource).toList()) {
+        String name = file.getFileName().toString();
+        sources.put(name.substring(0, name.length() - ".java".length()), Files.readString(file));
+      }
+    }
+    return sources;
+  }
+
+  private static boolean isSource(Path file) {
+    return file.toString().endsWith(".java") && file.toString().contains("/src/");
   }
 
   /// Our build runs it in a project of its own.
