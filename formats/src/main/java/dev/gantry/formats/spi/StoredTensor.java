@@ -141,7 +141,7 @@ public record StoredTensor(
     StoredTensor whole = this;
     TensorDecoder decoder = ((Encoding.Decoded) encoding).decoder();
     return (_, target) -> {
-      try (Arena arena = Arena.ofConfined()) {
+      try (Arena arena = Arena.ofShared()) {
         MemorySegment all = arena.allocate(Math.max(1, whole.bytes()), Long.BYTES);
         decoder.decode(whole, all.asSlice(0, whole.bytes()));
         MemorySegment.copy(all, offset, target, 0, target.byteSize());

@@ -1,0 +1,137 @@
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.cli.internal.demo.DigitAnswers;
+import dev.gantry.core.Location;
+import dev.gantry.testing.RangeServer;
+import dev.gantry.testing.RangeServer.Answer;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Commands on weights behind a URL.
+class RemoteWeightsTest {
+  private static final Path NUMPY =
+      Path.of("..", "formats", "src", "test", "resources", "corpus", "numpy");
+
+  @TempDir private Path temporary;
+  private final RangeServer server = new RangeServer();
+  private Path model;
+  private Location index;
+
+  @BeforeEach
+  void serveTheModel() throws IOException {
+    model = DigitAnswers.extract(temporary);
+    try (Stream<Path> files = Files.list(model)) {
+      for (Path file : files.toList()) {
+        server.put(file.getFileName().toString(), Files.readAllBytes(file));
+      }
+    }
+    index = server.missing("model.safetensors.index.json");
+  }
+
+  @AfterEach
+  void close() {
+    server.close();
+  }
+
+  private static Object tensorsOf(Object file) {
+    return TestSamples.json(TestSamples.run("digest", "--json", "--device", "host", file))
+        .get("tensors");
+  }
+
+  @Test
+  void digestIsThatOfTheLocalFiles() {
+    Map<?, ?> document =
+        TestSamples.json(TestSamples.run("digest", "--json", "--device", "host", index));
+    assertThat(document.get("tensors")).isEqualTo(tensorsOf(model));
+    assertThat((Integer) ((Map<?, ?>) document.get("transport")).get("host")).isPositive();
+  }
+
+  @Test
+  void inspectNamesTheFilesByTheirUrls() {
+    Map<?, ?> document = TestSamples.json(TestSamples.run("inspect", "--json", index));
+    assertThat(document.get("format")).isEqualTo("safetensors");
+    Map<?, ?> tensor = (Map<?, ?>) ((Map<?, ?>) document.get("tensors")).get("fc1.bias");
+    assertThat(tensor.get("file"))
+        .isEqualTo(index.sibling("model-00001-of-00003.safetensors").toString());
+  }
+
+  @Test
+  void loadTellsHowFast() {
+    List<String> lines =
+        TestSamples.run("load", "--device", "host", "--repeat", 2, index).out().lines().toList();
+    assertThat(lines).hasSize(3);
+    assertThat(lines.get(1)).contains("host");
+  }
+
+  @Test
+  void convertWritesALocalCopy() {
+    Path copy = temporary.resolve("copy.safetensors");
+    TestSamples.run("convert", index, copy);
+    assertThat(tensorsOf(copy)).isEqualTo(tensorsOf(model));
+  }
+
+  @Test
+  void numpyComesByRangesToo() throws IOException {
+    for (String name : List.of("fortran.npy", "deflated.npz")) {
+      Location remote = server.put(name, Files.readAllBytes(NUMPY.resolve(name)));
+      assertThat(tensorsOf(remote)).isEqualTo(tensorsOf(NUMPY.resolve(name)));
+    }
+  }
+
+  @Test
+  void whatIsNotThereIsExitCode66() {
+    for (String command : List.of("inspect", "digest", "load")) {
+      CommandLineRun run = TestSamples.fail(66, command, server.missing("none.safetensors"));
+      assertThat(run.err()).contains("none.safetensors").contains("404");
+    }
+  }
+
+  /// Never bytes of something else: each is an error.
+  @ParameterizedTest
+  @EnumSource(names = {"WHOLE_FILE", "NO_RANGE", "OTHER_RANGE", "ENCODED", "FORBIDDEN"})
+  void aServerThatDoesNotServeRangesIsExitCode74(Answer answer) {
+    server.answerAll(answer);
+    TestSamples.fail(74, "digest", index);
+  }
+
+  @Test
+  void aServerWithoutRangesIsNamedAsSuch() {
+    server.answerAll(Answer.WHOLE_FILE);
+    assertThat(TestSamples.fail(74, "inspect", index).err()).contains("range");
+  }
+
+  /// Its ETag is another after the headers were read.
+  @Test
+  void aFileThatChangesMeanwhileIsExitCode74() {
+    Location file = server.missing("model-00001-of-00003.safetensors");
+    server.answer(number -> number == 0 ? Answer.RIGHT : Answer.OTHER_ETAG);
+    TestSamples.fail(74, "digest", file);
+  }
+
+  @Test
+  void anErrorPageIsCalledThat() {
+    Location page =
+        server.put(
+            "page.safetensors", "<!DOCTYPE html><html></html>".getBytes(StandardCharsets.UTF_8));
+    assertThat(TestSamples.fail(65, "inspect", page).err()).contains("HTML");
+  }
+
+  @Test
+  void aSchemeThatNoStoreServesIsMisuse() {
+    CommandLineRun run = TestSamples.fail(64, "inspect", "gopher://host/model.safetensors");
+    assertThat(run.err()).contains("gopher");
+  }
+}
