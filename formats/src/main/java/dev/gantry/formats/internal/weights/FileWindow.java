@@ -11,8 +11,10 @@ final class FileWindow implements StridedReader.Window, AutoCloseable {
 
   private final Extent extent;
   private final FileBytes file;
+
   /// Shared: a store may fill the buffer on a thread of its own.
   private final Arena arena = Arena.ofShared();
+
   private final MemorySegment buffer;
   private long start;
   private long end;
