@@ -4,6 +4,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDList;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.RingOptions;
@@ -223,8 +224,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// A session of the caller's, which must stay open; else the process's shared one.
-  public T optSession(GantrySession chosen) {
-    session = MisuseException.requireGiven("optSession", chosen);
+  public T optSession(Session chosen) {
+    session = GantrySession.of(MisuseException.requireGiven("optSession", chosen));
     return self();
   }
 

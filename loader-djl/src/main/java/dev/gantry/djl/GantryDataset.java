@@ -2,16 +2,15 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import ai.djl.util.Progress;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.ring.RingStatistics;
+import dev.gantry.core.TransferReport;
 import dev.gantry.djl.internal.datasets.DatasetIteration;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
+import java.time.Duration;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.concurrent.ExecutorService;
 import org.jspecify.annotations.Nullable;
 
 /// A dataset in files, as batches that are read ahead into memory of the device, where their arrays
@@ -49,15 +48,6 @@ public abstract sealed class GantryDataset implements ResumableDataset
   public Iterable<Batch> getData(NDManager manager) {
     return () -> begin(manager);
   }
-
-  /// The dataset has readers of its own: the executor is not used.
-  @Override
-  public Iterable<Batch> getData(NDManager manager, ExecutorService executor) {
-    return getData(manager);
-  }
-
-  @Override
-  public void prepare(Progress progress) {}
 
   synchronized DatasetIteration begin(NDManager manager) {
     if (closed) {
@@ -124,9 +114,38 @@ public abstract sealed class GantryDataset implements ResumableDataset
 
   /// What the last iteration did so far, or empty before the first. What streams of TFRecord read
   /// is in [TfRecordDataset#records], and not in the transfer.
-  public synchronized Optional<RingStatistics> statistics() {
-    return Optional.ofNullable(current).map(DatasetIteration::statistics);
+  public synchronized Optional<Statistics> statistics() {
+    return Optional.ofNullable(current)
+        .map(DatasetIteration::statistics)
+        .map(ring ->
+            new Statistics(
+                ring.batches(),
+                ring.waits(),
+                ring.waited(),
+                ring.stalls(),
+                ring.slotsReplaced(),
+                ring.hostBytes(),
+                ring.transfer()));
   }
+
+  /// What an iteration has done so far.
+  ///
+  /// @param batches handed over
+  /// @param waits how often the training found no batch ready, not counting the end
+  /// @param waited how long the training waited then, altogether
+  /// @param stalls how often all batches were ready, and the readers waited for the training
+  /// @param slotsReplaced how often a batch was closed while its arrays were still in use, so that
+  ///     the dataset allocated other memory
+  /// @param hostBytes bytes that the CPU wrote
+  /// @param transfer bytes and reads by transport
+  public record Statistics(
+      long batches,
+      long waits,
+      Duration waited,
+      long stalls,
+      long slotsReplaced,
+      long hostBytes,
+      TransferReport transfer) {}
 
   @Override
   public synchronized void close() {

@@ -2,7 +2,6 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import ai.djl.util.Progress;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.datasets.MixedState;
@@ -11,7 +10,6 @@ import dev.gantry.formats.internal.order.MixedOrder;
 import dev.gantry.formats.internal.order.OrderIdentity;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ExecutorService;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -25,7 +23,7 @@ public final class MixedDataset implements ResumableDataset {
   private final List<GantryDataset> parts;
   private final List<Double> weights;
   private final long seed;
-  private final MixedOrder.End end;
+  private final End end;
 
   /// Where the next iteration begins.
   private MixedState next;
@@ -34,6 +32,14 @@ public final class MixedDataset implements ResumableDataset {
 
   /// Whether the epoch that was settled is one that came to its end, and nothing has begun since.
   private boolean over;
+
+  /// When an epoch is over.
+  public enum End {
+    /// When the next batch is due from a dataset that has no more.
+    FIRST,
+    /// When no dataset has any more. Those that have ended are passed over.
+    ALL
+  }
 
   private MixedDataset(Builder builder) {
     parts = List.copyOf(builder.parts);
@@ -82,22 +88,13 @@ public final class MixedDataset implements ResumableDataset {
   }
 
   private MixedOrder order(MixedState state) {
-    return MixedOrder.of(weights, state.lengths(), end, seed, state.epoch());
+    return MixedOrder.of(weights, state.lengths(), end == End.ALL, seed, state.epoch());
   }
 
   @Override
   public Iterable<Batch> getData(NDManager manager) {
     return () -> begin(manager);
   }
-
-  /// The datasets have readers of their own: the executor is not used.
-  @Override
-  public Iterable<Batch> getData(NDManager manager, ExecutorService executor) {
-    return getData(manager);
-  }
-
-  @Override
-  public void prepare(Progress progress) {}
 
   private synchronized MixedIteration begin(NDManager manager) {
     if (current != null && !current.isOver()) {
@@ -171,7 +168,7 @@ public final class MixedDataset implements ResumableDataset {
     private final List<GantryDataset> parts = new ArrayList<>();
     private final List<Double> weights = new ArrayList<>();
     private long seed;
-    private MixedOrder.End end = MixedOrder.End.ALL;
+    private End end = End.ALL;
 
     private Builder() {}
 
@@ -195,7 +192,7 @@ public final class MixedDataset implements ResumableDataset {
     }
 
     /// When an epoch is over; by default, when all datasets have ended.
-    public Builder optEnd(MixedOrder.End chosen) {
+    public Builder optEnd(End chosen) {
       end = MisuseException.requireGiven("optEnd", chosen);
       return this;
     }

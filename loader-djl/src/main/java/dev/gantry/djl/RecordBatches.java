@@ -6,9 +6,9 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.index.TfRecordCatalogue;
 import dev.gantry.formats.internal.index.TfRecordField;
 import dev.gantry.formats.internal.index.TfRecordIndex;
-import dev.gantry.formats.internal.index.TfRecordStore;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.spi.SampleCatalogue;
@@ -90,7 +90,7 @@ record RecordBatches(
   }
 
   private Batches indexed() {
-    SampleCatalogue store = TfRecordStore.open(files, fields(), session);
+    SampleCatalogue store = TfRecordCatalogue.open(files, fields(), session);
     boolean complete = false;
     try {
       Batches batches = EpochBatches.of(store, order, limits);

@@ -1,13 +1,30 @@
 package dev.gantry.djl;
 
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
+import ai.djl.translate.TranslateException;
+import ai.djl.util.Progress;
+import java.io.IOException;
+import java.util.concurrent.ExecutorService;
 
-/// A dataset that knows where it stands, so that a training can go on from there.
+/// A dataset that knows its position, so that a training can resume from there.
 ///
 /// [CheckpointListener.Builder#optDataset] saves the place with each checkpoint. After a restart,
 /// [#restore] is called before the training asks for data: it then gets exactly the batches that
 /// were still to come in that epoch, and after them the epochs that follow.
 public interface ResumableDataset extends Dataset, AutoCloseable {
+  /// The datasets of Gantry have readers of their own, so the executor is not used.
+  @Override
+  default Iterable<Batch> getData(NDManager manager, ExecutorService executor)
+      throws IOException, TranslateException {
+    return getData(manager);
+  }
+
+  /// Nothing: a dataset is ready when it is built.
+  @Override
+  default void prepare(Progress progress) throws IOException, TranslateException {}
+
   /// Where the dataset stands: behind the last batch that was taken from it. One line of text. May
   /// be called by any thread.
   ///

@@ -61,7 +61,7 @@ public final class ShardDataset extends GantryDataset {
       ShardSet shards = ShardSet.open(path);
       FieldRoles roles = roles(shards.fields().stream().map(Field::name).toList());
       DatasetSettings settings = settings(roles);
-      Batches batches = EpochBatches.of(shards.store(roles.all()), order(), limits());
+      Batches batches = EpochBatches.of(shards.catalogue(roles.all()), order(), limits());
       if (verify) {
         shards.verify(session());
       }

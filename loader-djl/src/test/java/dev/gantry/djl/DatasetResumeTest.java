@@ -8,7 +8,6 @@ import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.Shuffle;
-import dev.gantry.formats.internal.order.MixedOrder;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
@@ -237,7 +236,7 @@ class DatasetResumeTest {
 
   @ParameterizedTest
   @EnumSource
-  void mixturesHoldNothingBehindTheirLastBatch(MixedOrder.End end) throws Exception {
+  void mixturesHoldNothingBehindTheirLastBatch(MixedDataset.End end) throws Exception {
     Path first = ImageShards.write(folder.resolve("first"), 40, 17);
     Path second = ImageShards.write(folder.resolve("second"), 21, 30);
     try (NDManager manager = NDManager.newBaseManager();
@@ -288,7 +287,7 @@ class DatasetResumeTest {
     try (MixedDataset mixture = mixture(path, 1, 4).optSeed(7).build();
         MixedDataset seed = mixture(path, 1, 4).optSeed(~7).build();
         MixedDataset weights = mixture(path, 1.0625, 1.0625).optSeed(7).build();
-        MixedDataset end = mixture(path, 1, 4).optSeed(7).optEnd(MixedOrder.End.FIRST).build();
+        MixedDataset end = mixture(path, 1, 4).optSeed(7).optEnd(MixedDataset.End.FIRST).build();
         MixedDataset longer =
             MixedDataset.builder()
                 .addDataset(twice.build(), 1)
@@ -322,7 +321,7 @@ class DatasetResumeTest {
 
   @ParameterizedTest
   @EnumSource
-  void mixturesGoOnAfterAnyBatch(MixedOrder.End end) throws Exception {
+  void mixturesGoOnAfterAnyBatch(MixedDataset.End end) throws Exception {
     Path first = ImageShards.write(folder.resolve("first"), 40, 17);
     Path second = ImageShards.write(folder.resolve("second"), 21, 30);
     goesOnAfterAnyBatch(slots ->
@@ -350,7 +349,7 @@ class DatasetResumeTest {
             MixedDataset.builder()
                 .addDataset(ShardDataset.builder().setPath(path).setSampling(1).build(), 3)
                 .addDataset(ShardDataset.builder().setPath(path).setSampling(2).build(), 1)
-                .optEnd(MixedOrder.End.FIRST)
+                .optEnd(MixedDataset.End.FIRST)
                 .build()) {
       List<String> batches = batches(mixture, manager, 1);
       long ofSecond = batches.stream().filter(text -> text.contains(",")).count();

@@ -10,9 +10,9 @@ import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.index.TfRecordCatalogue;
 import dev.gantry.formats.internal.index.TfRecordField;
 import dev.gantry.formats.internal.index.TfRecordIndex;
-import dev.gantry.formats.internal.index.TfRecordStore;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.shards.ShardOptions;
@@ -102,7 +102,8 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
 
   /// The raw shards as batches.
   Batches batches(OrderOptions order, PlanLimits limits) {
-    return EpochBatches.of(ShardSet.open(shards).store(List.of("image", "label")), order, limits);
+    return EpochBatches.of(
+        ShardSet.open(shards).catalogue(List.of("image", "label")), order, limits);
   }
 
   /// The TFRecord files by their indexes.
@@ -111,7 +112,7 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
         List.of(
             TfRecordField.of("image", DType.U8, IMAGE),
             TfRecordField.of("label", DType.I64, Shape.of()));
-    return EpochBatches.of(TfRecordStore.open(records, fields, session), order, limits);
+    return EpochBatches.of(TfRecordCatalogue.open(records, fields, session), order, limits);
   }
 
   /// The TFRecord files as streams.

@@ -1,6 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
@@ -34,6 +35,16 @@ public final class NewShards {
     }
   }
 
+  /// As [#write(Session, Path, List, long, Map, ShardOptions)], with the process's shared session.
+  public static ShardSet write(
+      Path folder,
+      List<Field> fields,
+      long samples,
+      Map<String, Source> values,
+      ShardOptions options) {
+    return write(GantrySession.shared(), folder, fields, samples, values, options);
+  }
+
   /// Writes a dataset, and returns when it is there as a whole. A failure leaves none; a crash may
   /// leave what the next writer clears. Whatever was queued on a device before comes first.
   ///
@@ -46,15 +57,14 @@ public final class NewShards {
   ///     and as [ShardWriter#create] has it
   /// @throws TransferException if a file or device fails, or the caller cancels
   public static ShardSet write(
-      GantrySession session,
+      Session session,
       Path folder,
       List<Field> fields,
       long samples,
       Map<String, Source> values,
       ShardOptions options) {
-    if (samples < 0) {
-      throw new MisuseException("to write " + samples + " samples");
-    }
+    MisuseException.requireRange("samples", samples, 0, Long.MAX_VALUE);
+    GantrySession own = GantrySession.of(session);
     NewShardSet plan = new NewShardSet(folder, fields, options);
     plan.checkNames(values);
     for (Field field : fields) {
@@ -62,9 +72,9 @@ public final class NewShards {
       NewShardSet.checkValues(field, samples, value);
     }
     NewShards shards = new NewShards(plan, values, samples);
-    ShardFolder prepared = ShardFolder.prepare(session, folder);
+    ShardFolder prepared = ShardFolder.prepare(own, folder);
     try {
-      ShardSet set = plan.set(shards.write(session));
+      ShardSet set = plan.set(shards.write(own));
       prepared.finish(plan, set);
       return set;
     } catch (RuntimeException | Error failure) {

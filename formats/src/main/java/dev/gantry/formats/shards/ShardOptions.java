@@ -1,6 +1,8 @@
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonWriter;
@@ -9,60 +11,34 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// How samples are cut into shards, and how those are written. Immutable.
-///
-/// @param samplesPerShard samples of each shard but the last, or 0 for as many as `shardBytes` has
-///     room for
-/// @param shardBytes the size that a shard may have, unless one sample is larger. Not used where
-///     `samplesPerShard` is given
-/// @param blockBytes what one checksum is taken of, a multiple of 4096 up to 2³⁰
-/// @param writers shards of a [ShardWriter] that are written at once, up to [#MOST_WRITERS]
-/// @param metadata notes, in their order
-/// @param write how files are written, always with checksums. A [ShardWriter] writes each by
-///     itself: progress is told for each anew, on a thread of its own, and 0 threads are 1
-public record ShardOptions(
-    long samplesPerShard,
-    long shardBytes,
-    long blockBytes,
-    int writers,
-    SequencedMap<String, String> metadata,
-    WriteOptions write) {
+/// How samples are cut into shards, and how the shards are written. Immutable.
+public final class ShardOptions {
+  /// The most shards of a [ShardWriter] that are written at once.
   public static final int MOST_WRITERS = 64;
 
   /// Batches count the samples that they take of a shard in an int.
   public static final int MOST_SAMPLES_PER_SHARD = Integer.MAX_VALUE;
 
-  /// @throws MisuseException if a number is out of its range, or a note is no text that UTF-8 can
-  ///     hold
-  public ShardOptions {
-    if (samplesPerShard < 0 || samplesPerShard > MOST_SAMPLES_PER_SHARD) {
-      throw new MisuseException(
-          "samples per shard must be 0 to " + MOST_SAMPLES_PER_SHARD + ": " + samplesPerShard);
-    }
-    if (shardBytes < 1) {
-      throw new MisuseException("a shard must have room for 1 byte or more: " + shardBytes);
-    }
-    if (blockBytes < 1
-        || blockBytes % ShardSet.PAGE_BYTES != 0
-        || blockBytes > ShardSet.MAX_BLOCK_BYTES) {
-      throw new MisuseException(
-          "blocks must have a multiple of "
-              + ShardSet.PAGE_BYTES
-              + " bytes up to 2³⁰: "
-              + blockBytes);
-    }
-    if (writers < 1 || writers > MOST_WRITERS) {
-      throw new MisuseException("writers must be 1 to " + MOST_WRITERS + ": " + writers);
-    }
-    metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
-    if (metadata.size() > JsonReader.MAX_NOTES) {
-      throw new MisuseException(metadata.size() + " notes, more than " + JsonReader.MAX_NOTES);
-    }
-    metadata.forEach((key, text) -> {
-      JsonWriter.requireText("a note's key", key);
-      JsonWriter.requireText("the note '" + key + "'", text);
-    });
-    write = write.withChecksums(true);
+  private final long samplesPerShard;
+  private final long shardBytes;
+  private final long blockBytes;
+  private final int writers;
+  private final SequencedMap<String, String> metadata;
+  private final WriteOptions write;
+
+  private ShardOptions(
+      long samplesPerShard,
+      long shardBytes,
+      long blockBytes,
+      int writers,
+      SequencedMap<String, String> metadata,
+      WriteOptions write) {
+    this.samplesPerShard = samplesPerShard;
+    this.shardBytes = shardBytes;
+    this.blockBytes = blockBytes;
+    this.writers = writers;
+    this.metadata = metadata;
+    this.write = write;
   }
 
   /// Shards of 256 MiB, two of them written at once, a checksum a MiB, no notes; a new cancellation
@@ -72,30 +48,95 @@ public record ShardOptions(
         0, 256L << 20, 1L << 20, 2, new LinkedHashMap<>(), WriteOptions.defaults());
   }
 
-  public ShardOptions withSamplesPerShard(long chosen) {
-    return new ShardOptions(chosen, shardBytes, blockBytes, writers, metadata, write);
+  /// The samples of each shard but the last.
+  ///
+  /// @param samples up to [#MOST_SAMPLES_PER_SHARD], or 0 for as many as the shard's size has room
+  ///     for
+  public ShardOptions withSamplesPerShard(long samples) {
+    MisuseException.requireRange("withSamplesPerShard", samples, 0, MOST_SAMPLES_PER_SHARD);
+    return new ShardOptions(samples, shardBytes, blockBytes, writers, metadata, write);
   }
 
-  /// Instead of a number of samples.
-  public ShardOptions withShardBytes(long chosen) {
-    return new ShardOptions(0, chosen, blockBytes, writers, metadata, write);
+  /// The size that a shard may have, unless one sample is larger; instead of a number of samples.
+  public ShardOptions withShardBytes(long bytes) {
+    MisuseException.requireRange("withShardBytes", bytes, 1, Long.MAX_VALUE);
+    return new ShardOptions(0, bytes, blockBytes, writers, metadata, write);
   }
 
-  public ShardOptions withBlockBytes(long chosen) {
-    return new ShardOptions(samplesPerShard, shardBytes, chosen, writers, metadata, write);
+  /// How many bytes have one checksum, a multiple of 4096 up to 2³⁰.
+  public ShardOptions withBlockBytes(long bytes) {
+    MisuseException.requireRange(
+        "withBlockBytes", bytes, ShardSet.PAGE_BYTES, ShardSet.MAX_BLOCK_BYTES);
+    if (bytes % ShardSet.PAGE_BYTES != 0) {
+      throw new MisuseException(
+          "withBlockBytes must be a multiple of " + ShardSet.PAGE_BYTES + " (was " + bytes + ")");
+    }
+    return new ShardOptions(samplesPerShard, shardBytes, bytes, writers, metadata, write);
   }
 
-  public ShardOptions withWriters(int chosen) {
-    return new ShardOptions(samplesPerShard, shardBytes, blockBytes, chosen, metadata, write);
+  /// How many shards a [ShardWriter] writes at once, up to [#MOST_WRITERS].
+  public ShardOptions withWriters(int count) {
+    MisuseException.requireRange("withWriters", count, 1, MOST_WRITERS);
+    return new ShardOptions(samplesPerShard, shardBytes, blockBytes, count, metadata, write);
   }
 
-  /// @param chosen in the order in which they are written, where it has one
-  public ShardOptions withMetadata(Map<String, String> chosen) {
+  /// Notes for readers.
+  ///
+  /// @param notes in the order in which they are written, where the map has one
+  /// @throws MisuseException if a note is no text that UTF-8 can hold, or there are too many
+  public ShardOptions withMetadata(Map<String, String> notes) {
+    MisuseException.requireRange("withMetadata: notes", notes.size(), 0, JsonReader.MAX_NOTES);
+    notes.forEach((key, text) -> {
+      JsonWriter.requireText("a note's key", key);
+      JsonWriter.requireText("the note '" + key + "'", text);
+    });
     return new ShardOptions(
-        samplesPerShard, shardBytes, blockBytes, writers, new LinkedHashMap<>(chosen), write);
+        samplesPerShard,
+        shardBytes,
+        blockBytes,
+        writers,
+        Collections.unmodifiableSequencedMap(new LinkedHashMap<>(notes)),
+        write);
   }
 
-  public ShardOptions withWrite(WriteOptions chosen) {
-    return new ShardOptions(samplesPerShard, shardBytes, blockBytes, writers, metadata, chosen);
+  /// Hears how many bytes are written. A [ShardWriter] tells of each shard anew, on threads of its
+  /// own.
+  public ShardOptions withProgress(ProgressListener listener) {
+    return withWrite(write.withProgress(listener));
+  }
+
+  /// Ends the writing early; no dataset is there then.
+  public ShardOptions withCancellation(Cancellation cancellation) {
+    return withWrite(write.withCancellation(cancellation));
+  }
+
+  /// How each file is written, always with checksums. For 0 threads a [ShardWriter] takes 1.
+  ShardOptions withWrite(WriteOptions chosen) {
+    return new ShardOptions(
+        samplesPerShard, shardBytes, blockBytes, writers, metadata, chosen.withChecksums(true));
+  }
+
+  long samplesPerShard() {
+    return samplesPerShard;
+  }
+
+  long shardBytes() {
+    return shardBytes;
+  }
+
+  long blockBytes() {
+    return blockBytes;
+  }
+
+  int writers() {
+    return writers;
+  }
+
+  SequencedMap<String, String> metadata() {
+    return metadata;
+  }
+
+  WriteOptions write() {
+    return write;
   }
 }

@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
@@ -152,16 +153,16 @@ public final class ShardSet {
 
   /// The samples with all their fields, for batches. A shard that is not the file any more that it
   /// was when this was opened is an error, whenever it is opened again.
-  public SampleCatalogue store() {
-    return store(fields.stream().map(Field::name).toList());
+  public SampleCatalogue catalogue() {
+    return catalogue(fields.stream().map(Field::name).toList());
   }
 
   /// The samples with some of their fields, for batches; closing it does nothing.
   ///
   /// @param names of the fields, in the order that they are to have
   /// @throws MisuseException if there is no field of a name, or a name comes twice
-  public SampleCatalogue store(List<String> names) {
-    return new ShardStore(this, names);
+  public SampleCatalogue catalogue(List<String> names) {
+    return new ShardCatalogue(this, names);
   }
 
   /// Reads all shards and compares their checksums, with as many threads as suit the machine.
@@ -169,18 +170,23 @@ public final class ShardSet {
   /// @throws MalformedFileException of kind `checksum-mismatch` where a block is damaged, with the
   ///     shard and the block's first byte in it; where several are, of one of them
   /// @throws TransferException if a shard cannot be read, or has become too short
-  public void verify(GantrySession session) {
+  public void verify() {
+    verify(GantrySession.shared(), 0, (_, _) -> {}, new Cancellation());
+  }
+
+  /// As [#verify()], with a session of the caller's.
+  public void verify(Session session) {
     verify(session, 0, (_, _) -> {}, new Cancellation());
   }
 
-  /// As [#verify(GantrySession)]. Each thread reads some 64 MiB in turn, through a buffer of 8 MiB.
+  /// As [#verify()]. Each thread reads some 64 MiB in turn, through a buffer of 8 MiB.
   ///
   /// @param threads how many, or 0 for as many as suit the machine
   /// @param progress hears how many bytes are done
   /// @param cancellation ends it early
   /// @throws TransferException also if it is cancelled
   public void verify(
-      GantrySession session, int threads, ProgressListener progress, Cancellation cancellation) {
-    new ShardVerification(session, this, cancellation).run(threads, progress);
+      Session session, int threads, ProgressListener progress, Cancellation cancellation) {
+    new ShardVerification(GantrySession.of(session), this, cancellation).run(threads, progress);
   }
 }

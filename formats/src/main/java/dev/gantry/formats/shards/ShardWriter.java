@@ -1,6 +1,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -64,8 +65,13 @@ public final class ShardWriter implements AutoCloseable {
     queue = new ShardQueue(session, plan);
   }
 
-  /// Makes the folder where it is missing, and those above it, and removes from it what a writer of
-  /// GantrySession left that did not come to its end.
+  /// As [#create(Session, Path, List, ShardOptions)], with the process's shared session.
+  public static ShardWriter create(Path folder, List<Field> fields, ShardOptions options) {
+    return create(GantrySession.shared(), folder, fields, options);
+  }
+
+  /// Makes the folder where it is missing, and those above it, and removes from it what a writer
+  /// left that did not finish.
   ///
   /// @param session which must stay open for as long as this
   /// @param fields in the order of their bytes
@@ -74,9 +80,10 @@ public final class ShardWriter implements AutoCloseable {
   ///     are such that no reader would read them
   /// @throws TransferException if the folder cannot be made, read or cleared
   public static ShardWriter create(
-      GantrySession session, Path folder, List<Field> fields, ShardOptions options) {
+      Session session, Path folder, List<Field> fields, ShardOptions options) {
+    GantrySession own = GantrySession.of(session);
     NewShardSet plan = new NewShardSet(folder, fields, options);
-    return new ShardWriter(session, plan, ShardFolder.prepare(session, folder));
+    return new ShardWriter(own, plan, ShardFolder.prepare(own, folder));
   }
 
   /// How many samples each shard gets, but for the last.
@@ -118,9 +125,7 @@ public final class ShardWriter implements AutoCloseable {
   /// @throws TransferException also if a file or device fails
   public void append(long count, Map<String, Source> values) {
     requireOpen();
-    if (count < 0) {
-      throw new MisuseException("to append " + count + " samples");
-    }
+    MisuseException.requireRange("append: count", count, 0, Long.MAX_VALUE);
     plan.checkNames(values);
     for (Field field : plan.fields()) {
       Source value = Objects.requireNonNull(values.get(field.name()));

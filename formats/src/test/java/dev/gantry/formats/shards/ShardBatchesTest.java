@@ -88,7 +88,7 @@ class ShardBatchesTest {
     int batchSize = 32;
     try (Batches batches =
         EpochBatches.of(
-            ShardSet.open(folder.resolve("set")).store(names), OrderOptions.of(batchSize))) {
+            ShardSet.open(folder.resolve("set")).catalogue(names), OrderOptions.of(batchSize))) {
       List<BatchPlan<BatchView>> epoch = epoch(batches);
       assertThat(epoch).hasSize(SAMPLES / batchSize);
       for (int i = 0; i < epoch.size(); i++) {
@@ -132,7 +132,8 @@ class ShardBatchesTest {
     FileTime modified = Files.getLastModifiedTime(shard);
     try (GantrySession session = GantrySession.open();
         Batches batches =
-            EpochBatches.of(ShardSet.open(folder.resolve("set")).store(), OrderOptions.of(32))) {
+            EpochBatches.of(
+                ShardSet.open(folder.resolve("set")).catalogue(), OrderOptions.of(32))) {
       epochThroughARing(session, batches);
       Path copy = Files.copy(shard, folder.resolve("copy"), StandardCopyOption.COPY_ATTRIBUTES);
       Path original = Files.move(shard, folder.resolve("original"));
@@ -163,7 +164,7 @@ class ShardBatchesTest {
     }
     TestShards.requireWhole(copied, TestShards.FIELDS, values, SAMPLES, "");
     try (GantrySession session = GantrySession.open();
-        Batches batches = EpochBatches.of(ShardSet.open(copied).store(), OrderOptions.of(32))) {
+        Batches batches = EpochBatches.of(ShardSet.open(copied).catalogue(), OrderOptions.of(32))) {
       epochThroughARing(session, batches);
     }
   }

@@ -135,7 +135,8 @@ class ShardPropertiesTest {
     TestShards.requireWhole(appended, fields, values, samples, "");
     requireCut(written, options, perShard, samples);
     assertThat(ShardSet.open(appended).metadata()).isEqualTo(options.metadata());
-    assertThat(ShardSet.open(appended).store().identity()).isEqualTo(written.store().identity());
+    assertThat(ShardSet.open(appended).catalogue().identity())
+        .isEqualTo(written.catalogue().identity());
 
     Path arrays = folder.resolve("arrays");
     NewShards.write(

@@ -407,7 +407,7 @@ class ShardSetTest {
 
   @Test
   void aRunOfSamplesIsOnePiece() throws IOException {
-    try (SampleCatalogue store = open(GOOD).store(List.of("b", "a"))) {
+    try (SampleCatalogue store = open(GOOD).catalogue(List.of("b", "a"))) {
       assertThat(store.fields()).extracting(Field::name).containsExactly("b", "a");
       assertThat(store.shardSamples()).containsExactly(3L, 2L);
       assertThat(store.source(0)).isEqualTo(new FieldSource.Filed(8, true));
@@ -433,22 +433,24 @@ class ShardSetTest {
 
   @Test
   void theIdentityChangesWithTheSamplesOnly() throws IOException {
-    String identity = open(GOOD).store().identity();
+    String identity = open(GOOD).catalogue().identity();
     assertThat(identity).doesNotContainAnyWhitespaces();
-    assertThat(open(GOOD.replace("'k': 'v'", "'k': 'w'")).store().identity()).isEqualTo(identity);
-    assertThat(open(GOOD).store(List.of("a")).identity()).isEqualTo(identity);
-    assertThat(open(GOOD.replace("'a'", "'c'")).store().identity()).isNotEqualTo(identity);
-    assertThat(open(GOOD.replace("U8", "I8")).store().identity()).isNotEqualTo(identity);
-    assertThat(open(GOOD.replace("ONE", "0".repeat(16))).store().identity()).isNotEqualTo(identity);
+    assertThat(open(GOOD.replace("'k': 'v'", "'k': 'w'")).catalogue().identity())
+        .isEqualTo(identity);
+    assertThat(open(GOOD).catalogue(List.of("a")).identity()).isEqualTo(identity);
+    assertThat(open(GOOD.replace("'a'", "'c'")).catalogue().identity()).isNotEqualTo(identity);
+    assertThat(open(GOOD.replace("U8", "I8")).catalogue().identity()).isNotEqualTo(identity);
+    assertThat(open(GOOD.replace("ONE", "0".repeat(16))).catalogue().identity())
+        .isNotEqualTo(identity);
   }
 
   @Test
   void onlyFieldsThatAreThereAreChosen() throws IOException {
     ShardSet set = open(GOOD);
-    assertThatThrownBy(() -> set.store(List.of("c")))
+    assertThatThrownBy(() -> set.catalogue(List.of("c")))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("no field 'c', but [a, b]");
-    assertThatThrownBy(() -> set.store(List.of("a", "a")))
+    assertThatThrownBy(() -> set.catalogue(List.of("a", "a")))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("field 'a' is chosen twice");
   }

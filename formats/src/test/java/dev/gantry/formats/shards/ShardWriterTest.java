@@ -101,7 +101,8 @@ class ShardWriterTest {
       writer.finish();
     }
     ShardSet golden = ShardSet.open(GoldenShardsTest.folder());
-    assertThat(ShardSet.open(folder()).store().identity()).isEqualTo(golden.store().identity());
+    assertThat(ShardSet.open(folder()).catalogue().identity())
+        .isEqualTo(golden.catalogue().identity());
     for (Shard shard : golden.shards()) {
       assertThat(folder().resolve(shard.name())).hasSameBinaryContentAs(shard.file());
     }

@@ -27,7 +27,7 @@ final class FieldResolver {
   }
 
   /// @throws MisuseException if not all records have the feature alike, or not as it is wanted
-  TfRecordStore.StoredField resolve() {
+  TfRecordCatalogue.StoredField resolve() {
     TfRecordIndex firstShard = shards.getFirst();
     TfRecordIndex.Feature first = feature(firstShard);
     FeatureSpec.Kind kind = first.kind().orElseThrow();
@@ -47,7 +47,7 @@ final class FieldResolver {
       }
     }
     Field field = field(kind, elements);
-    return new TfRecordStore.StoredField(field, kind, elements, source(field, kind));
+    return new TfRecordCatalogue.StoredField(field, kind, elements, source(field, kind));
   }
 
   private TfRecordIndex.Feature feature(TfRecordIndex shard) {
@@ -147,7 +147,7 @@ final class FieldResolver {
       MemorySegment offsets = shard.offsets(name).bytes();
       long before = -1;
       for (long record = 0; record < shard.summary().records(); record++) {
-        long at = TfRecordStore.offset(records, offsets, record);
+        long at = TfRecordCatalogue.offset(records, offsets, record);
         aligned &= at % alignment == 0;
         spacing = before < 0 ? spacing : Math.max(spacing, at - before);
         before = at;

@@ -14,14 +14,6 @@ import java.util.OptionalInt;
 /// batches each dataset has given before the n-th one, which is what resuming needs, is found by
 /// bisection: no counts have to be kept.
 public final class MixedOrder {
-  /// When the epoch is over.
-  public enum End {
-    /// When the next batch is due from a dataset that has no more.
-    FIRST,
-    /// When no dataset has any more. Those that have ended are passed over.
-    ALL
-  }
-
   /// The most that a weight may be of another one.
   public static final double MOST_RATIO = 1 << 16;
 
@@ -36,22 +28,24 @@ public final class MixedOrder {
   private final long[] spans;
   private final long[] keys;
   private final long[] lengths;
-  private final End end;
+  private final boolean untilAll;
 
-  private MixedOrder(long[] spans, long[] keys, long[] lengths, End end) {
+  private MixedOrder(long[] spans, long[] keys, long[] lengths, boolean untilAll) {
     this.spans = spans;
     this.keys = keys;
     this.lengths = lengths;
-    this.end = end;
+    this.untilAll = untilAll;
   }
 
   /// @param weights one a dataset, of any unit, each positive
   /// @param lengths how many batches each dataset has in the epoch, or [#UNKNOWN]
+  /// @param untilAll whether the epoch is over when no dataset has any more, those that have ended
+  ///     being passed over; else when the next batch is due from a dataset that has no more
   /// @throws MisuseException if there is no dataset, a weight is not a positive number, one is more
   ///     than [#MOST_RATIO] times another, or a dataset of small weight has very many batches: 2^42
   ///     divided by the number of datasets and by how many times its weight the largest one is
   public static MixedOrder of(
-      List<Double> weights, List<Long> lengths, End end, long seed, long epoch) {
+      List<Double> weights, List<Long> lengths, boolean untilAll, long seed, long epoch) {
     if (weights.isEmpty() || weights.size() != lengths.size()) {
       throw new MisuseException(weights.size() + " weights for " + lengths.size() + " datasets");
     }
@@ -76,7 +70,8 @@ public final class MixedOrder {
       checkLength(lengths.get(dataset), spans[dataset]);
       keys[dataset] = Mix.at(Mix.key(seed, epoch, 3), dataset);
     }
-    return new MixedOrder(spans, keys, lengths.stream().mapToLong(Long::longValue).toArray(), end);
+    return new MixedOrder(
+        spans, keys, lengths.stream().mapToLong(Long::longValue).toArray(), untilAll);
   }
 
   /// This order, now that a dataset has turned out to have `length` batches. What came before the
@@ -85,7 +80,7 @@ public final class MixedOrder {
     checkLength(length, spans[dataset]);
     long[] known = lengths.clone();
     known[dataset] = length;
-    return new MixedOrder(spans, keys, known, end);
+    return new MixedOrder(spans, keys, known, untilAll);
   }
 
   /// The dataset that gives the next batch, or empty at the end.
@@ -96,7 +91,7 @@ public final class MixedOrder {
     long soonest = Long.MAX_VALUE;
     for (int dataset = 0; dataset < spans.length; dataset++) {
       boolean has = given[dataset] < lengths[dataset];
-      if (has || end == End.FIRST) {
+      if (has || !untilAll) {
         long due = due(dataset, given[dataset]);
         if (next < 0 || due < soonest) {
           next = dataset;

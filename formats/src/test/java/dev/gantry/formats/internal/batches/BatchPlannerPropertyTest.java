@@ -33,10 +33,13 @@ class BatchPlannerPropertyTest {
   }
 
   @Provide
-  Arbitrary<MemoryStore> stores() {
+  Arbitrary<MemoryCatalogue> stores() {
     return Combinators.combine(
-            fields(), Orders.shards(), Arbitraries.of(MemoryStore.Kind.class), Arbitraries.longs())
-        .as(MemoryStore::of)
+            fields(),
+            Orders.shards(),
+            Arbitraries.of(MemoryCatalogue.Kind.class),
+            Arbitraries.longs())
+        .as(MemoryCatalogue::of)
         .withoutEdgeCases();
   }
 
@@ -69,7 +72,7 @@ class BatchPlannerPropertyTest {
 
   @Property
   void viewsHoldTheSamplesInOrder(
-      @ForAll("stores") MemoryStore store,
+      @ForAll("stores") MemoryCatalogue store,
       @ForAll("options") OrderOptions options,
       @ForAll("limits") PlanLimits limits,
       @ForAll @LongRange(max = 100) long epoch) {

@@ -41,8 +41,8 @@ class EpochBatchesTest {
     return Orders.options();
   }
 
-  private static MemoryStore store(List<Long> shards) {
-    return MemoryStore.of(FIELDS, shards, MemoryStore.Kind.LABELLED, 1);
+  private static MemoryCatalogue store(List<Long> shards) {
+    return MemoryCatalogue.of(FIELDS, shards, MemoryCatalogue.Kind.LABELLED, 1);
   }
 
   private static List<BatchPlan<BatchView>> rest(Batches batches, DatasetState state) {
@@ -182,7 +182,7 @@ class EpochBatchesTest {
 
   @Example
   void theStoreIsClosed() {
-    MemoryStore store = store(List.of(10L));
+    MemoryCatalogue store = store(List.of(10L));
     EpochBatches.of(store, OrderOptions.of(4)).close();
     assertThat(store.isClosed()).isTrue();
   }

@@ -20,7 +20,7 @@ final class SlotSimulation {
 
   /// Reads, lets the parts be made in any order, copies.
   static byte[] fill(
-      BatchPlan<BatchView> filling, MemoryStore store, long slotBytes, long mostMadeBytes) {
+      BatchPlan<BatchView> filling, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
     // What is written to, byte by byte: nothing is to be written twice.
     boolean[] written = new boolean[slot.length];

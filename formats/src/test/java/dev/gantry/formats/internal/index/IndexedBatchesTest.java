@@ -56,7 +56,7 @@ class IndexedBatchesTest {
   private BatchPlan<BatchView> second(List<byte[]> records, TfRecordField... fields) {
     Path file = TestExamples.write(session, folder.resolve("data"), records);
     TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
-    TfRecordStore store = TfRecordStore.open(List.of(file), List.of(fields), session);
+    TfRecordCatalogue store = TfRecordCatalogue.open(List.of(file), List.of(fields), session);
     try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(BATCH));
         BatchPlanSource<BatchView> source = batches.from(batches.start())) {
       BatchPlan<BatchView> _ = source.next().orElseThrow();
@@ -81,7 +81,7 @@ class IndexedBatchesTest {
   void aFileThatIsReplacedBetweenEpochsIsAnError() throws IOException {
     Path file = TestExamples.write(session, folder.resolve("replaced"), 1, 20);
     TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
-    TfRecordStore store = TfRecordStore.open(List.of(file), List.of(), session);
+    TfRecordCatalogue store = TfRecordCatalogue.open(List.of(file), List.of(), session);
     try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(5))) {
       epoch(batches);
       FileTime modified = Files.getLastModifiedTime(file);

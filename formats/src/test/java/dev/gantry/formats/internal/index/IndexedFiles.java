@@ -41,7 +41,7 @@ abstract class IndexedFiles {
     return file;
   }
 
-  TfRecordStore open(TfRecordField... fields) {
-    return TfRecordStore.open(files, List.of(fields), session);
+  TfRecordCatalogue open(TfRecordField... fields) {
+    return TfRecordCatalogue.open(files, List.of(fields), session);
   }
 }

@@ -129,12 +129,12 @@ final class RandomDataset {
     return List.copyOf(files);
   }
 
-  TfRecordStore open(GantrySession session) {
+  TfRecordCatalogue open(GantrySession session) {
     List<TfRecordField> fields =
         features.stream()
             .map(feature -> TfRecordField.of(feature.name(), feature.dtype(), feature.shape()))
             .toList();
-    return TfRecordStore.open(files, fields, session);
+    return TfRecordCatalogue.open(files, fields, session);
   }
 
   /// Of each file, of each record, of each feature: the bytes that the sequential reader decodes.

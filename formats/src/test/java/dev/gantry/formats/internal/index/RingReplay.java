@@ -43,7 +43,7 @@ record RingReplay(
 
   Views check(RandomDataset dataset, OrderOptions order, PlanLimits limits) {
     List<List<List<byte[]>>> decoded = dataset.decoded(session);
-    TfRecordStore store = dataset.open(session);
+    TfRecordCatalogue store = dataset.open(session);
     try (EpochBatches batches = EpochBatches.of(store, order, limits);
         PrefetchRing<BatchView> opened =
             session.ring(options(batches), batches.from(batches.start()))) {

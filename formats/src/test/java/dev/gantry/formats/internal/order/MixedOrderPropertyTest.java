@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.order.MixedOrder.End;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -34,11 +33,11 @@ class MixedOrderPropertyTest {
         .withoutEdgeCases();
   }
 
-  private static MixedOrder order(List<Dataset> datasets, End end, long seed, long epoch) {
+  private static MixedOrder order(List<Dataset> datasets, boolean untilAll, long seed, long epoch) {
     return MixedOrder.of(
         datasets.stream().map(Dataset::weight).toList(),
         datasets.stream().map(Dataset::length).toList(),
-        end,
+        untilAll,
         seed,
         epoch);
   }
@@ -47,7 +46,7 @@ class MixedOrderPropertyTest {
     return MixedOrder.of(
         datasets.stream().map(Dataset::weight).toList(),
         Collections.nCopies(datasets.size(), MixedOrder.UNKNOWN),
-        End.ALL,
+        true,
         seed,
         epoch);
   }
@@ -89,14 +88,14 @@ class MixedOrderPropertyTest {
   /// Until it is found out that there is no more.
   @Property
   void lengthsNeedNotBeKnown(
-      @ForAll("datasets") List<Dataset> datasets, @ForAll End end, @ForAll long seed) {
+      @ForAll("datasets") List<Dataset> datasets, @ForAll boolean untilAll, @ForAll long seed) {
     MixedOrder order = endless(datasets, seed, 0);
-    if (end == End.FIRST) {
+    if (!untilAll) {
       order =
           MixedOrder.of(
               datasets.stream().map(Dataset::weight).toList(),
               Collections.nCopies(datasets.size(), MixedOrder.UNKNOWN),
-              End.FIRST,
+              false,
               seed,
               0);
     }
@@ -111,18 +110,18 @@ class MixedOrderPropertyTest {
         chosen.add(dataset);
       }
     }
-    MixedOrder known = order(datasets, end, seed, 0);
+    MixedOrder known = order(datasets, untilAll, seed, 0);
     assertThat(chosen).isEqualTo(walk(known, new long[given.length], Integer.MAX_VALUE));
   }
 
   @Property
   void itEndsWithTheFirstOrWithTheLast(
       @ForAll("datasets") List<Dataset> datasets, @ForAll long seed) {
-    List<Integer> toTheLast = all(order(datasets, End.ALL, seed, 0), datasets);
+    List<Integer> toTheLast = all(order(datasets, true, seed, 0), datasets);
     for (int i = 0; i < datasets.size(); i++) {
       assertThat(Collections.frequency(toTheLast, i)).isEqualTo((int) datasets.get(i).length());
     }
-    List<Integer> toTheFirst = all(order(datasets, End.FIRST, seed, 0), datasets);
+    List<Integer> toTheFirst = all(order(datasets, false, seed, 0), datasets);
     int batches = toTheFirst.size();
     List<Integer> onward = walk(endless(datasets, seed, 0), new long[datasets.size()], batches + 1);
     assertThat(toTheFirst).isEqualTo(onward.subList(0, batches));
@@ -155,14 +154,14 @@ class MixedOrderPropertyTest {
         }) {
       List<Double> list = Arrays.stream(weights).boxed().toList();
       List<Long> lengths = Collections.nCopies(weights.length, 1L);
-      assertThatThrownBy(() -> MixedOrder.of(list, lengths, End.ALL, 0, 0))
+      assertThatThrownBy(() -> MixedOrder.of(list, lengths, true, 0, 0))
           .isInstanceOf(MisuseException.class);
     }
     assertThatThrownBy(
-            () -> MixedOrder.of(List.of(1.0, 65536.0), List.of(1L << 30, 1L), End.ALL, 0, 0))
+            () -> MixedOrder.of(List.of(1.0, 65536.0), List.of(1L << 30, 1L), true, 0, 0))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("too many batches");
-    assertThatThrownBy(() -> MixedOrder.of(List.of(1.0), List.of(1L, 2L), End.ALL, 0, 0))
+    assertThatThrownBy(() -> MixedOrder.of(List.of(1.0), List.of(1L, 2L), true, 0, 0))
         .isInstanceOf(MisuseException.class);
   }
 }

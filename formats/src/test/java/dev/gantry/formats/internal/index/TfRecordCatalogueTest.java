@@ -26,10 +26,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// Indexed files as samples.
-class TfRecordStoreTest extends IndexedFiles {
+class TfRecordCatalogueTest extends IndexedFiles {
   @Test
   void allFeaturesAreFieldsAsTheyAreStored() {
-    try (TfRecordStore store = open()) {
+    try (TfRecordCatalogue store = open()) {
       assertThat(store.fields())
           .containsExactlyInAnyOrder(
               new Field("image", DType.U8, Shape.of(TestExamples.IMAGE_BYTES)),
@@ -41,7 +41,7 @@ class TfRecordStoreTest extends IndexedFiles {
 
   @Test
   void chosenFeaturesComeInTheirOrderAndForm() {
-    try (TfRecordStore store =
+    try (TfRecordCatalogue store =
         open(
             TfRecordField.of("label", DType.I32, Shape.of(2, 1)),
             TfRecordField.of("image", DType.BF16, Shape.of(5, 5)),
@@ -69,7 +69,7 @@ class TfRecordStoreTest extends IndexedFiles {
                         .floats("f", 1)
                         .int64s("i", 1)
                         .toBytes()))));
-    try (TfRecordStore store = open()) {
+    try (TfRecordCatalogue store = open()) {
       assertThat(store.fields())
           .containsExactlyInAnyOrder(
               new Field("b", DType.U8, Shape.of(1)),
@@ -80,7 +80,7 @@ class TfRecordStoreTest extends IndexedFiles {
 
   @Test
   void everyPieceIsItsValueAndTheSpacingHolds() throws IOException {
-    try (TfRecordStore store = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
       for (int field = 0; field < 2; field++) {
         FieldSource.Filed source = (FieldSource.Filed) store.source(field);
         long widest = 0;
@@ -134,17 +134,17 @@ class TfRecordStoreTest extends IndexedFiles {
               .toBytes());
     }
     files.add(index(TestExamples.write(session, folder.resolve("c"), records)));
-    try (TfRecordStore store = open(TfRecordField.of("floats"), TfRecordField.of("image"))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("floats"), TfRecordField.of("image"))) {
       List<Long> starts = new ArrayList<>();
       for (int field = 1; field >= 0; field--) {
         store.pieces(field, new SampleRun(0, 1, 1), (_, offset, _) -> starts.add(offset));
       }
       assertThat(store.sampleSpan()).isEqualTo(starts.get(1) + 12 - starts.get(0));
     }
-    try (TfRecordStore store = open(TfRecordField.of("image"), TfRecordField.of("label"))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("image"), TfRecordField.of("label"))) {
       assertThat(store.sampleSpan()).isEqualTo(30);
     }
-    try (TfRecordStore store = open(TfRecordField.of("label"))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("label"))) {
       assertThat(store.sampleSpan()).isZero();
     }
   }
@@ -153,8 +153,8 @@ class TfRecordStoreTest extends IndexedFiles {
   void fieldsOfARecordShareTheMemoryThatItIsReadInto() {
     int batch = 1000;
     file("many", 3, 2 * batch);
-    try (TfRecordStore image = open(TfRecordField.of("image"));
-        TfRecordStore both = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
+    try (TfRecordCatalogue image = open(TfRecordField.of("image"));
+        TfRecordCatalogue both = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
       // Packed they take memory of their own, here each of the two.
       int packed = batch * Float.BYTES * TestExamples.FLOATS;
       assertThat(slotBytes(both, batch) - slotBytes(image, batch))
@@ -162,7 +162,7 @@ class TfRecordStoreTest extends IndexedFiles {
     }
   }
 
-  private static long slotBytes(TfRecordStore store, int batchSize) {
+  private static long slotBytes(TfRecordCatalogue store, int batchSize) {
     return EpochBatches.of(store, OrderOptions.of(batchSize)).slotBytes();
   }
 
@@ -170,7 +170,7 @@ class TfRecordStoreTest extends IndexedFiles {
   @EnumSource(names = {"I64", "U64", "I32", "U32", "I16", "U16"})
   void integersAreMadeInAnyDtypeWithRoom(DType dtype) {
     int bytes = dtype.bits() / Byte.SIZE;
-    try (TfRecordStore store = open(TfRecordField.of("label", dtype, Shape.of(2)))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("label", dtype, Shape.of(2)))) {
       byte[] target = new byte[3 + 2 * 2 * bytes + 3];
       store.make(0, new SampleRun(2, 1, 2), MemorySegment.ofArray(target), 3);
       byte[] expected = new byte[target.length];
@@ -189,7 +189,7 @@ class TfRecordStoreTest extends IndexedFiles {
   @Test
   void theIdentityKnowsNamesSizesAndRecordsOnly() throws IOException {
     String identity;
-    try (TfRecordStore store = open()) {
+    try (TfRecordCatalogue store = open()) {
       identity = store.identity();
     }
     Path other = Files.createDirectory(folder.resolve("other"));
@@ -197,12 +197,12 @@ class TfRecordStoreTest extends IndexedFiles {
     for (Path file : files) {
       copies.add(index(Files.copy(file, other.resolve(file.getFileName()))));
     }
-    try (TfRecordStore store =
-        TfRecordStore.open(copies, List.of(TfRecordField.of("label")), session)) {
+    try (TfRecordCatalogue store =
+        TfRecordCatalogue.open(copies, List.of(TfRecordField.of("label")), session)) {
       assertThat(store.identity()).isEqualTo(identity);
     }
     index(TestExamples.write(session, copies.get(0), 1, FIRST + 1));
-    try (TfRecordStore store = TfRecordStore.open(copies, List.of(), session)) {
+    try (TfRecordCatalogue store = TfRecordCatalogue.open(copies, List.of(), session)) {
       assertThat(store.identity()).isNotEqualTo(identity);
     }
   }

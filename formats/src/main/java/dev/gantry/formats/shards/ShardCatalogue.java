@@ -18,7 +18,7 @@ import java.util.Objects;
 import java.util.Set;
 
 /// Some fields of a set's samples. A run of samples is one piece of a file, and nothing is made.
-final class ShardStore implements SampleCatalogue {
+final class ShardCatalogue implements SampleCatalogue {
   private final ShardSet set;
 
   /// By number here, the number in the set.
@@ -29,7 +29,7 @@ final class ShardStore implements SampleCatalogue {
   private final List<Location> files;
   private final String identity;
 
-  ShardStore(ShardSet set, List<String> names) {
+  ShardCatalogue(ShardSet set, List<String> names) {
     this.set = set;
     chosen = names.stream().mapToInt(name -> number(set, name)).toArray();
     Set<String> distinct = new HashSet<>();

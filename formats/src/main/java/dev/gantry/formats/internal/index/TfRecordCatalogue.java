@@ -24,14 +24,14 @@ import java.util.Set;
 /// Which bytes are right was checked when the files were indexed; they are not checked again. The
 /// files must stay as they are while they are read: one that is another when it is opened again is an
 /// error. Thread-safe.
-public final class TfRecordStore implements SampleCatalogue {
+public final class TfRecordCatalogue implements SampleCatalogue {
   private final List<TfRecordIndex> shards;
   private final List<StoredField> fields;
   private final long sampleSpan;
   private final KnownFiles files =
       new KnownFiles("its index is of the other; rebuild the index: ./gantry index FILE");
 
-  private TfRecordStore(List<TfRecordIndex> shards, List<StoredField> fields) {
+  private TfRecordCatalogue(List<TfRecordIndex> shards, List<StoredField> fields) {
     this.shards = List.copyOf(shards);
     this.fields = List.copyOf(fields);
     this.sampleSpan = sampleSpan(shards, fields);
@@ -48,7 +48,7 @@ public final class TfRecordStore implements SampleCatalogue {
   ///     instead. Also if there are no records
   /// @throws dev.gantry.core.MalformedFileException if an index is damaged
   /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
-  public static TfRecordStore open(
+  public static TfRecordCatalogue open(
       List<Path> files, List<TfRecordField> fields, GantrySession session) {
     List<TfRecordIndex> shards = new ArrayList<>();
     boolean opened = false;
@@ -56,7 +56,7 @@ public final class TfRecordStore implements SampleCatalogue {
       for (Path file : files) {
         shards.add(index(file, session));
       }
-      TfRecordStore store = new TfRecordStore(shards, resolve(fields, shards));
+      TfRecordCatalogue store = new TfRecordCatalogue(shards, resolve(fields, shards));
       opened = true;
       return store;
     } finally {

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Features that cannot be fields, or not as they are wanted.
-class StoreRefusalTest extends IndexedFiles {
+class CatalogueRefusalTest extends IndexedFiles {
   private void refused(String reason, TfRecordField... fields) {
     assertThatThrownBy(() -> open(fields))
         .isInstanceOf(MisuseException.class)
@@ -64,7 +64,7 @@ class StoreRefusalTest extends IndexedFiles {
             + folder.resolve("c")
             + "; stream the files",
         TfRecordField.of("floats"));
-    try (TfRecordStore store = open(TfRecordField.of("image"))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("image"))) {
       assertThat(store.shardSamples()).hasSize(4);
     }
   }
@@ -123,7 +123,7 @@ class StoreRefusalTest extends IndexedFiles {
                       new ExampleBuilder().int64s("n", 1, value).toBytes()))));
       TfRecordField field = TfRecordField.of("n", dtype, Shape.of(2));
       if (fits) {
-        try (TfRecordStore store = open(field)) {
+        try (TfRecordCatalogue store = open(field)) {
           byte[] target = new byte[dtype.bits() / 4];
           store.make(0, new SampleRun(0, 1, 1), MemorySegment.ofArray(target), 0);
           assertThat(target[0]).isOne();

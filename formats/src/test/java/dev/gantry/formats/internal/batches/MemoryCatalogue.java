@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.Random;
 
 /// Samples of random bytes in files that are arrays.
-final class MemoryStore implements SampleCatalogue {
+final class MemoryCatalogue implements SampleCatalogue {
   enum Kind {
     /// Each field's values lie end to end, from a block's start on.
     DENSE,
@@ -40,14 +40,14 @@ final class MemoryStore implements SampleCatalogue {
   private final List<List<byte[][]>> values = new ArrayList<>();
   private boolean closed;
 
-  private MemoryStore(List<Field> fields, List<Long> shardSamples, Kind kind) {
+  private MemoryCatalogue(List<Field> fields, List<Long> shardSamples, Kind kind) {
     this.fields = fields;
     this.shardSamples = shardSamples;
     this.kind = kind;
   }
 
-  static MemoryStore of(List<Field> fields, List<Long> shardSamples, Kind kind, long seed) {
-    MemoryStore store = new MemoryStore(fields, shardSamples, kind);
+  static MemoryCatalogue of(List<Field> fields, List<Long> shardSamples, Kind kind, long seed) {
+    MemoryCatalogue store = new MemoryCatalogue(fields, shardSamples, kind);
     Random random = new Random(seed);
     fields.forEach(_ -> {
       store.offsets.add(new ArrayList<>());
