@@ -6,7 +6,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// How bytes are read: the limits of the plan, the threads, the transport, the page cache.
@@ -63,10 +62,5 @@ public record TransferOptions(
 
   public TransferOptions withCancellation(Cancellation chosen) {
     return new TransferOptions(limits, threads, transport, cachePolicy, progress, chosen);
-  }
-
-  /// The only transport to use, or empty to choose by evidence.
-  public Optional<Transport> onlyTransport() {
-    return Optional.ofNullable(transport);
   }
 }
