@@ -57,10 +57,7 @@ class SamplesTest {
         sample("ServeModel", ServeModel::main, "the logits of a blank image: \\[.*, .*]\n", MODEL),
         sample("FineTune", FineTune::main, "(?s).*not in the file: \\[05Linear_[^.]*head.*", MODEL),
         sample(
-            "WriteWeights",
-            WriteWeights::main,
-            "wrote .*\n",
-            temporary.resolve("new.safetensors")),
+            "WriteWeights", WriteWeights::main, "wrote .*\n", temporary.resolve("new.safetensors")),
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
         sample(
             "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),

@@ -86,7 +86,7 @@ final class CuFileMode {
     }
     if (!Files.exists(NVIDIA_FS) && !properties.supported().contains(Storage.NVME_P2P)) {
       return "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through"
-                 + " the CPU";
+          + " the CPU";
     }
     return mayUseTheCpu
         ? "cuFile may copy through the CPU without telling: its compatibility mode is allowed in"
