@@ -23,6 +23,11 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public String descriptorAbsence() {
+    return real.descriptorAbsence();
+  }
+
+  @Override
   public int close(int fd) {
     return real.close(fd);
   }

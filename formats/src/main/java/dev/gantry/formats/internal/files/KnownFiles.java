@@ -3,15 +3,13 @@ package dev.gantry.formats.internal.files;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls.StatResult;
+import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.store.SourceFile.Identity;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileTime;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 
 /// The files of a dataset as they were when it was opened: what is known of their bytes is true of
 /// no others. For as long as the process runs; a copy of the files is another dataset's.
@@ -29,28 +27,11 @@ public final class KnownFiles {
   ///
   /// @throws TransferException if there is none
   public static Identity look(Path file) {
-    try {
-      Map<String, Object> found = Files.readAttributes(file, "unix:dev,ino,size,lastModifiedTime");
-      FileTime modified = (FileTime) Objects.requireNonNull(found.get("lastModifiedTime"));
-      return new Identity(
-          device(number(found, "dev")),
-          number(found, "ino"),
-          number(found, "size"),
-          modified.to(TimeUnit.NANOSECONDS));
-    } catch (IOException e) {
-      throw FileErrors.of("stat", file.toString(), e);
+    StatResult found = JdkFiles.stat(file);
+    if (found.status() < 0) {
+      throw new TransferException("stat", file.toString(), Errno.failure(-found.status()));
     }
-  }
-
-  private static long number(Map<String, Object> attributes, String name) {
-    return (Long) Objects.requireNonNull(attributes.get(name));
-  }
-
-  /// glibc's `gnu_dev_major` and `gnu_dev_minor` of a `dev_t`.
-  private static long device(long encoded) {
-    long major = (encoded >>> 8 & 0xfffL) | (encoded >>> 32 & 0xfffff000L);
-    long minor = (encoded & 0xffL) | (encoded >>> 12 & 0xffffff00L);
-    return major << Integer.SIZE | minor;
+    return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
   }
 
   /// This is what the file must be from now on.

@@ -35,7 +35,8 @@ record FileVersion(String validator, long size) {
 
   /// Checks that an answer is this range of this file.
   void check(ResponseInfo answer, long offset, long length) throws Refusal {
-    if (answer.statusCode() == 200 && !sameAs(answer.headers()) || answer.statusCode() == 412) {
+    int status = answer.statusCode();
+    if (status == 412 || (status == 200 && !sameAs(answer.headers()))) {
       throw changed();
     }
     checkStatus(answer);

@@ -1,7 +1,10 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.CHeap;
 import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.natives.Libc;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -17,9 +20,25 @@ import java.util.stream.LongStream;
 /// @param size in bytes
 record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   private static final long HUGE_PAGE_BYTES = 2L << 20;
+  private static final long PAGE_BYTES = 4096;
 
   /// @throws TransferException if the kernel has no room
   static HugePages map(long size) {
+    return JdkFiles.areChosen() ? ofHeap(size) : ofKernel(size);
+  }
+
+  /// Where there is no `mmap(2)` as Linux has it.
+  private static HugePages ofHeap(long size) {
+    long mappedSize = Math.addExact(size, PAGE_BYTES);
+    long mapped = CHeap.allocate(mappedSize);
+    if (mapped == 0) {
+      throw new TransferException(
+          "calloc", size + " bytes of host memory", Errno.failure(Errno.ENOMEM.code()));
+    }
+    return new HugePages((mapped + PAGE_BYTES - 1) & -PAGE_BYTES, size, mapped, mappedSize);
+  }
+
+  private static HugePages ofKernel(long size) {
     // mmap aligns to small pages only. The slack is never touched, so it takes no memory.
     boolean huge = size >= HUGE_PAGE_BYTES;
     long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
@@ -47,7 +66,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   /// processor does that more slowly than a GPU fills them.
   void touch() {
     MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(size);
-    long page = Libc.INSTANCE.pageBytes();
+    long page = FileCalls.ofPlatform().pageBytes();
     long chunks = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES;
     LongStream.range(0, chunks)
         .parallel()
@@ -60,6 +79,10 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   }
 
   void unmap() {
+    if (JdkFiles.areChosen()) {
+      CHeap.free(mappedAddress);
+      return;
+    }
     int result = Libc.INSTANCE.munmap(mappedAddress, mappedSize);
     if (result < 0) {
       throw new TransferException("munmap", size + " bytes", Errno.failure(-result));

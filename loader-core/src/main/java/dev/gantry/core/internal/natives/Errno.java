@@ -1,11 +1,20 @@
 package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Failure;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
+import java.nio.file.FileSystemLoopException;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// The kernel's error codes of file and memory calls.
 ///
@@ -99,6 +108,28 @@ public enum Errno {
   /// The constant of this code, or empty if the table has none.
   public static Optional<Errno> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
+  }
+
+  /// The constant that an exception of the JDK stands for; empty where it does not say.
+  public static Optional<Errno> of(IOException e) {
+    return switch (e) {
+      case NoSuchFileException _ -> Optional.of(ENOENT);
+      case FileAlreadyExistsException _ -> Optional.of(EEXIST);
+      case DirectoryNotEmptyException _ -> Optional.of(ENOTEMPTY);
+      case AccessDeniedException _ -> Optional.of(EACCES);
+      case NotDirectoryException _ -> Optional.of(ENOTDIR);
+      case FileSystemLoopException _ -> Optional.of(ELOOP);
+      case FileSystemException withReason -> byMeaning(withReason.getReason());
+      case IOException other -> byMeaning(other.getMessage());
+    };
+  }
+
+  /// Elsewhere the JDK leaves only the text of strerror(3).
+  private static Optional<Errno> byMeaning(@Nullable String text) {
+    if (text == null) {
+      return Optional.empty();
+    }
+    return Stream.of(values()).filter(known -> text.startsWith(known.meaning)).findFirst();
   }
 
   /// The failure of a call with this `errno`; named `unknown` if the table has no such code.

@@ -4,8 +4,8 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.function.IntSupplier;
 
-/// The kernel's file calls as Gantry uses them. [Libc] is the real one; tests put one that fails on
-/// purpose in front.
+/// The kernel's file calls as Gantry uses them: by [Libc] on Linux, by [JdkFiles] elsewhere. Tests
+/// put one that fails on purpose in front.
 ///
 /// Every call answers as the kernel does: a count or 0 on success, the negated `errno` on failure.
 /// Nothing is retried here. All calls may be made from any thread.
@@ -16,6 +16,11 @@ public interface FileCalls {
   int O_CREAT = 0x40;
   int O_EXCL = 0x80;
   int O_CLOEXEC = 0x80000;
+
+  /// The calls that suit this process.
+  static FileCalls ofPlatform() {
+    return JdkFiles.areChosen() ? JdkFiles.INSTANCE : Libc.INSTANCE;
+  }
 
   /// Repeats a call while signals interrupt it.
   ///

@@ -17,7 +17,6 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.Wanted;
@@ -48,7 +47,7 @@ public final class GantrySession implements Session {
   }
 
   public static GantrySession open() {
-    return open(Libc.INSTANCE);
+    return open(FileCalls.ofPlatform());
   }
 
   /// For tests, which replace the kernel's file calls by failing ones.
@@ -100,9 +99,15 @@ public final class GantrySession implements Session {
   /// Maps extents as private, copy-on-write host memory: bytes are read when they are first touched.
   ///
   /// An extent whose place in the file breaks its alignment is copied. The files must not shrink
-  /// while they are mapped.
+  /// while they are mapped. Where the file calls have no descriptors, all bytes are read now.
+  ///
+  /// @throws MisuseException if a file is not local
   public Loaded map(List<Wanted> wanted) {
-    return MapOperation.run(transports, wanted);
+    if (transports.calls().descriptorAbsence().isEmpty()) {
+      return MapOperation.run(transports, wanted);
+    }
+    wanted.forEach(one -> one.extent().file().path());
+    return load(wanted, Device.HOST, TransferOptions.defaults());
   }
 
   /// Opens a ring that fills batches ahead; see [PrefetchRing].

@@ -46,7 +46,7 @@ class JettyTest {
     local = TestFiles.write(folder.resolve("weights one.bin"), 3, LENGTH);
     files.setBaseResource(ResourceFactory.of(files).newResource(folder));
     files.setAcceptRanges(true);
-    files.setMaxMappedFileSize(0);
+    files.setMinMappedFileSize(Integer.MAX_VALUE);
     server.addConnector(connector);
     server.setHandler(files);
     server.start();

@@ -1,0 +1,352 @@
+package dev.gantry.core.internal.natives;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.FileTime;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/// File calls by the JDK's own channels, for macOS and Windows. There is no direct I/O, no look into
+/// the page cache, and a descriptor is a number of this class.
+public final class JdkFiles implements FileCalls {
+  public static final JdkFiles INSTANCE = new JdkFiles();
+
+  private static final boolean CHOSEN =
+      "jdk".equals(System.getProperty("gantry.files"))
+          || !System.getProperty("os.name", "").startsWith("Linux");
+
+  /// Refused, as by a file system without direct I/O.
+  private static final int DIRECT = 1 << 30;
+
+  /// The kernel's own numbers are smaller: mistaken for one of those, these are refused.
+  private static final int FIRST_DESCRIPTOR = 1 << 24;
+
+  private static final long MOST_BYTES = 1 << 30;
+  private static final int PAGE_BYTES = 4096;
+  private static final int MOST_DESCRIPTORS = 1024;
+
+  private final Map<Integer, Handle> handles = new ConcurrentHashMap<>();
+  private final AtomicInteger next = new AtomicInteger(FIRST_DESCRIPTOR);
+
+  private JdkFiles() {}
+
+  /// Whether this process uses these calls: it does not run on Linux, or `-Dgantry.files=jdk` says
+  /// so.
+  public static boolean areChosen() {
+    return CHOSEN;
+  }
+
+  @FunctionalInterface
+  private interface Call {
+    long on(FileChannel channel) throws IOException;
+  }
+
+  @FunctionalInterface
+  private interface Change {
+    void run() throws IOException;
+  }
+
+  /// An open file; without a channel, a folder.
+  private static final class Handle {
+    private final Set<OpenOption> again;
+    private volatile Path path;
+    private volatile @Nullable FileChannel channel;
+    private volatile boolean closed;
+
+    Handle(Path path, @Nullable FileChannel channel, Set<OpenOption> again) {
+      this.path = path;
+      this.channel = channel;
+      this.again = again;
+    }
+
+    /// An interruption of any thread closes a channel under all of them: it is opened anew.
+    long call(Call call) {
+      boolean interrupted = false;
+      try {
+        while (true) {
+          FileChannel now = channel;
+          if (closed || now == null) {
+            return -Errno.EBADF.code();
+          }
+          try {
+            return call.on(now);
+          } catch (ClosedChannelException _) {
+            interrupted |= Thread.interrupted();
+            reopen(now);
+          }
+        }
+      } catch (IOException e) {
+        return -errno(e);
+      } finally {
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
+      }
+    }
+
+    private synchronized void reopen(FileChannel dead) throws IOException {
+      if (channel == dead && !closed) {
+        channel = FileChannel.open(path, again);
+      }
+    }
+
+    synchronized void close() throws IOException {
+      closed = true;
+      FileChannel now = channel;
+      if (now != null) {
+        now.close();
+      }
+    }
+  }
+
+  private static int errno(IOException e) {
+    return Errno.of(e).orElse(Errno.EIO).code();
+  }
+
+  private static int change(Change change) {
+    try {
+      change.run();
+      return 0;
+    } catch (IOException e) {
+      return -errno(e);
+    }
+  }
+
+  private long call(int fd, Call call) {
+    Handle handle = handles.get(fd);
+    return handle == null ? -Errno.EBADF.code() : handle.call(call);
+  }
+
+  @Override
+  public int open(Path file, int flags, int mode) {
+    if ((flags & DIRECT) != 0) {
+      return -Errno.EINVAL.code();
+    }
+    boolean writes = (flags & (O_WRONLY | O_RDWR)) != 0;
+    boolean makes = (flags & O_CREAT) != 0;
+    Set<OpenOption> again =
+        writes
+            ? Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE)
+            : Set.of(StandardOpenOption.READ);
+    Set<OpenOption> options =
+        makes
+            ? Set.of(
+                StandardOpenOption.READ,
+                StandardOpenOption.WRITE,
+                (flags & O_EXCL) != 0 ? StandardOpenOption.CREATE_NEW : StandardOpenOption.CREATE)
+            : again;
+    try {
+      boolean folder = !makes && Files.isDirectory(file);
+      if (folder && writes) {
+        return -Errno.EISDIR.code();
+      }
+      FileChannel channel = folder ? null : FileChannel.open(file, options);
+      int descriptor = next.getAndIncrement();
+      handles.put(descriptor, new Handle(file, channel, again));
+      return descriptor;
+    } catch (IOException e) {
+      return -errno(e);
+    }
+  }
+
+  @Override
+  public int directFlag() {
+    return DIRECT;
+  }
+
+  @Override
+  public String descriptorAbsence() {
+    return "the JDK's file channels have no descriptor";
+  }
+
+  @Override
+  public int close(int fd) {
+    Handle handle = handles.remove(fd);
+    return handle == null ? -Errno.EBADF.code() : change(handle::close);
+  }
+
+  @Override
+  public long pread(int fd, MemorySegment target, long length, long offset) {
+    return call(fd, channel -> Math.max(0, channel.read(buffer(target, length), offset)));
+  }
+
+  @Override
+  public long pwrite(int fd, MemorySegment source, long length, long offset) {
+    return call(fd, channel -> channel.write(buffer(source, length), offset));
+  }
+
+  private static ByteBuffer buffer(MemorySegment memory, long length) {
+    return memory.asSlice(0, Math.min(length, MOST_BYTES)).asByteBuffer();
+  }
+
+  @Override
+  public int ftruncate(int fd, long length) {
+    return (int)
+        call(
+            fd,
+            channel -> {
+              if (channel.size() < length) {
+                int _ = channel.write(ByteBuffer.allocate(1), length - 1);
+              } else {
+                FileChannel _ = channel.truncate(length);
+              }
+              return 0;
+            });
+  }
+
+  @Override
+  public int fallocate(int fd, int mode, long offset, long length) {
+    return -Errno.EOPNOTSUPP.code();
+  }
+
+  @Override
+  public long mostDescriptors() {
+    return MOST_DESCRIPTORS;
+  }
+
+  @Override
+  public int fsync(int fd) {
+    Handle handle = handles.get(fd);
+    if (handle != null && handle.channel == null) {
+      syncFolder(handle.path);
+      return 0;
+    }
+    return (int)
+        call(
+            fd,
+            channel -> {
+              channel.force(true);
+              return 0;
+            });
+  }
+
+  /// Windows opens no folder, and needs no such call.
+  private static void syncFolder(Path folder) {
+    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+      channel.force(true);
+    } catch (IOException _) {
+      // The platform cannot.
+    }
+  }
+
+  @Override
+  public int rename(Path from, Path to) {
+    return change(() -> {
+      Path _ = Files.move(from, to, StandardCopyOption.ATOMIC_MOVE);
+      for (Handle handle : handles.values()) {
+        if (handle.path.equals(from)) {
+          handle.path = to;
+        }
+      }
+    });
+  }
+
+  @Override
+  public int mkdir(Path folder, int mode) {
+    return change(() -> Files.createDirectory(folder));
+  }
+
+  @Override
+  public int unlink(Path file) {
+    return Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)
+        ? -Errno.EISDIR.code()
+        : change(() -> Files.delete(file));
+  }
+
+  @Override
+  public int rmdir(Path folder) {
+    return Files.exists(folder, LinkOption.NOFOLLOW_LINKS)
+            && !Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+        ? -Errno.ENOTDIR.code()
+        : change(() -> Files.delete(folder));
+  }
+
+  @Override
+  public StatResult stat(int fd) {
+    Handle handle = handles.get(fd);
+    return handle == null ? StatResult.failed(-Errno.EBADF.code()) : stat(handle.path);
+  }
+
+  /// What a name stands for now, without opening it. On Linux it is what [Libc] says of the open
+  /// file.
+  public static StatResult stat(Path file) {
+    try {
+      boolean unix = file.getFileSystem().supportedFileAttributeViews().contains("unix");
+      return unix ? unix(file) : basic(file);
+    } catch (IOException e) {
+      return StatResult.failed(-errno(e));
+    }
+  }
+
+  private static StatResult unix(Path file) throws IOException {
+    Map<String, Object> found =
+        Files.readAttributes(file, "unix:dev,ino,size,lastModifiedTime,isDirectory");
+    FileTime modified = (FileTime) Objects.requireNonNull(found.get("lastModifiedTime"));
+    return new StatResult(
+        0,
+        number(found, "size"),
+        (Boolean) Objects.requireNonNull(found.get("isDirectory")),
+        0,
+        0,
+        device(number(found, "dev")),
+        number(found, "ino"),
+        modified.to(TimeUnit.NANOSECONDS));
+  }
+
+  private static StatResult basic(Path file) throws IOException {
+    BasicFileAttributes found = Files.readAttributes(file, BasicFileAttributes.class);
+    long modified = found.lastModifiedTime().to(TimeUnit.NANOSECONDS);
+    return new StatResult(0, found.size(), found.isDirectory(), 0, 0, 0, 0, modified);
+  }
+
+  private static long number(Map<String, Object> attributes, String name) {
+    return (Long) Objects.requireNonNull(attributes.get(name));
+  }
+
+  /// glibc's `gnu_dev_major` and `gnu_dev_minor` of a `dev_t`.
+  private static long device(long encoded) {
+    long major = (encoded >>> 8 & 0xfffL) | (encoded >>> 32 & 0xfffff000L);
+    long minor = (encoded & 0xffL) | (encoded >>> 12 & 0xffffff00L);
+    return major << Integer.SIZE | minor;
+  }
+
+  @Override
+  public long pageBytes() {
+    return PAGE_BYTES;
+  }
+
+  @Override
+  public long cachedBytes(int fd, long offset, long length) {
+    return -Errno.ENOSYS.code();
+  }
+
+  @Override
+  public long mappedBytes(int fd, long offset, long length) {
+    return -Errno.ENOSYS.code();
+  }
+
+  @Override
+  public long fileSystem(int fd) {
+    return -Errno.ENOSYS.code();
+  }
+
+  @Override
+  public long preadNoWait(int fd, MemorySegment target, long length, long offset) {
+    return -Errno.ENOSYS.code();
+  }
+}

@@ -1,0 +1,11 @@
+package dev.gantry.core.internal.store;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.JdkFiles;
+
+class JdkStoreTest extends PosixStoreTest {
+  @Override
+  FileCalls calls() {
+    return JdkFiles.INSTANCE;
+  }
+}
