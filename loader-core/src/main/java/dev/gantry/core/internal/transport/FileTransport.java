@@ -22,6 +22,10 @@ public final class FileTransport implements AutoCloseable {
 
   private final Descriptors descriptors;
   private final CuFileSession cuFileSession;
+
+  /// Null for host memory.
+  private final @Nullable CudaContext context;
+
   private volatile Question question;
 
   /// Kept until [#close], also after a fallback: other threads may still use it.
@@ -34,7 +38,8 @@ public final class FileTransport implements AutoCloseable {
   private volatile @Nullable Answer uncached;
 
   /// @param only the only transport to use, or null to choose by evidence
-  /// @throws dev.gantry.core.DeviceUnavailableException if the only transport asked for cannot serve
+  /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device, or the only
+  ///     transport asked for cannot serve
   public FileTransport(
       Location file,
       Descriptors descriptors,
@@ -43,10 +48,11 @@ public final class FileTransport implements AutoCloseable {
       CuFileSession cuFileSession) {
     this.descriptors = descriptors;
     this.cuFileSession = cuFileSession;
+    context = device instanceof Device.Cuda cuda ? CudaContext.of(cuda) : null;
     question =
         new Question(file, device, only, descriptors.absence(), descriptors.directAbsence(), "");
     cached = decide(true);
-    uncached = only == null && device instanceof Device.Cuda ? null : cached;
+    uncached = only == null && context != null ? null : cached;
   }
 
   private Answer decide(boolean inPageCache) {
@@ -54,11 +60,10 @@ public final class FileTransport implements AutoCloseable {
   }
 
   private String register(Transport transport) {
-    if (!(question.device() instanceof Device.Cuda device)) {
-      return "cuFile serves only CUDA devices";
+    if (context == null) {
+      throw new IllegalStateException("cuFile serves no host memory");
     }
-    return switch (cuFileSession.open(
-        question.file().path(), descriptors, CudaContext.of(device), transport)) {
+    return switch (cuFileSession.open(question.file().path(), descriptors, context, transport)) {
       case Availability.Present<CuFileTransport>(CuFileTransport present) -> {
         cuFile = present;
         yield "";
