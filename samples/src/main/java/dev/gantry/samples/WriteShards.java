@@ -2,7 +2,6 @@ package dev.gantry.samples;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
-import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardSet;
@@ -41,7 +40,7 @@ public final class WriteShards {
             new Field("label", DType.I64, Shape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(500);
     SplittableRandom random = new SplittableRandom(1);
-    try (ShardWriter writer = ShardWriter.create(GantrySession.shared(), folder, fields, options)) {
+    try (ShardWriter writer = ShardWriter.create(folder, fields, options)) {
       for (int i = 0; i < SAMPLES; i++) {
         int label = random.nextInt(CLASSES);
         writer.append(

@@ -1,6 +1,5 @@
 package dev.gantry.samples;
 
-import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordShards;
@@ -34,8 +33,7 @@ public final class WriteTfRecord {
   /// @return the files
   static List<Path> write(Path folder) {
     SplittableRandom random = new SplittableRandom(1);
-    try (TfRecordShards writer =
-        TfRecordShards.create(GantrySession.shared(), folder, "train", FILES, Compression.NONE)) {
+    try (TfRecordShards writer = TfRecordShards.create(folder, "train", FILES, Compression.NONE)) {
       for (int i = 0; i < FILES * SAMPLES_PER_FILE; i++) {
         int label = random.nextInt(CLASSES);
         ExampleBuilder example =
