@@ -206,7 +206,7 @@ public final class DatasetBench {
   static RingOptions options(
       Device device, Batches batches, int slots, TransferOptions transfer, boolean poison) {
     return new RingOptions(
-        device, slots, batches.slotBytes(), batches.madeBytes(), transfer, poison);
+        device, slots, batches.slotBytes(), batches.hostBytes(), transfer, poison);
   }
 
   static TransferOptions transfer(PlanLimits limits) {

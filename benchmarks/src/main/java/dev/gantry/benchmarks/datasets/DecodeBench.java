@@ -90,7 +90,7 @@ final class DecodeBench {
             new Device.Host(),
             2,
             batches.slotBytes(),
-            batches.madeBytes(),
+            batches.hostBytes(),
             TransferOptions.defaults(),
             false),
         batches.from(batches.start()));

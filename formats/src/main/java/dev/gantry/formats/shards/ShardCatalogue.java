@@ -102,7 +102,7 @@ final class ShardCatalogue implements SampleCatalogue {
   /// itself.
   @Override
   public FieldSource source(int field) {
-    return new FieldSource.Filed(fields.get(field).sampleBytes(), true);
+    return new FieldSource.InFiles(fields.get(field).sampleBytes(), true);
   }
 
   @Override
@@ -119,7 +119,7 @@ final class ShardCatalogue implements SampleCatalogue {
   }
 
   @Override
-  public void make(int field, SampleRun run, MemorySegment target, long offset) {
+  public void write(int field, SampleRun run, MemorySegment target, long offset) {
     throw new IllegalStateException("field '" + fields.get(field).name() + "' is in files");
   }
 }

@@ -4,7 +4,7 @@ import dev.gantry.core.MisuseException;
 
 /// Where the values of a field come from.
 public sealed interface FieldSource {
-  /// The CPU makes them: [SampleCatalogue#make].
+  /// The catalogue writes them, on the CPU: [SampleCatalogue#write].
   record HostWritten() implements FieldSource {}
 
   /// They are in files, byte for byte: [SampleCatalogue#pieces].
@@ -13,10 +13,10 @@ public sealed interface FieldSource {
   ///     one's, over all shards: a value's size where they lie end to end. It bounds the memory of
   ///     a batch, so a spacing that is too small fails, and one that is too large wastes
   /// @param aligned whether every value begins at a multiple of its dtype's size in the file
-  record Filed(long spacing, boolean aligned) implements FieldSource {
-    public Filed {
+  record InFiles(long spacing, boolean aligned) implements FieldSource {
+    public InFiles {
       if (spacing < 0) {
-        throw new MisuseException("negative spacing: " + spacing);
+        throw new MisuseException("spacing must be at least 0 (was " + spacing + ")");
       }
     }
   }

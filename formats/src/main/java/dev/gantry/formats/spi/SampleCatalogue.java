@@ -2,24 +2,28 @@ package dev.gantry.formats.spi;
 
 import dev.gantry.core.Location;
 import dev.gantry.formats.Field;
-import dev.gantry.formats.internal.batches.BatchView;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Samples in files that are reached by number. What it says never changes. Thread-safe.
+/// What a format of samples tells about one dataset: which samples there are, what each has, and
+/// where the bytes of a run of samples lie or who writes them.
 ///
-/// Samples are numbered per shard, from 0. The values of a field that are in files lie, for
-/// consecutive samples of a shard, at ascending offsets of one file. Nothing is asked about samples
-/// that a shard does not have, nor about the values of a field that have no bytes.
+/// A catalogue's answers never change, and it is thread-safe. A dataset has one or more data files,
+/// whose samples are numbered from 0. For consecutive samples of a data file, a field's values lie
+/// at ascending offsets of one file. Callers ask neither for samples that a data file does not have,
+/// nor for values of no bytes.
+///
+/// A suite, `SampleCatalogueContract`, holds an implementation to these rules.
 public interface SampleCatalogue extends AutoCloseable {
-  /// What each sample has, in the order of [BatchView#fields].
+  /// What each sample has, in the order of a batch's fields.
   List<Field> fields();
 
-  /// Samples of each shard, 0 or more.
+  /// How many samples each data file has, 0 or more.
   List<Long> shardSamples();
 
-  /// Tells this dataset from others, and from itself once its files have changed: their names and
-  /// sizes, say. It should not depend on the folder they are in, nor on which fields are chosen.
+  /// Tells this dataset from others, and from itself once its files have changed, for example by the
+  /// names and sizes of its files. It should depend neither on the folder of the files nor on which
+  /// fields are chosen.
   String identity();
 
   /// Where the values of a field come from.
@@ -27,35 +31,35 @@ public interface SampleCatalogue extends AutoCloseable {
   /// @param field an index into [#fields], as everywhere here
   FieldSource source(int field);
 
-  /// The most bytes that a sample's values, of all fields that are [FieldSource.Filed], are spread
+  /// The most bytes that a sample's values, of all fields that are [FieldSource.InFiles], are spread
   /// over, from the first one's start to the last one's end. It bounds the memory of a batch where
   /// the values of a sample lie together. [Long#MAX_VALUE] where they do not.
   default long sampleSpan() {
     return Long.MAX_VALUE;
   }
 
-  /// Where the values of consecutive samples lie, for a field that is [FieldSource.Filed].
+  /// Says where the values of consecutive samples lie, for a field that is [FieldSource.InFiles].
   ///
-  /// @param sink gets them in order, in as few pieces as there can be
+  /// @param sink is told of all values in order, in as few pieces as possible
   void pieces(int field, SampleRun run, PieceSink sink);
 
   /// Writes the values of consecutive samples, for a field that is [FieldSource.HostWritten]. Several
   /// threads may call it at once.
   ///
-  /// @param target where to: at `offset` in C order, little endian, end to end
-  void make(int field, SampleRun run, MemorySegment target, long offset);
+  /// @param target where to write: at `offset` in C order, little endian, end to end
+  void write(int field, SampleRun run, MemorySegment target, long offset);
 
   /// Called when one of the files is opened, or opened again. Several threads may call it at once.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if it is not the file whose values
-  ///     [#pieces] tells of
+  /// @throws dev.gantry.core.MalformedFileException if it is not the file whose values [#pieces] tells
+  ///     of
   default void opened(Location file, Object identity) {}
 
-  /// Called once, when nothing is asked or made any more.
+  /// Called once, when all questions are asked and all values are written.
   @Override
   default void close() {}
 
-  /// Takes the places of values.
+  /// Is told where values lie.
   @FunctionalInterface
   interface PieceSink {
     /// @param offset of the first value in bytes from the start of the file

@@ -112,7 +112,7 @@ class ShardBatchesTest {
             Device.HOST,
             2,
             batches.slotBytes(),
-            batches.madeBytes(),
+            batches.hostBytes(),
             TransferOptions.defaults().withLimits(EpochBatches.LIMITS),
             false);
     try (PrefetchRing<BatchView> ring =

@@ -410,14 +410,14 @@ class ShardSetTest {
     try (SampleCatalogue store = open(GOOD).catalogue(List.of("b", "a"))) {
       assertThat(store.fields()).extracting(Field::name).containsExactly("b", "a");
       assertThat(store.shardSamples()).containsExactly(3L, 2L);
-      assertThat(store.source(0)).isEqualTo(new FieldSource.Filed(8, true));
-      assertThat(store.source(1)).isEqualTo(new FieldSource.Filed(3, true));
+      assertThat(store.source(0)).isEqualTo(new FieldSource.InFiles(8, true));
+      assertThat(store.source(1)).isEqualTo(new FieldSource.InFiles(3, true));
       assertThat(pieces(store, 0, new SampleRun(0, 1, 2))).containsExactly("one.bin 4104 2");
       assertThat(pieces(store, 1, new SampleRun(1, 1, 1))).containsExactly("two.bin 3 1");
       assertThatThrownBy(() -> pieces(store, 1, new SampleRun(1, 1, 2)))
           .isInstanceOf(IndexOutOfBoundsException.class);
       assertThatThrownBy(
-              () -> store.make(0, new SampleRun(0, 0, 1), MemorySegment.ofArray(new byte[8]), 0))
+              () -> store.write(0, new SampleRun(0, 0, 1), MemorySegment.ofArray(new byte[8]), 0))
           .isInstanceOf(IllegalStateException.class);
     }
   }

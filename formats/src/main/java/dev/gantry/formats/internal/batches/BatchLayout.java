@@ -14,8 +14,8 @@ import java.util.List;
 ///
 /// @param rawBytes of the first area, a multiple of [PlanLimits#BLOCK_BYTES]
 /// @param packedBytes of the second area
-/// @param madeBytes of the third area
-record BatchLayout(long rawBytes, long packedBytes, long madeBytes) {
+/// @param hostBytes of the third area
+record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
   /// Each field of the second and of the third area begins at a multiple of it.
   static final int ALIGNMENT = Wanted.MOST_ALIGNMENT_BYTES;
 
@@ -45,7 +45,7 @@ record BatchLayout(long rawBytes, long packedBytes, long madeBytes) {
       if (bytes > 0) {
         switch (store.source(i)) {
           case FieldSource.HostWritten() -> made = Math.addExact(made, bytes);
-          case FieldSource.Filed(long spacing, boolean aligned) -> {
+          case FieldSource.InFiles(long spacing, boolean aligned) -> {
             raw = ReadBound.sum(raw, reads.bytes(rowBytes, spacing));
             mostSpacing = Math.max(mostSpacing, spacing);
             if (bounds.runs() > 1 || spacing != rowBytes || !aligned) {
@@ -67,13 +67,13 @@ record BatchLayout(long rawBytes, long packedBytes, long madeBytes) {
   }
 
   /// Where the third area begins.
-  long madeOffset() {
+  long hostOffset() {
     return rawBytes + packedBytes;
   }
 
   /// The size of a slot, a multiple of [PlanLimits#BLOCK_BYTES].
   long slotBytes() {
-    long bytes = Math.addExact(Math.addExact(rawBytes, packedBytes), madeBytes);
+    long bytes = Math.addExact(Math.addExact(rawBytes, packedBytes), hostBytes);
     return Math.max(PlanLimits.BLOCK_BYTES, align(bytes, PlanLimits.BLOCK_BYTES));
   }
 

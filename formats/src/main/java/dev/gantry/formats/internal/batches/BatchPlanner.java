@@ -59,7 +59,7 @@ final class BatchPlanner {
     }
     List<FieldView> views = new ArrayList<>();
     List<SlotCopy> copies = new ArrayList<>();
-    MadeFields made = new MadeFields(store, runs, samples);
+    HostFields made = new HostFields(store, runs, samples);
     long packedAt = layout.packedOffset();
     int placed = 0;
     for (int i = 0; i < fields.size(); i++) {
@@ -67,7 +67,7 @@ final class BatchPlanner {
       if (field.sampleBytes() == 0) {
         views.add(dense(field, samples, 0));
       } else if (store.source(i) instanceof FieldSource.HostWritten) {
-        views.add(dense(field, samples, layout.madeOffset() + made.add(i)));
+        views.add(dense(field, samples, layout.hostOffset() + made.add(i)));
       } else {
         PlacedRows rows = pieces.get(i).placed(plan.placements(), placed);
         placed += pieces.get(i).count();
@@ -88,9 +88,9 @@ final class BatchPlanner {
         }
       }
     }
-    check(packedAt <= layout.madeOffset() && made.bytes() <= layout.madeBytes());
-    HostWrites toMake = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.madeOffset());
-    return new BatchPlan<>(plan.reads(), toMake, copies, new BatchView(samples, views, after));
+    check(packedAt <= layout.hostOffset() && made.bytes() <= layout.hostBytes());
+    HostWrites unwritten = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.hostOffset());
+    return new BatchPlan<>(plan.reads(), unwritten, copies, new BatchView(samples, views, after));
   }
 
   private List<FieldPieces> pieces(List<SampleRun> runs) {
@@ -98,7 +98,7 @@ final class BatchPlanner {
     for (int i = 0; i < fields.size(); i++) {
       FieldPieces ofField = new FieldPieces(fields.get(i).sampleBytes());
       pieces.add(ofField);
-      if (ofField.rowBytes() > 0 && store.source(i) instanceof FieldSource.Filed) {
+      if (ofField.rowBytes() > 0 && store.source(i) instanceof FieldSource.InFiles) {
         for (SampleRun run : runs) {
           store.pieces(i, run, ofField);
         }

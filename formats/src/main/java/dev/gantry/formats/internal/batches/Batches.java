@@ -12,7 +12,7 @@ public interface Batches extends AutoCloseable {
   long slotBytes();
 
   /// The most bytes of a batch that the CPU makes.
-  long madeBytes();
+  long hostBytes();
 
   /// How many batches each epoch has on each rank, where that is known without reading it.
   OptionalLong batchesPerEpoch();
@@ -21,7 +21,7 @@ public interface Batches extends AutoCloseable {
   DatasetState start();
 
   /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless
-  /// the implementation says so. What its fillings read from belongs to these batches: a source
+  /// the implementation says so. What its plans read from belongs to these batches: a source
   /// that came to its end may be closed before the last reads. What they are made of may belong to
   /// the source: it is closed when all makers have run, or when none will run any more.
   ///

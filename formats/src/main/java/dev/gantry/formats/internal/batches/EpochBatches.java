@@ -56,8 +56,8 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
-  public long madeBytes() {
-    return planner.layout().madeBytes();
+  public long hostBytes() {
+    return planner.layout().hostBytes();
   }
 
   @Override
@@ -102,9 +102,9 @@ public final class EpochBatches implements Batches {
       if (next == batches) {
         return Optional.empty();
       }
-      BatchPlan<BatchView> filling = planner.plan(samples.batch(next), after());
+      BatchPlan<BatchView> plan = planner.plan(samples.batch(next), after());
       next++;
-      return Optional.of(filling);
+      return Optional.of(plan);
     }
 
     @Override

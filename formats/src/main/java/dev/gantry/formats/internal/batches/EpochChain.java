@@ -36,19 +36,19 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   @Override
   public Optional<BatchPlan<BatchView>> next() {
-    Optional<BatchPlan<BatchView>> filling = current.next();
+    Optional<BatchPlan<BatchView>> plan = current.next();
     // Where an epoch has no batch, the others have none either.
-    while (filling.isEmpty() && hasBatches && epoch < lastEpoch) {
+    while (plan.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
       earlier.add(current);
       current = following;
       epoch++;
       hasBatches = false;
-      closeMade();
-      filling = current.next();
+      closeWritten();
+      plan = current.next();
     }
-    hasBatches |= filling.isPresent();
-    return filling;
+    hasBatches |= plan.isPresent();
+    return plan;
   }
 
   /// What an epoch before this one has still to read is of the same batches.
@@ -57,8 +57,8 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
     current.source.opened(file, identity);
   }
 
-  private void closeMade() {
-    List<Epoch> made = earlier.stream().filter(Epoch::isMade).toList();
+  private void closeWritten() {
+    List<Epoch> made = earlier.stream().filter(Epoch::isWritten).toList();
     earlier.removeAll(made);
     close(made);
   }
@@ -76,7 +76,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
   /// A source, and how many writers of its batches have yet to run.
   private static final class Epoch {
     final BatchPlanSource<BatchView> source;
-    private final AtomicLong toMake = new AtomicLong();
+    private final AtomicLong unwritten = new AtomicLong();
 
     Epoch(BatchPlanSource<BatchView> source) {
       this.source = source;
@@ -86,26 +86,26 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
       return source.next().map(this::counted);
     }
 
-    private BatchPlan<BatchView> counted(BatchPlan<BatchView> filling) {
-      HostWrites made = filling.hostWrites();
+    private BatchPlan<BatchView> counted(BatchPlan<BatchView> plan) {
+      HostWrites made = plan.hostWrites();
       List<HostWrites.HostWriter> writers =
           made.writers().stream()
               .<HostWrites.HostWriter>map(maker ->
                   target -> {
                     maker.write(target);
-                    toMake.decrementAndGet();
+                    unwritten.decrementAndGet();
                   })
               .toList();
-      toMake.addAndGet(writers.size());
+      unwritten.addAndGet(writers.size());
       return new BatchPlan<>(
-          filling.reads(),
+          plan.reads(),
           new HostWrites(made.slotOffset(), made.bytes(), writers),
-          filling.copies(),
-          filling.label());
+          plan.copies(),
+          plan.label());
     }
 
-    boolean isMade() {
-      return toMake.get() == 0;
+    boolean isWritten() {
+      return unwritten.get() == 0;
     }
   }
 }

@@ -153,7 +153,7 @@ final class FieldResolver {
         before = at;
       }
     }
-    return new FieldSource.Filed(spacing, aligned);
+    return new FieldSource.InFiles(spacing, aligned);
   }
 
   private MisuseException unfit(String reason) {

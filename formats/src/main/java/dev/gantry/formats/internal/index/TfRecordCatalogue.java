@@ -150,7 +150,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   static long sampleSpan(List<TfRecordIndex> shards, List<StoredField> fields) {
     List<StoredField> filed =
         fields.stream()
-            .filter(field -> field.source() instanceof FieldSource.Filed)
+            .filter(field -> field.source() instanceof FieldSource.InFiles)
             .filter(field -> field.field().sampleBytes() > 0)
             .toList();
     long most = 0;
@@ -188,7 +188,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   }
 
   @Override
-  public void make(int field, SampleRun run, MemorySegment target, long offset) {
+  public void write(int field, SampleRun run, MemorySegment target, long offset) {
     StoredField stored = fields.get(field);
     String values = IndexFormat.tensor(stored.field().name(), IndexFormat.VALUES);
     MemorySegment integers = shards.get(run.shard()).column(values).bytes();

@@ -63,9 +63,9 @@ final class StreamSource implements BatchPlanSource<BatchView> {
         closeStream();
         return Optional.empty();
       }
-      BatchPlan<BatchView> filling = filling(buffer);
+      BatchPlan<BatchView> plan = plan(buffer);
       used = true;
-      return Optional.of(filling);
+      return Optional.of(plan);
     } finally {
       if (!used) {
         giveBack(buffer);
@@ -185,7 +185,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return open;
   }
 
-  private BatchPlan<BatchView> filling(RecordBuffer buffer) {
+  private BatchPlan<BatchView> plan(RecordBuffer buffer) {
     int samples = buffer.size();
     long[] rows = layout.rows();
     measure.ifPresent(decoder -> {

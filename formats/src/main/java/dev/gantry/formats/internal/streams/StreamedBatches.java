@@ -43,7 +43,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// [CorruptionPolicy] passes over count over all files of an epoch.
 ///
 /// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, one and a half times what the
-/// shuffle buffer holds, and the records of each batch that a ring is filling. It is given back by
+/// shuffle buffer holds, and the records of each batch that a ring is plan. It is given back by
 /// [#close], after the rings that use it are closed. Thread-safe.
 public final class StreamedBatches implements Batches {
   /// Parts of a batch that are decoded at once.
@@ -134,12 +134,12 @@ public final class StreamedBatches implements Batches {
 
   @Override
   public long slotBytes() {
-    long blocks = Math.max(1, Math.ceilDiv(madeBytes(), PlanLimits.BLOCK_BYTES));
+    long blocks = Math.max(1, Math.ceilDiv(hostBytes(), PlanLimits.BLOCK_BYTES));
     return blocks * PlanLimits.BLOCK_BYTES;
   }
 
   @Override
-  public long madeBytes() {
+  public long hostBytes() {
     return parser.batchBytes(order.batchSize());
   }
 

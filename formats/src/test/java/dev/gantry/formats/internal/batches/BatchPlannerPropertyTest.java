@@ -82,10 +82,10 @@ class BatchPlannerPropertyTest {
         new BatchPlanner(store, BatchBounds.of(store.shardSamples(), options), limits);
     for (long batch = 0; batch < order.batches(); batch++) {
       List<SampleRun> runs = order.batch(batch);
-      BatchPlan<BatchView> filling = planner.plan(runs, batches.start());
-      checkReads(filling.reads(), limits, planner.layout());
-      byte[] slot = SlotSimulation.fill(filling, store, batches.slotBytes(), batches.madeBytes());
-      BatchView view = filling.label();
+      BatchPlan<BatchView> plan = planner.plan(runs, batches.start());
+      checkReads(plan.reads(), limits, planner.layout());
+      byte[] slot = SlotSimulation.fill(plan, store, batches.slotBytes(), batches.hostBytes());
+      BatchView view = plan.label();
       List<Orders.Sample> samples = Orders.samples(runs);
       assertThat(view.samples()).isEqualTo(samples.size());
       assertThat(view.fields()).hasSameSizeAs(store.fields());

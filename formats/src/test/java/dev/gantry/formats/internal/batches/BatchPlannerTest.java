@@ -53,7 +53,7 @@ class BatchPlannerTest {
     public FieldSource source(int number) {
       return made
           ? new FieldSource.HostWritten()
-          : new FieldSource.Filed(distance, header % 4 == 0 && distance % 4 == 0);
+          : new FieldSource.InFiles(distance, header % 4 == 0 && distance % 4 == 0);
     }
 
     @Override
@@ -69,7 +69,7 @@ class BatchPlannerTest {
     }
 
     @Override
-    public void make(int number, SampleRun run, MemorySegment target, long offset) {
+    public void write(int number, SampleRun run, MemorySegment target, long offset) {
       for (int i = 0; i < run.count(); i++) {
         target.set(ValueLayout.JAVA_INT_UNALIGNED, offset + 4L * i, (int) (run.first() + i) + 1);
       }
@@ -88,13 +88,13 @@ class BatchPlannerTest {
   void consecutiveSamplesThatLieEndToEndAreOneReadWithoutACopy() {
     SampleCatalogue store = new Images(PICTURE, 60_000, BLOCK, PICTURE_BYTES, false);
     BatchPlanner planner = planner(store, OrderOptions.of(512));
-    BatchPlan<BatchView> filling = planner.plan(List.of(new SampleRun(0, 512, 512)), AFTER);
+    BatchPlan<BatchView> plan = planner.plan(List.of(new SampleRun(0, 512, 512)), AFTER);
     long first = BLOCK + 512L * PICTURE_BYTES;
-    assertThat(filling.reads())
+    assertThat(plan.reads())
         .containsExactly(new Read(FILE, first, 512L * PICTURE_BYTES, 512L * PICTURE_BYTES, 0, 0));
-    assertThat(filling.copies()).isEmpty();
-    assertThat(filling.hostWrites()).isEqualTo(HostWrites.NONE);
-    assertThat(filling.label())
+    assertThat(plan.copies()).isEmpty();
+    assertThat(plan.hostWrites()).isEqualTo(HostWrites.NONE);
+    assertThat(plan.label())
         .isEqualTo(
             new BatchView(
                 512,
@@ -111,10 +111,10 @@ class BatchPlannerTest {
   void samplesAtOneDistanceStayWhereTheyAre() {
     SampleCatalogue store = new Images(PICTURE, 1000, 12, PICTURE_BYTES + 20, false);
     BatchPlanner planner = planner(store, OrderOptions.of(100));
-    BatchPlan<BatchView> filling = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
-    assertThat(filling.reads()).hasSize(1);
-    assertThat(filling.copies()).isEmpty();
-    FieldView view = filling.label().fields().getFirst();
+    BatchPlan<BatchView> plan = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
+    assertThat(plan.reads()).hasSize(1);
+    assertThat(plan.copies()).isEmpty();
+    FieldView view = plan.label().fields().getFirst();
     assertThat(view.offset()).isEqualTo(12);
     assertThat(view.strides()).containsExactly(784L + 5, 28L, 1L);
     // Little more than what is read, and the room to pack it in other batches.
@@ -126,12 +126,12 @@ class BatchPlannerTest {
   void samplesThatAreNotAlignedArePackedByOneCopy() {
     SampleCatalogue store = new Images(PICTURE, 1000, 13, PICTURE_BYTES + 18, false);
     BatchPlanner planner = planner(store, OrderOptions.of(100));
-    BatchPlan<BatchView> filling = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
+    BatchPlan<BatchView> plan = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
     long to = planner.layout().packedOffset();
-    assertThat(filling.copies())
+    assertThat(plan.copies())
         .containsExactly(
             new SlotCopy(13, PICTURE_BYTES + 18, to, PICTURE_BYTES, PICTURE_BYTES, 100));
-    FieldView view = filling.label().fields().getFirst();
+    FieldView view = plan.label().fields().getFirst();
     assertThat(view.offset()).isEqualTo(to);
     assertThat(view.strides()).containsExactly(784L, 28L, 1L);
   }
@@ -140,20 +140,20 @@ class BatchPlannerTest {
   void aRepeatedSampleIsReadOnce() {
     SampleCatalogue store = new Images(PICTURE, 2, BLOCK, PICTURE_BYTES, false);
     OrderOptions options = new OrderOptions(5, LastBatch.PAD, new Shuffle.None(), 1, 1, 0, 1);
-    BatchPlan<BatchView> filling =
+    BatchPlan<BatchView> plan =
         planner(store, options).plan(EpochOrder.of(List.of(2L), options, 0).batch(0), AFTER);
-    assertThat(filling.reads()).hasSize(1);
-    assertThat(filling.reads().getFirst().required()).isEqualTo(2L * PICTURE_BYTES);
-    assertThat(filling.copies().stream().mapToLong(c -> c.rows() * c.rowBytes()).sum())
+    assertThat(plan.reads()).hasSize(1);
+    assertThat(plan.reads().getFirst().required()).isEqualTo(2L * PICTURE_BYTES);
+    assertThat(plan.copies().stream().mapToLong(c -> c.rows() * c.rowBytes()).sum())
         .isEqualTo(5L * PICTURE_BYTES);
   }
 
   @Test
   void largeReadsAreSplitForSeveralReaders() {
     SampleCatalogue store = new Images(PICTURE, 60_000, BLOCK, PICTURE_BYTES, false);
-    BatchPlan<BatchView> filling =
+    BatchPlan<BatchView> plan =
         planner(store, OrderOptions.of(4096)).plan(List.of(new SampleRun(0, 0, 4096)), AFTER);
-    assertThat(filling.reads()).hasSize(4).allMatch(read -> read.length() <= 4 << 20);
+    assertThat(plan.reads()).hasSize(4).allMatch(read -> read.length() <= 4 << 20);
   }
 
   @Test
@@ -161,12 +161,12 @@ class BatchPlannerTest {
     Field label = new Field("label", DType.I32, Shape.of());
     SampleCatalogue store = new Images(label, 1 << 20, 0, 4, true);
     BatchPlanner planner = planner(store, OrderOptions.of(200_000));
-    BatchPlan<BatchView> filling =
+    BatchPlan<BatchView> plan =
         planner.plan(List.of(new SampleRun(0, 7, 150_000), new SampleRun(0, 0, 50_000)), AFTER);
-    HostWrites made = filling.hostWrites();
-    assertThat(filling.reads()).isEmpty();
+    HostWrites made = plan.hostWrites();
+    assertThat(plan.reads()).isEmpty();
     assertThat(made.writers()).hasSize(4);
-    assertThat(made.bytes()).isEqualTo(800_000).isEqualTo(planner.layout().madeBytes());
+    assertThat(made.bytes()).isEqualTo(800_000).isEqualTo(planner.layout().hostBytes());
     MemorySegment target = MemorySegment.ofArray(new byte[(int) made.bytes()]);
     made.writers().forEach(maker -> maker.write(target));
     int[] labels = target.asSlice(0, 800_000).toArray(ValueLayout.JAVA_INT_UNALIGNED);
@@ -195,9 +195,9 @@ class BatchPlannerTest {
     EpochOrder order = EpochOrder.of(store.shardSamples(), options, 0);
     BatchPlanner planner = planner(store, options);
     for (long batch = 0; batch < order.batches(); batch++) {
-      BatchPlan<BatchView> filling = planner.plan(order.batch(batch), AFTER);
-      assertThat(filling.reads()).hasSize(1);
-      assertThat(filling.reads().getFirst().length()).isLessThanOrEqualTo(12 * BLOCK);
+      BatchPlan<BatchView> plan = planner.plan(order.batch(batch), AFTER);
+      assertThat(plan.reads()).hasSize(1);
+      assertThat(plan.reads().getFirst().length()).isLessThanOrEqualTo(12 * BLOCK);
     }
   }
 

@@ -58,10 +58,8 @@ class EpochBatchesTest {
     return rest;
   }
 
-  private static List<?> content(List<BatchPlan<BatchView>> fillings) {
-    return fillings.stream()
-        .map(filling -> List.of(filling.reads(), filling.copies(), filling.label()))
-        .toList();
+  private static List<?> content(List<BatchPlan<BatchView>> plans) {
+    return plans.stream().map(plan -> List.of(plan.reads(), plan.copies(), plan.label())).toList();
   }
 
   /// After any batch, in this process or another one, from any rank's state.
@@ -160,7 +158,7 @@ class EpochBatchesTest {
     public void pieces(int field, SampleRun run, PieceSink sink) {}
 
     @Override
-    public void make(int field, SampleRun run, MemorySegment target, long offset) {}
+    public void write(int field, SampleRun run, MemorySegment target, long offset) {}
   }
 
   @Example
@@ -169,8 +167,8 @@ class EpochBatchesTest {
       for (FieldSource source :
           List.of(
               new FieldSource.HostWritten(),
-              new FieldSource.Filed(bytes, true),
-              new FieldSource.Filed(bytes, false))) {
+              new FieldSource.InFiles(bytes, true),
+              new FieldSource.InFiles(bytes, false))) {
         SampleCatalogue store = new Enormous(bytes, source);
         assertThatThrownBy(() -> EpochBatches.of(store, OrderOptions.of(4)))
             .as("%s", store)

@@ -24,7 +24,7 @@ class EpochChainTest {
     }
 
     @Override
-    public long madeBytes() {
+    public long hostBytes() {
       return 1;
     }
 
@@ -69,8 +69,8 @@ class EpochChainTest {
     return new EpochChain(batches, batches.start(), lastEpoch);
   }
 
-  private static HostWrites.HostWriter maker(BatchPlan<BatchView> filling, int number) {
-    return filling.hostWrites().writers().get(number);
+  private static HostWrites.HostWriter maker(BatchPlan<BatchView> plan, int number) {
+    return plan.hostWrites().writers().get(number);
   }
 
   @Test
@@ -92,9 +92,9 @@ class EpochChainTest {
   @Test
   void noEpochIsKeptForLong() {
     for (int epoch = 0; epoch < 50; epoch++) {
-      BatchPlan<BatchView> filling = chain.next().orElseThrow();
+      BatchPlan<BatchView> plan = chain.next().orElseThrow();
       assertThat(closed).hasSize(epoch);
-      filling.hostWrites().writers().forEach(maker -> maker.write(MemorySegment.NULL));
+      plan.hostWrites().writers().forEach(maker -> maker.write(MemorySegment.NULL));
     }
     chain.close();
     assertThat(closed).doesNotHaveDuplicates().hasSize(50);

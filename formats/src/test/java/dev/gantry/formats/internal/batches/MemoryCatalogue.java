@@ -82,7 +82,7 @@ final class MemoryCatalogue implements SampleCatalogue {
       file.writeBytes(new byte[frame]);
       for (int sample = 0; sample < samples; sample++) {
         for (int field = 0; field < fields.size(); field++) {
-          if (!isMade(field)) {
+          if (!isWritten(field)) {
             append(field, shard, sample, file);
           }
         }
@@ -122,7 +122,7 @@ final class MemoryCatalogue implements SampleCatalogue {
     return closed;
   }
 
-  private boolean isMade(int field) {
+  private boolean isWritten(int field) {
     return kind == Kind.LABELLED && field % 2 == 1;
   }
 
@@ -143,12 +143,12 @@ final class MemoryCatalogue implements SampleCatalogue {
 
   @Override
   public FieldSource source(int field) {
-    if (isMade(field)) {
+    if (isWritten(field)) {
       return new FieldSource.HostWritten();
     }
     long rowBytes = fields.get(field).sampleBytes();
     if (kind == Kind.DENSE) {
-      return new FieldSource.Filed(rowBytes, true);
+      return new FieldSource.InFiles(rowBytes, true);
     }
     long spacing = rowBytes;
     for (long[] ofShard : offsets.get(field)) {
@@ -156,7 +156,7 @@ final class MemoryCatalogue implements SampleCatalogue {
         spacing = Math.max(spacing, ofShard[i] - ofShard[i - 1]);
       }
     }
-    return new FieldSource.Filed(spacing, false);
+    return new FieldSource.InFiles(spacing, false);
   }
 
   /// Each second store says so.
@@ -167,7 +167,7 @@ final class MemoryCatalogue implements SampleCatalogue {
     }
     long span = 0;
     for (int field = 0; field < fields.size(); field++) {
-      span += isMade(field) ? 0 : fields.get(field).sampleBytes();
+      span += isWritten(field) ? 0 : fields.get(field).sampleBytes();
     }
     return span;
   }
@@ -188,7 +188,7 @@ final class MemoryCatalogue implements SampleCatalogue {
   }
 
   @Override
-  public void make(int field, SampleRun run, MemorySegment target, long offset) {
+  public void write(int field, SampleRun run, MemorySegment target, long offset) {
     check(field, run);
     long at = offset;
     for (int i = 0; i < run.count(); i++) {

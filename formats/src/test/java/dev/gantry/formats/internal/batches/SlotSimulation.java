@@ -20,19 +20,19 @@ final class SlotSimulation {
 
   /// Reads, lets the parts be made in any order, copies.
   static byte[] fill(
-      BatchPlan<BatchView> filling, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
+      BatchPlan<BatchView> plan, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
     // What is written to, byte by byte: nothing is to be written twice.
     boolean[] written = new boolean[slot.length];
-    for (Read read : filling.reads()) {
+    for (Read read : plan.reads()) {
       byte[] file = store.file(read.file().path());
       int present = (int) Math.min(read.length(), file.length - read.fileOffset());
       assertThat(present).isGreaterThanOrEqualTo((int) read.required());
       mark(written, read.slabOffset(), read.length());
       System.arraycopy(file, (int) read.fileOffset(), slot, (int) read.slabOffset(), present);
     }
-    make(filling.hostWrites(), slot, written, mostMadeBytes);
-    for (SlotCopy copy : filling.copies()) {
+    make(plan.hostWrites(), slot, written, mostMadeBytes);
+    for (SlotCopy copy : plan.copies()) {
       for (long row = 0; row < copy.rows(); row++) {
         long to = copy.to() + row * copy.toPitch();
         mark(written, to, copy.rowBytes());

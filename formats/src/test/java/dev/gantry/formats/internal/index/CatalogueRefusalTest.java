@@ -125,7 +125,7 @@ class CatalogueRefusalTest extends IndexedFiles {
       if (fits) {
         try (TfRecordCatalogue store = open(field)) {
           byte[] target = new byte[dtype.bits() / 4];
-          store.make(0, new SampleRun(0, 1, 1), MemorySegment.ofArray(target), 0);
+          store.write(0, new SampleRun(0, 1, 1), MemorySegment.ofArray(target), 0);
           assertThat(target[0]).isOne();
         }
       } else {

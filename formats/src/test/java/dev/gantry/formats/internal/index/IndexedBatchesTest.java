@@ -101,7 +101,7 @@ class IndexedBatchesTest {
             Device.HOST,
             2,
             batches.slotBytes(),
-            batches.madeBytes(),
+            batches.hostBytes(),
             TransferOptions.defaults().withLimits(EpochBatches.LIMITS),
             false);
     try (PrefetchRing<BatchView> ring = session.ring(options, batches.from(batches.start()))) {

@@ -73,7 +73,7 @@ record RingReplay(
   }
 
   private RingOptions options(EpochBatches batches) {
-    return new RingOptions(device, slots, batches.slotBytes(), batches.madeBytes(), transfer, true);
+    return new RingOptions(device, slots, batches.slotBytes(), batches.hostBytes(), transfer, true);
   }
 
   /// Closes the batch.

@@ -82,7 +82,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
   void everyPieceIsItsValueAndTheSpacingHolds() throws IOException {
     try (TfRecordCatalogue store = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
       for (int field = 0; field < 2; field++) {
-        FieldSource.Filed source = (FieldSource.Filed) store.source(field);
+        FieldSource.InFiles source = (FieldSource.InFiles) store.source(field);
         long widest = 0;
         boolean aligned = true;
         for (int shard : new int[] {0, 2}) {
@@ -114,7 +114,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
             widest = record == 0 ? widest : Math.max(widest, from - offsets.get(record - 1));
           }
         }
-        assertThat(source).isEqualTo(new FieldSource.Filed(widest, aligned));
+        assertThat(source).isEqualTo(new FieldSource.InFiles(widest, aligned));
       }
     }
   }
@@ -172,7 +172,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
     int bytes = dtype.bits() / Byte.SIZE;
     try (TfRecordCatalogue store = open(TfRecordField.of("label", dtype, Shape.of(2)))) {
       byte[] target = new byte[3 + 2 * 2 * bytes + 3];
-      store.make(0, new SampleRun(2, 1, 2), MemorySegment.ofArray(target), 3);
+      store.write(0, new SampleRun(2, 1, 2), MemorySegment.ofArray(target), 3);
       byte[] expected = new byte[target.length];
       int at = 3;
       for (long record = 1; record <= 2; record++) {

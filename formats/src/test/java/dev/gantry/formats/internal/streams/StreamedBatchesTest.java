@@ -101,7 +101,7 @@ class StreamedBatchesTest {
                 "text", FeatureSpec.Kind.BYTES, DType.U8, 1000, 0, FeatureSpec.PadTo.LONGEST));
     try (StreamedBatches batches =
         StreamedBatches.open(session, List.of(file), features, OrderOptions.of(4), OPTIONS)) {
-      assertThat(batches.madeBytes()).isEqualTo(256 + 4096 + 256);
+      assertThat(batches.hostBytes()).isEqualTo(256 + 4096 + 256);
       assertThat(batches.slotBytes()).isEqualTo(8192);
       assertThat(batches.batchesPerEpoch()).isEmpty();
     }

@@ -33,7 +33,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private final NDManager manager;
   private final ai.djl.Device device;
   private final int slots;
-  private final BatchMaker maker;
+  private final BatchArrays arrays;
   private final PrefetchRing<BatchView> ring;
   private final boolean endless;
   private final DatasetState end;
@@ -63,7 +63,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     if (target instanceof dev.gantry.core.Device.Host) {
       OpenMpAdvice.logOnce();
     }
-    this.maker = new BatchMaker(settings, target);
+    this.arrays = new BatchArrays(settings, target);
     this.ring =
         settings
             .session()
@@ -153,7 +153,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     SlotBatch batch;
     try {
       batchManager = manager.newSubManager(device);
-      batch = maker.make(batchManager, slot, progressBegin + taken, progressTotal);
+      batch = arrays.batch(batchManager, slot, progressBegin + taken, progressTotal);
     } catch (RuntimeException | Error failure) {
       if (batchManager != null) {
         batchManager.close();

@@ -28,6 +28,6 @@ public record DatasetSettings(
     UnaryOperator<NDList> labelTransform) {
   RingOptions ring(Batches batches, dev.gantry.core.Device target) {
     return new RingOptions(
-        target, slots, batches.slotBytes(), batches.madeBytes(), transfer, poison);
+        target, slots, batches.slotBytes(), batches.hostBytes(), transfer, poison);
   }
 }

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// What the CPU makes for a batch: field after field, in as many parts as are worth a thread each.
-final class MadeFields {
+final class HostFields {
   /// What one thread makes in no more than a few times what it takes to wake it.
   private static final long PART_BYTES = 256L << 10;
 
@@ -21,7 +21,7 @@ final class MadeFields {
 
   private record Target(int field, long offset, long rowBytes) {}
 
-  MadeFields(SampleCatalogue store, List<SampleRun> runs, int samples) {
+  HostFields(SampleCatalogue store, List<SampleRun> runs, int samples) {
     this.store = store;
     this.runs = runs;
     this.samples = samples;
@@ -60,7 +60,7 @@ final class MadeFields {
         if (count > 0) {
           SampleRun cut = new SampleRun(run.shard(), run.first() + (first - at), count);
           for (Target target : targets) {
-            store.make(target.field(), cut, memory, target.offset() + first * target.rowBytes());
+            store.write(target.field(), cut, memory, target.offset() + first * target.rowBytes());
           }
         }
         at += run.count();

@@ -13,18 +13,18 @@ import java.util.List;
 
 /// Makes DJL's batches of filled slots: an array over each field, normalised and transformed where
 /// that is asked for.
-final class BatchMaker {
+final class BatchArrays {
   private final DatasetSettings settings;
   private final Device device;
 
-  BatchMaker(DatasetSettings settings, Device device) {
+  BatchArrays(DatasetSettings settings, Device device) {
     this.settings = settings;
     this.device = device;
   }
 
   /// @param manager to which all arrays belong, and which the batch closes
   /// @param slot which the batch closes; if this throws, it is the caller's still
-  SlotBatch make(NDManager manager, RingBatch<BatchView> slot, long progress, long progressTotal) {
+  SlotBatch batch(NDManager manager, RingBatch<BatchView> slot, long progress, long progressTotal) {
     NDList data = settings.transform().apply(arrays(manager, slot, settings.roles().data()));
     NDList labels =
         settings.labelTransform().apply(arrays(manager, slot, settings.roles().labels()));

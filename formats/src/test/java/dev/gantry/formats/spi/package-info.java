@@ -1,0 +1,4 @@
+@NullMarked
+package dev.gantry.formats.spi;
+
+import org.jspecify.annotations.NullMarked;
