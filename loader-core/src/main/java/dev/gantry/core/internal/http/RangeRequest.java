@@ -188,7 +188,7 @@ abstract class RangeRequest {
   }
 
   private Duration pause(Refusal refusal) {
-    long millis = limits.pause().toMillis() << 2 * (attempts - 1);
+    long millis = limits.pause().toMillis() << (2 * (attempts - 1));
     Duration pause =
         Duration.ofMillis(millis + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
     return refusal.waiting().compareTo(pause) > 0 ? refusal.waiting() : pause;
