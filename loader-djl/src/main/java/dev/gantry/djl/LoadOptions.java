@@ -14,7 +14,7 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// How a checkpoint is loaded. Immutable.
+/// How weights are loaded. Immutable.
 public final class LoadOptions {
   private final @Nullable Device device;
   private final @Nullable TensorSelection selection;
@@ -132,7 +132,7 @@ public final class LoadOptions {
       return this;
     }
 
-    /// For tests, whose checkpoints are small: how much memory a load takes as one piece.
+    /// For tests, whose files are small: how much memory a load takes as one piece.
     Builder slabBytes(long bytes) {
       PlanLimits limits = transfer.limits();
       transfer =

@@ -10,6 +10,6 @@ import java.util.SequencedMap;
 ///     copy
 /// @param missing parameters that got no tensor, which only `optPartial` allows: those that had an
 ///     array keep it, the others of a block have what their initializers made
-/// @param unused tensors that no parameter asked for, in the checkpoint's order
+/// @param unused tensors that no parameter asked for, in the catalogue's order
 public record LoadReport(
     SequencedMap<String, String> loaded, List<String> missing, List<String> unused) {}

@@ -89,7 +89,7 @@ record ParameterFit(
       // For its error, which names the nearest that are known.
       var _ = TensorSelection.names(absent).of(tensors);
     }
-    String reason = absent.isEmpty() ? "" : " (the checkpoint has no " + Names.listed(absent) + ")";
+    String reason = absent.isEmpty() ? "" : " (the weights have no " + Names.listed(absent) + ")";
     return new MisuseException(
         "there is no tensor for "
             + Names.listed(missing.keySet())

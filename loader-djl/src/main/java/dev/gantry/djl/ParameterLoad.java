@@ -93,7 +93,7 @@ final class ParameterLoad {
     arrays.give();
   }
 
-  /// In the checkpoint's order, each once.
+  /// In the catalogue's order, each once.
   private List<StoredTensor> tensorsOf(List<ParameterFit.Assignment> assignments) {
     Set<String> names = new HashSet<>();
     assignments.forEach(assignment -> names.add(assignment.tensor().name()));

@@ -4,9 +4,9 @@ import dev.gantry.core.MisuseException;
 import java.util.Map;
 import java.util.Optional;
 
-/// Which tensor of a checkpoint fills which parameter of a block. DJL's names carry the place of
-/// each child (`01Linear_weight`), those of a checkpoint the names of the layers (`fc1.weight`), so
-/// the caller must say which is which.
+/// Which tensor fills which parameter of a block. DJL names parameters by their place in the block
+/// (`01Linear_weight`), weights files by the names of the layers (`fc1.weight`), so you supply the
+/// mapping.
 @FunctionalInterface
 public interface ParameterNames {
   /// The tensor for the parameter of this name, as `Block.getParameters()` spells it; empty if

@@ -92,8 +92,7 @@ final class TensorLoad {
     return needed;
   }
 
-  /// Loads and casts part by part, so that the memory for what is cast from is a part's, not the
-  /// checkpoint's.
+  /// Loads and casts part by part: only one part's uncast tensors are in memory at a time.
   private void loadCast(List<StoredTensor> infos, NDList arrays, DataType target) {
     long total = bytes(infos);
     long before = 0;

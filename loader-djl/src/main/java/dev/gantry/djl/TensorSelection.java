@@ -10,7 +10,7 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Predicate;
 
-/// Which tensors of a checkpoint are wanted, and of which of them only some rows. Immutable; as
+/// Which tensors of some weights are wanted, and of which of them only some rows. Immutable; as
 /// safe for use by several threads as the predicate that it may hold.
 public final class TensorSelection {
   private static final TensorSelection ALL = new TensorSelection(new Matching(_ -> true), Map.of());
@@ -35,7 +35,7 @@ public final class TensorSelection {
     return ALL;
   }
 
-  /// Exactly these; a name that the checkpoint does not have is an error of [#of].
+  /// Exactly these; a load with a name that the weights do not have is refused.
   public static TensorSelection names(Collection<String> names) {
     return new TensorSelection(new Names(Set.copyOf(names)), Map.of());
   }

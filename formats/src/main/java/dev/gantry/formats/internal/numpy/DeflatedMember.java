@@ -44,12 +44,17 @@ record DeflatedMember(Extent extent, long size, int crc32) {
   }
 
   /// The tensor, by its header, which this decompresses.
-  StoredTensor tensor(String name, BlockReader bytes) {
+  StoredTensor tensor(String name, String subject, BlockReader bytes) {
     try (InputStream stream = inflate(bytes::readFully)) {
       NpyHeader header =
           NpyHeader.read(
               new NpyInput(
-                  extent.file(), extent.offset(), size, true, target -> fill(stream, target)));
+                  extent.file(),
+                  subject,
+                  extent.offset(),
+                  size,
+                  true,
+                  target -> fill(stream, target)));
       return new StoredTensor(
           name,
           header.dtype(),

@@ -8,17 +8,24 @@ import java.util.function.Consumer;
 /// The bytes of one `.npy`, read from its beginning: a file, or a member of an archive.
 ///
 /// @param file for errors
+/// @param subject what an error begins with; empty for a file of one array
 /// @param offset where in the file it begins
 /// @param length of the whole `.npy` in bytes
 /// @param isCompressed whether `offset` is that of compressed bytes, so that none inside can be named
 /// @param reader fills a buffer with the next bytes
 record NpyInput(
-    Location file, long offset, long length, boolean isCompressed, Consumer<ByteBuffer> reader) {
+    Location file,
+    String subject,
+    long offset,
+    long length,
+    boolean isCompressed,
+    Consumer<ByteBuffer> reader) {
   /// @param offset where in the file it begins
-  static NpyInput ofFile(BlockReader bytes, long offset, long length) {
+  static NpyInput ofFile(BlockReader bytes, String subject, long offset, long length) {
     long[] position = {offset};
     return new NpyInput(
         bytes.file(),
+        subject,
         offset,
         length,
         false,
@@ -39,6 +46,6 @@ record NpyInput(
   /// @param position bytes from the start of the `.npy`
   MalformedFileException malformed(long position, String kind, String detail) {
     return new MalformedFileException(
-        file, isCompressed ? offset : offset + position, kind, detail);
+        file, isCompressed ? offset : offset + position, kind, subject + detail);
   }
 }

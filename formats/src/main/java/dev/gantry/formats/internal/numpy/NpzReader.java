@@ -47,8 +47,15 @@ final class NpzReader {
           .toList();
     } catch (IOException | IllegalArgumentException damage) {
       throw malformed(
-          0, "invalid-archive", "the ZIP archive cannot be read: " + damage.getMessage());
+          0,
+          "invalid-archive",
+          "the directory of the ZIP archive is missing or damaged: " + reason(damage));
     }
+  }
+
+  private static String reason(Exception damage) {
+    Throwable cause = damage.getCause();
+    return String.valueOf((cause == null ? damage : cause).getMessage());
   }
 
   /// No byte belongs to two members: an archive of such can be far larger than its file.
@@ -99,7 +106,9 @@ final class NpzReader {
       throw malformed(
           extent.offset(), "size-mismatch", subject(member) + " is stored in two different sizes");
     }
-    NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, extent.offset(), extent.length()));
+    NpyHeader header =
+        NpyHeader.read(
+            NpyInput.ofFile(bytes, subject(member) + ": ", extent.offset(), extent.length()));
     tensors.add(header.tensor(name, file, extent.offset()));
     checksums.add(new WeightsCatalogue.Checksum(extent, (int) member.getCrc()));
   }
@@ -107,7 +116,7 @@ final class NpzReader {
   private void addDeflated(ZipArchiveEntry member, String name, Extent extent) {
     DeflatedMember deflated = new DeflatedMember(extent, member.getSize(), (int) member.getCrc());
     deflated.requirePlausible();
-    tensors.add(deflated.tensor(name, bytes));
+    tensors.add(deflated.tensor(name, subject(member) + ": ", bytes));
   }
 
   private static String subject(ZipArchiveEntry member) {

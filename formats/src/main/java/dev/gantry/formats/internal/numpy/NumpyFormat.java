@@ -49,7 +49,7 @@ public final class NumpyFormat implements WeightsFormat {
 
   private static WeightsCatalogue array(FileBytes file) {
     BlockReader bytes = new BlockReader(file);
-    NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, 0, file.length()));
+    NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, "", 0, file.length()));
     StoredTensor tensor = header.tensor(tensorName(file.file().fileName()), file.file(), 0);
     return new WeightsCatalogue("npy", List.of(file.file()), List.of(tensor), Map.of(), List.of());
   }

@@ -21,7 +21,7 @@ import java.util.SortedMap;
 /// @param tensors in the order of their bytes
 public record NewDataFile(NewFile file, List<NewTensor> tensors) {
   /// Of the dtypes of a byte or more, each width is a multiple of the next; those of less come last,
-  /// where they can push nobody off.
+  /// where they misalign no other.
   private static final Comparator<NewTensor> IN_FILE =
       Comparator.comparingInt((NewTensor tensor) -> tensor.dtype().bits())
           .reversed()

@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 /// always give the same bytes. Nothing is written before [#write]. Immutable and safe for use by
 /// several threads.
 ///
-/// Of a checkpoint that is written, [WeightsCatalogue] gives the tensors and notes back,
+/// When they are written, [WeightsCatalogue] gives the tensors and notes back,
 /// and so does the reference implementation.
 public final class NewSafetensors {
   /// What is written, and where.
@@ -58,10 +58,10 @@ public final class NewSafetensors {
     return new NewSafetensors(new Target.OneFile(file), List.of(shard), Optional.empty());
   }
 
-  /// A folder of shards, each filled with tensors in the order that is given here, so that
+  /// A folder of data files, each filled with tensors in the order that is given here, so that
   /// neighbours stay together.
   ///
-  /// @param metadata the notes (`__metadata__`) of every shard
+  /// @param metadata the notes (`__metadata__`) of every data file
   /// @throws MisuseException as [#file] has it
   public static NewSafetensors folder(
       Path folder, Collection<NewTensor> tensors, Map<String, String> metadata, Sharding sharding) {
@@ -115,7 +115,7 @@ public final class NewSafetensors {
     return new NewFile(file, List.of(new Source.HostMemory(text)));
   }
 
-  /// The shards, by number.
+  /// The data files, by number.
   public List<NewDataFile> shards() {
     return shards;
   }
@@ -126,8 +126,8 @@ public final class NewSafetensors {
   }
 
   /// All files, in the order in which they must get their names: the index comes first. Where a
-  /// crash leaves it without some shards, readers say so; shards without their index would pass for
-  /// a whole checkpoint.
+  /// crash leaves it without some data files, readers say so; data files without their index would pass for
+  /// whole weights.
   public List<NewFile> files() {
     return Stream.concat(index.stream(), shards.stream().map(NewDataFile::file)).toList();
   }
@@ -147,10 +147,10 @@ public final class NewSafetensors {
   /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
   /// or find in it what they do not expect.
   ///
-  /// The folder is made where it is missing, and those above it. One of shards must hold no safetensors files and no index
+  /// The folder is made where it is missing, and those above it. A folder of several files must hold no safetensors files and no index
   /// yet: there is no order of replacing several files in which no crash leaves readers with some of
   /// the old and some of the new. A failure leaves the folder as it was before. A crash while the
-  /// files get their names leaves an index that names shards which are not there, and that readers
+  /// files get their names leaves an index that names data files which are not there, and that readers
   /// refuse.
   ///
   /// A crash can leave files that

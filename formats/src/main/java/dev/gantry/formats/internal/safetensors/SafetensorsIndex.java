@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 
-/// What a `model.safetensors.index.json` says: which shard holds which tensor. The shards
+/// What a `model.safetensors.index.json` says: which data file holds which tensor. The files
 /// themselves are not looked at here. Immutable.
 ///
 /// @param weightMap by tensor name, in the order of the index

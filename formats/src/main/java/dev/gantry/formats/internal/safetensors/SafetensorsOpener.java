@@ -33,7 +33,7 @@ public final class SafetensorsOpener {
   ///
   /// In a folder the index counts: `model.safetensors.index.json`, else the only
   /// `*.safetensors.index.json`. A folder without one is all of its `*.safetensors` together. With
-  /// an index, only the tensors that it names are in the checkpoint.
+  /// an index, only the tensors that it names are in the catalogue.
   ///
   /// @throws MalformedFileException if a header or the index breaks a rule, or if they do not
   ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
@@ -77,12 +77,12 @@ public final class SafetensorsOpener {
     if (indexes.size() == 1) {
       return openIndex(SafetensorsIndex.read(indexes.getFirst()));
     }
-    List<Path> shards = list(folder, SHARD_SUFFIX);
-    if (shards.isEmpty()) {
+    List<Path> files = list(folder, SHARD_SUFFIX);
+    if (files.isEmpty()) {
       throw new MalformedFileException(
           folder, 0, "no-safetensors", "the folder has no *" + SHARD_SUFFIX + " and no index");
     }
-    return openFiles(shards.stream().map(Location::of).toList());
+    return openFiles(files.stream().map(Location::of).toList());
   }
 
   /// The folder's regular files with names that end so, in the order of their names.
@@ -125,26 +125,26 @@ public final class SafetensorsOpener {
     return catalogue(files, tensors, metadata);
   }
 
-  /// The tensors that the index names, each from the shard that it names.
+  /// The tensors that the index names, each from the data file that it names.
   private static WeightsCatalogue openIndex(SafetensorsIndex index) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
     Map<String, Location> elsewhere = new HashMap<>();
-    SequencedMap<String, Location> shards = shards(index);
-    shards.forEach((name, shard) -> {
-      SafetensorsHeader header = SafetensorsHeader.read(shard);
+    SequencedMap<String, Location> files = dataFiles(index);
+    files.forEach((name, file) -> {
+      SafetensorsHeader header = SafetensorsHeader.read(file);
       header.metadata().forEach(metadata::putIfAbsent);
       for (StoredTensor tensor : header.tensors().values()) {
         SafetensorsIndex.Entry entry = index.weightMap().get(tensor.name());
         if (entry != null && entry.shard().equals(name)) {
           tensors.put(tensor.name(), tensor);
         } else if (entry != null) {
-          elsewhere.putIfAbsent(tensor.name(), shard);
+          elsewhere.putIfAbsent(tensor.name(), file);
         }
       }
     });
     index.weightMap().forEach((name, entry) -> agree(index, name, entry, tensors, elsewhere));
-    return catalogue(List.copyOf(shards.values()), tensors, metadata);
+    return catalogue(List.copyOf(files.values()), tensors, metadata);
   }
 
   private static WeightsCatalogue catalogue(
@@ -155,26 +155,26 @@ public final class SafetensorsOpener {
         SafetensorsFormat.NAME, files, tensors.values(), metadata, List.of());
   }
 
-  /// The shards by name, in that order, all of them there.
-  private static SequencedMap<String, Location> shards(SafetensorsIndex index) {
-    SequencedMap<String, Location> shards = new TreeMap<>();
+  /// The data files by name, in that order; each of them exists.
+  private static SequencedMap<String, Location> dataFiles(SafetensorsIndex index) {
+    SequencedMap<String, Location> files = new TreeMap<>();
     index
         .weightMap()
         .forEach((tensor, entry) -> {
-          if (shards.containsKey(entry.shard())) {
+          if (files.containsKey(entry.shard())) {
             return;
           }
-          Location shard = index.file().sibling(entry.shard());
-          if (shard instanceof Location.Local(Path path) && !Files.exists(path)) {
+          Location file = index.file().sibling(entry.shard());
+          if (file instanceof Location.Local(Path path) && !Files.exists(path)) {
             throw new MalformedFileException(
                 index.file(),
                 entry.offset(),
                 "missing-shard",
                 "'" + entry.shard() + "' with tensor '" + tensor + "' is not there");
           }
-          shards.put(entry.shard(), shard);
+          files.put(entry.shard(), file);
         });
-    return shards;
+    return files;
   }
 
   private static void agree(

@@ -14,20 +14,20 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
 
-/// Writes a checkpoint's files where nothing else can be mixed up with them.
+/// Writes the files of new weights where nothing else can be mixed up with them.
 final class SafetensorsOutput {
   private final GantrySession session;
-  private final NewSafetensors checkpoint;
+  private final NewSafetensors weights;
   private final Folders folders;
 
-  SafetensorsOutput(GantrySession session, NewSafetensors checkpoint) {
+  SafetensorsOutput(GantrySession session, NewSafetensors weights) {
     this.session = session;
-    this.checkpoint = checkpoint;
+    this.weights = weights;
     this.folders = session.folders();
   }
 
   WriteReport write(WriteOptions options) {
-    return switch (checkpoint.target()) {
+    return switch (weights.target()) {
       case NewSafetensors.Target.OneFile(Path file) -> writeFile(file, options);
       case NewSafetensors.Target.Folder(Path folder) -> writeInto(folder, options);
     };
@@ -38,7 +38,7 @@ final class SafetensorsOutput {
     try {
       Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
       requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, "has an index, by which readers go");
-      return session.write(checkpoint.files(), options);
+      return session.write(weights.files(), options);
     } catch (RuntimeException | Error failure) {
       made.takeBack(failure);
       throw failure;
@@ -46,7 +46,7 @@ final class SafetensorsOutput {
   }
 
   private WriteReport writeInto(Path folder, WriteOptions options) {
-    OutputFolder output = OutputFolder.take(folders, folder, "writer of a checkpoint");
+    OutputFolder output = OutputFolder.take(folders, folder, "writer of weights");
     try {
       requireEmpty(folder);
     } catch (RuntimeException | Error failure) {
@@ -55,7 +55,7 @@ final class SafetensorsOutput {
     }
     WriteReport report;
     try {
-      report = session.write(checkpoint.files(), options);
+      report = session.write(weights.files(), options);
     } catch (RuntimeException | Error failure) {
       output.takeBack(this::removeFiles, failure);
       throw failure;
@@ -65,10 +65,10 @@ final class SafetensorsOutput {
   }
 
   private void requireEmpty(Path folder) {
-    String reason = "holds a checkpoint already";
+    String reason = "holds weights already";
     requireNone(folder, SafetensorsOpener.SHARD_SUFFIX, reason);
     requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, reason);
-    checkpoint.files().forEach(SafetensorsOutput::requireFree);
+    weights.files().forEach(SafetensorsOutput::requireFree);
   }
 
   private static void requireNone(Path folder, String suffix, String reason) {
@@ -79,7 +79,7 @@ final class SafetensorsOutput {
     }
   }
 
-  /// Neither a folder nor a link, which are no checkpoint's files, but in the way.
+  /// Neither a folder nor a link: they would be in the way.
   private static void requireFree(NewFile file) {
     if (Files.exists(file.file(), LinkOption.NOFOLLOW_LINKS)) {
       throw new MisuseException(file.file() + " is there, but no file; name another place");
@@ -88,7 +88,7 @@ final class SafetensorsOutput {
 
   /// None of these names was taken before. The index goes last, as it came first.
   private void removeFiles() {
-    List<NewFile> files = checkpoint.files();
+    List<NewFile> files = weights.files();
     files.reversed().forEach(file -> folders.removeFile(file.file()));
   }
 }

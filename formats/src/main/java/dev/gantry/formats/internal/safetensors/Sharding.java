@@ -5,7 +5,7 @@ import dev.gantry.formats.internal.json.JsonWriter;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 
-/// How a checkpoint is cut into the files of a folder. Immutable.
+/// How weights are cut into the data files of a folder. Immutable.
 ///
 /// @param stem what their names begin with: `model` makes `model-00001-of-00003.safetensors`, or
 ///     `model.safetensors` where there is one, and `model.safetensors.index.json`
@@ -22,11 +22,12 @@ public record Sharding(String stem, long shardBytes, boolean indexOfOne) {
       throw new MisuseException("a stem with which no file's name can begin: '" + stem + "'");
     }
     if (shardBytes < 1) {
-      throw new MisuseException("a shard must have room for 1 byte or more: " + shardBytes);
+      throw new MisuseException(
+          "a data file must have room for 1 byte or more (was " + shardBytes + ")");
     }
   }
 
-  /// Shards of 5 GB, named `model`; an index where there are several.
+  /// Data files of 5 GB, named `model`; an index where there are several.
   public static Sharding defaults() {
     return new Sharding("model", DEFAULT_SHARD_BYTES, false);
   }

@@ -178,10 +178,10 @@ class SafetensorsOutputTest {
   }
 
   @Test
-  void aFolderWithACheckpointIsRefused() throws IOException {
+  void aFolderWithWeightsIsRefused() throws IOException {
     write(sharded(folder, 1));
     SortedMap<Path, Long> before = contents();
-    assertRefused(sharded(folder, 5), "holds a checkpoint", "model-00001-of-00003.safetensors");
+    assertRefused(sharded(folder, 5), "holds weights", "model-00001-of-00003.safetensors");
     assertThat(contents()).isEqualTo(before);
     assertHolds(folder, 6, 1);
   }
@@ -304,8 +304,7 @@ class SafetensorsOutputTest {
                 Function.RENAME,
                 1,
                 new After(() ->
-                    assertRefused(
-                        sharded(folder, 5), "another writer of a checkpoint uses " + folder)));
+                    assertRefused(sharded(folder, 5), "another writer of weights uses " + folder)));
     try (GantrySession session = Sessions.over(calls)) {
       sharded(folder, 1).write(session, WriteOptions.defaults());
     }
