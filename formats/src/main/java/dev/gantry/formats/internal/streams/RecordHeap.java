@@ -52,6 +52,13 @@ final class RecordHeap implements AutoCloseable {
     bytes -= entry.length;
   }
 
+  /// Removes all records.
+  void clear() {
+    entries.clear();
+    end = 0;
+    bytes = 0;
+  }
+
   /// The bytes of all that are kept.
   long bytes() {
     return bytes;

@@ -9,6 +9,7 @@ import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
@@ -141,7 +142,12 @@ final class RecordStream implements Records {
   @Override
   public StreamCursor cursor() {
     return new StreamCursor(
-        nextFile, place, left, skipped.count(), places.stream().map(Place::cursor).toList());
+        nextFile,
+        place,
+        left,
+        skipped.count(),
+        places.stream().map(Place::cursor).toList(),
+        Optional.empty());
   }
 
   @Override

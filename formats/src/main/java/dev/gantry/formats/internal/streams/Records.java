@@ -19,7 +19,7 @@ public sealed interface Records extends AutoCloseable permits RecordStream, Shuf
   OptionalLong left();
 
   /// After the record, and before the next one.
-  RecordCursor cursor();
+  StreamCursor cursor();
 
   @Override
   void close();

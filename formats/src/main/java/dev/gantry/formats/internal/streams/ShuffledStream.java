@@ -4,6 +4,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
+import dev.gantry.formats.internal.streams.StreamCursor.Shuffled;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -39,7 +40,7 @@ final class ShuffledStream implements Records {
   private final Deque<Section> sections = new ArrayDeque<>();
 
   private final List<Pause> pauses;
-  private final ShuffledCursor begin;
+  private final StreamCursor begin;
   private int filled;
 
   /// Records that the stream has given.
@@ -69,16 +70,17 @@ final class ShuffledStream implements Records {
   /// @param stream at the cursor's place, which this closes, also if it cannot be made
   /// @throws MisuseException if no such buffer comes to that cursor
   ShuffledStream(
-      RecordStream stream, ShuffleDraws order, TfRecordOptions options, ShuffledCursor from) {
+      RecordStream stream, ShuffleDraws order, TfRecordOptions options, StreamCursor from) {
     this.stream = stream;
     this.order = order;
     mostRecords = options.shuffleRecords();
     mostBytes = options.shuffleBytes();
     begin = from;
-    pauses = new ArrayList<>(from.pauses());
-    filled = from.filled();
-    draws = from.draws();
-    read = from.fromRecord();
+    Shuffled shuffled = from.shuffled().orElseThrow();
+    pauses = new ArrayList<>(shuffled.pauses());
+    filled = shuffled.filled();
+    draws = shuffled.draws();
+    read = shuffled.fromRecord();
     boolean complete = false;
     try {
       if (draws > 0) {
@@ -96,18 +98,19 @@ final class ShuffledStream implements Records {
   ///
   /// @param mostRecords that a buffer holds
   /// @throws MisuseException if the cursor is of no such buffer
-  static long[] contents(ShuffleDraws order, int mostRecords, ShuffledCursor cursor) {
+  static long[] contents(ShuffleDraws order, int mostRecords, StreamCursor cursor) {
+    Shuffled shuffled = cursor.shuffled().orElseThrow();
     try {
-      if (cursor.filled() <= mostRecords) {
-        long[] contents = order.contents(cursor.filled(), cursor.pauses(), cursor.draws());
-        if (LongStream.of(contents).allMatch(n -> n < 0 || n >= cursor.fromRecord())) {
+      if (shuffled.filled() <= mostRecords) {
+        long[] contents = order.contents(shuffled.filled(), shuffled.pauses(), shuffled.draws());
+        if (LongStream.of(contents).allMatch(n -> n < 0 || n >= shuffled.fromRecord())) {
           return contents;
         }
       }
     } catch (IllegalArgumentException | ArithmeticException _) {
       // Numbers that no buffer comes to.
     }
-    throw ShuffledCursor.noCursor(cursor.toText());
+    throw StreamCursor.noCursor(cursor.toText());
   }
 
   private void refill(long[] contents) {
@@ -237,14 +240,14 @@ final class ShuffledStream implements Records {
   }
 
   @Override
-  public ShuffledCursor cursor() {
+  public StreamCursor cursor() {
     if (draws == 0) {
       return begin;
     }
     Section oldest = sections.getFirst();
     // That the stream has ended is found out again behind its last record.
     List<Pause> before = pauses.stream().filter(pause -> pause.first() < draws - 1).toList();
-    return new ShuffledCursor(oldest.from, oldest.firstRecord, draws, filled, before);
+    return oldest.from.with(new Shuffled(oldest.firstRecord, draws, filled, before));
   }
 
   @Override

@@ -1,24 +1,60 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// Where a [RecordStream] stands between two records. Files are known by their place in the epoch's
-/// order.
+/// Where [Records] stand between two of them. Files are known by their place in the epoch's order.
 ///
 /// @param nextFile the next one to be opened
 /// @param place whose turn it is
 /// @param left records that the turn still has
 /// @param skipped faults that were passed over so far
 /// @param places what each reads from
-record StreamCursor(int nextFile, int place, int left, long skipped, List<Place> places)
-    implements RecordCursor {
+/// @param shuffled what else a shuffle buffer needs to continue; empty without one
+record StreamCursor(
+    int nextFile,
+    int place,
+    int left,
+    long skipped,
+    List<Place> places,
+    Optional<Shuffled> shuffled) {
+  /// Where a [ShuffledStream] stands. Its stream's places are those from which to read again, so that
+  /// all that the buffer holds comes.
+  ///
+  /// @param fromRecord the number of the record at those places, from 0
+  /// @param draws so far
+  /// @param filled records that were read before the first draw; 0 before that
+  /// @param pauses behind draws, in which nothing was read
+  record Shuffled(long fromRecord, long draws, int filled, List<Pause> pauses) {
+    static final Shuffled START = new Shuffled(0, 0, 0, List.of());
+
+    Shuffled {
+      pauses = List.copyOf(pauses);
+    }
+
+    String toText() {
+      return "record="
+          + fromRecord
+          + ";draws="
+          + draws
+          + ";filled="
+          + filled
+          + ";pauses="
+          + pauses.stream()
+              .map(pause -> pause.first() + "+" + pause.draws())
+              .collect(Collectors.joining(","))
+          + ";";
+    }
+  }
+
   /// A file that is open.
   ///
   /// @param file -1 where there is none: the next one is opened when its turn comes
@@ -34,7 +70,13 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
   private static final String LONG_NUMBER = "(\\d{1,18})";
   private static final Pattern TEXT =
       Pattern.compile(
-          "next="
+          "(?:record="
+              + LONG_NUMBER
+              + ";draws="
+              + LONG_NUMBER
+              + ";filled="
+              + NUMBER
+              + ";pauses=([0-9+,]*);)?next="
               + NUMBER
               + ";place="
               + NUMBER
@@ -43,6 +85,7 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
               + ";skipped="
               + LONG_NUMBER
               + ";open=([0-9@#,-]+)");
+  private static final Pattern PAUSE = Pattern.compile(LONG_NUMBER + "\\+" + LONG_NUMBER);
   private static final Pattern PLACE =
       Pattern.compile(NUMBER + "@" + LONG_NUMBER + "#" + LONG_NUMBER);
 
@@ -51,12 +94,18 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
   }
 
   static StreamCursor start(int open, int block) {
-    return new StreamCursor(0, 0, block, 0, Collections.nCopies(open, Place.NONE));
+    return new StreamCursor(
+        0, 0, block, 0, Collections.nCopies(open, Place.NONE), Optional.empty());
   }
 
-  @Override
-  public String toText() {
-    return "next="
+  StreamCursor with(Shuffled chosen) {
+    return new StreamCursor(nextFile, place, left, skipped, places, Optional.of(chosen));
+  }
+
+  /// Without spaces.
+  String toText() {
+    return shuffled.map(Shuffled::toText).orElse("")
+        + "next="
         + nextFile
         + ";place="
         + place
@@ -71,23 +120,25 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
   /// @param files how many there are
   /// @param open places
   /// @param block records of a turn
+  /// @param shuffled whether the cursor is of a shuffled stream
   /// @throws MisuseException if the text is no cursor of such a stream
-  static StreamCursor parse(String text, int files, int open, int block) {
+  static StreamCursor parse(String text, int files, int open, int block, boolean shuffled) {
     Matcher matcher = TEXT.matcher(text);
-    if (!matcher.matches()) {
+    if (!matcher.matches() || shuffled != (matcher.group(1) != null)) {
       throw noCursor(text);
     }
     List<Place> places = new ArrayList<>();
-    for (String place : matcher.group(5).split(",", -1)) {
+    for (String place : matcher.group(9).split(",", -1)) {
       places.add(place(place, text));
     }
     StreamCursor cursor =
         new StreamCursor(
-            Integer.parseInt(matcher.group(1)),
-            Integer.parseInt(matcher.group(2)),
-            Integer.parseInt(matcher.group(3)),
-            Long.parseLong(matcher.group(4)),
-            places);
+            Integer.parseInt(matcher.group(5)),
+            Integer.parseInt(matcher.group(6)),
+            Integer.parseInt(matcher.group(7)),
+            Long.parseLong(matcher.group(8)),
+            places,
+            shuffled ? Optional.of(shuffled(matcher, text)) : Optional.empty());
     boolean fits =
         cursor.nextFile <= files
             && cursor.place < open
@@ -98,6 +149,23 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
       throw noCursor(text);
     }
     return cursor;
+  }
+
+  private static Shuffled shuffled(Matcher matcher, String text) {
+    List<Pause> pauses = new ArrayList<>();
+    for (String pause : matcher.group(4).split(",", -1)) {
+      Matcher parts = PAUSE.matcher(pause);
+      if (parts.matches()) {
+        pauses.add(new Pause(Long.parseLong(parts.group(1)), Long.parseLong(parts.group(2))));
+      } else if (!pause.isEmpty()) {
+        throw noCursor(text);
+      }
+    }
+    return new Shuffled(
+        Long.parseLong(matcher.group(1)),
+        Long.parseLong(matcher.group(2)),
+        Integer.parseInt(matcher.group(3)),
+        pauses);
   }
 
   private static Place place(String place, String text) {
@@ -114,7 +182,7 @@ record StreamCursor(int nextFile, int place, int left, long skipped, List<Place>
             Long.parseLong(matcher.group(2)), Long.parseLong(matcher.group(3))));
   }
 
-  private static MisuseException noCursor(String text) {
-    return new MisuseException("no cursor of these files: '" + text + "'");
+  static MisuseException noCursor(String text) {
+    return new MisuseException("no cursor of these files and this shuffle: '" + text + "'");
   }
 }

@@ -78,7 +78,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
   /// @return whether it makes a batch
   private boolean fill(RecordBuffer buffer) {
     Records open = open();
-    RecordCursor begin = open.cursor();
+    StreamCursor begin = open.cursor();
     long round = (long) order.world() * order.batchSize();
     long left = open.left().orElse(round);
     Part mine =
@@ -98,7 +98,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
       state = dataset.after(state, open.cursor());
       return true;
     }
-    RecordCursor end = open.cursor();
+    StreamCursor end = open.cursor();
     if (count > 0) {
       switch (order.lastBatch()) {
         case DROP -> buffer.clear();
@@ -126,7 +126,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
   /// beginning.
   ///
   /// @param read what the buffer has, as far as it was there
-  private void keep(RecordBuffer buffer, RecordCursor begin, Part read, long count) {
+  private void keep(RecordBuffer buffer, StreamCursor begin, Part read, long count) {
     Part share = share(count);
     if (share.count() == 0) {
       buffer.clear();
@@ -152,10 +152,10 @@ final class StreamSource implements BatchPlanSource<BatchView> {
   /// Reads records again; after the epoch's last one comes its first.
   ///
   /// @param skip records that come before, from `from` on
-  private void copy(RecordCursor from, long skip, long count, RecordBuffer buffer) {
+  private void copy(StreamCursor from, long skip, long count, RecordBuffer buffer) {
     long toSkip = skip;
     long left = count;
-    RecordCursor at = from;
+    StreamCursor at = from;
     while (left > 0) {
       boolean found = false;
       try (Records again = dataset.again(state.epoch(), at)) {

@@ -157,7 +157,7 @@ public final class StreamedBatches implements Batches {
   @Override
   public BatchPlanSource<BatchView> from(DatasetState state) {
     OrderIdentity.check(state.order(), identity);
-    RecordCursor _ = cursor(state);
+    StreamCursor _ = cursor(state);
     if (state.batch() > EpochOrder.MOST_SAMPLES / order.batchSize() / order.world()) {
       throw new MisuseException("no epoch has so many batches: " + state.toText());
     }
@@ -177,28 +177,26 @@ public final class StreamedBatches implements Batches {
     buffers.close();
   }
 
-  private RecordCursor cursor(DatasetState state) {
+  private StreamCursor cursor(DatasetState state) {
     if (state.cursor().isEmpty()) {
       if (state.batch() != 0) {
         throw new MisuseException("the state lacks its cursor: " + state.toText());
       }
       return begin();
     }
-    if (shuffleSeed.isEmpty()) {
-      return StreamCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
-    }
-    ShuffledCursor cursor =
-        ShuffledCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock());
-    if (cursor.draws() > 0) {
+    boolean shuffled = shuffleSeed.isPresent();
+    StreamCursor cursor =
+        StreamCursor.parse(state.cursor(), files.size(), open, order.interleaveBlock(), shuffled);
+    if (cursor.shuffled().filter(each -> each.draws() > 0).isPresent()) {
       long[] _ = ShuffledStream.contents(draws(state.epoch()), options.shuffleRecords(), cursor);
     }
     return cursor;
   }
 
   /// Where each epoch begins.
-  RecordCursor begin() {
+  StreamCursor begin() {
     StreamCursor start = StreamCursor.start(open, order.interleaveBlock());
-    return shuffleSeed.isPresent() ? ShuffledCursor.start(start) : start;
+    return shuffleSeed.isPresent() ? start.with(StreamCursor.Shuffled.START) : start;
   }
 
   private ShuffleDraws draws(long epoch) {
@@ -206,22 +204,17 @@ public final class StreamedBatches implements Batches {
   }
 
   Records stream(DatasetState state) {
-    RecordCursor from = cursor(state);
-    long before =
-        switch (from) {
-          case StreamCursor plain -> plain.skipped();
-          case ShuffledCursor shuffled -> shuffled.from().skipped();
-        };
+    StreamCursor from = cursor(state);
     TfRecordReader.Faults faults =
         new TfRecordReader.Faults(
             options.corruption(),
-            before,
+            from.skipped(),
             kind -> skipped.computeIfAbsent(kind, _ -> new LongAdder()).increment());
     return stream(state.epoch(), from, faults);
   }
 
   /// For records that were read before: what was passed over then is again, and not counted.
-  Records again(long epoch, RecordCursor from) {
+  Records again(long epoch, StreamCursor from) {
     CorruptionPolicy policy =
         switch (options.corruption()) {
           case CorruptionPolicy.Fail fail -> fail;
@@ -231,24 +224,20 @@ public final class StreamedBatches implements Batches {
     return stream(epoch, from, new TfRecordReader.Faults(policy));
   }
 
-  private Records stream(long epoch, RecordCursor from, TfRecordReader.Faults faults) {
+  private Records stream(long epoch, StreamCursor from, TfRecordReader.Faults faults) {
     List<Path> ordered = new ArrayList<>(files.size());
     for (int file : EpochOrder.shards(files.size(), order.shuffle(), epoch)) {
       ordered.add(files.get(file));
     }
-    int block = order.interleaveBlock();
-    return switch (from) {
-      case StreamCursor plain -> new RecordStream(session, ordered, options, block, faults, plain);
-      case ShuffledCursor shuffled -> {
-        RecordStream stream =
-            new RecordStream(session, ordered, options, block, faults, shuffled.from());
-        yield new ShuffledStream(stream, draws(epoch), options, shuffled);
-      }
-    };
+    RecordStream stream =
+        new RecordStream(session, ordered, options, order.interleaveBlock(), faults, from);
+    return from.shuffled().isPresent()
+        ? new ShuffledStream(stream, draws(epoch), options, from)
+        : stream;
   }
 
   /// The state after a batch.
-  DatasetState after(DatasetState state, RecordCursor cursor) {
+  DatasetState after(DatasetState state, StreamCursor cursor) {
     return new DatasetState(identity, state.epoch(), state.batch() + 1, cursor.toText());
   }
 
