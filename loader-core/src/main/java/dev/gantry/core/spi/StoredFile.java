@@ -16,7 +16,8 @@ public interface StoredFile extends AutoCloseable {
   /// return when it has. The read ends by exactly one call to [ReadRequest#completed] or
   /// [ReadRequest#failed]. From then on this store does not touch the target.
   ///
-  /// Every byte is of the state that [#identity] names: a file that has changed fails the read.
+  /// Every byte is of the state that [#identity] names: if a remote file has changed, the read fails.
+  /// Local files must not be written while they are read.
   ///
   /// @param request for bytes that the file had when it was opened
   void read(ReadRequest request);

@@ -100,7 +100,7 @@ public final class JdkFiles implements FileCalls {
     }
 
     private synchronized void reopen(FileChannel dead) throws IOException {
-      if (channel == dead && !closed) {
+      if (dead.equals(channel) && !closed) {
         channel = FileChannel.open(path, again);
       }
     }

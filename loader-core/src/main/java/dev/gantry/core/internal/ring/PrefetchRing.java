@@ -182,6 +182,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
     try {
       forgetCancellation.run();
+      transfer.endReads();
       WorkerThreads.join(lastReaders());
       Set<Slot> consumers = scheduler.awaitIdle();
       List<Runnable> actions = new ArrayList<>();

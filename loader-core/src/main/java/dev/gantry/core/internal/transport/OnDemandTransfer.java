@@ -56,6 +56,11 @@ public final class OnDemandTransfer implements AutoCloseable {
         List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
   }
 
+  /// Ends the reads of remote files that are open now, so that the readers do not wait for a slow server.
+  public void endReads() {
+    files.endReads();
+  }
+
   /// Closes the files, and frees the staging buffers.
   @Override
   public void close() {

@@ -150,6 +150,17 @@ final class OpenFiles implements AutoCloseable {
             .toList());
   }
 
+  /// Ends the reads of remote files.
+  void endReads() {
+    List<Entry> all;
+    synchronized (this) {
+      all = List.copyOf(entries.values());
+    }
+    all.stream()
+        .flatMap(entry -> entry.ifOpen().stream())
+        .forEach(file -> file.source().endReads());
+  }
+
   /// One report for each open file.
   synchronized List<TransferReport.FileReport> reports() {
     return entries.values().stream()

@@ -1,0 +1,92 @@
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.MemoryStore;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RangeServer;
+import dev.gantry.testing.RangeServer.Answer;
+import dev.gantry.testing.TestFiles;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/// Batches of remote files.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class RemoteRingTest {
+  private static final int BLOCK = 4096;
+  private static final int BLOCKS = 20;
+  private static final byte[] BYTES = TestFiles.bytes(3, BLOCKS * BLOCK);
+
+  private final RangeServer server = new RangeServer();
+  private final GantrySession session = GantrySession.open();
+
+  @AfterEach
+  void close() {
+    session.close();
+    server.close();
+  }
+
+  private static Batches<Integer> blocks(Location file) {
+    return new Batches<>(
+        BLOCKS,
+        number ->
+            new BatchPlan<>(
+                List.of(new Read(file, (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
+                HostWrites.NONE,
+                List.of(),
+                number));
+  }
+
+  private PrefetchRing<Integer> ring(Location file) {
+    RingOptions options =
+        new RingOptions(Device.HOST, 3, BLOCK, 0, TransferOptions.defaults(), true);
+    return session.ring(options, blocks(file));
+  }
+
+  private void checkBatches(Location file) {
+    try (PrefetchRing<Integer> ring = ring(file)) {
+      for (int i = 0; i < BLOCKS; i++) {
+        try (RingBatch<Integer> batch = ring.next().orElseThrow()) {
+          assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
+              .isEqualTo(Arrays.copyOfRange(BYTES, i * BLOCK, (i + 1) * BLOCK));
+        }
+      }
+      assertThat(ring.next()).isEmpty();
+    }
+  }
+
+  @Test
+  void batchesComeOverHttp() {
+    checkBatches(server.put("blocks", BYTES));
+  }
+
+  @Test
+  void batchesComeFromAStoreOfTests() {
+    checkBatches(MemoryStore.put("ring/blocks", BYTES));
+  }
+
+  @Test
+  void closingEndsRequestsThatHang() throws InterruptedException {
+    Location file = server.put("blocks", BYTES);
+    server.answer(number -> number == 0 ? Answer.RIGHT : Answer.SILENT);
+    PrefetchRing<Integer> ring = ring(file);
+    while (server.requests() < 2) {
+      TimeUnit.MILLISECONDS.sleep(5);
+    }
+    long start = System.nanoTime();
+    ring.close();
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+  }
+}
