@@ -332,8 +332,6 @@ long gantry_stub_count(const char *what) {
 #ifndef STUB_OLD
 EXPORT CUfileError_t cuFileDriverClose_v2(void) { return driver_close(); }
 
-EXPORT long cuFileUseCount(void) { return opened; }
-
 EXPORT CUfileError_t cuFileGetVersion(int *version) {
   CALLED("cuFileGetVersion");
   *version = (int)stub_environment("GANTRY_STUB_CUFILE_VERSION", DRIVER_VERSION);
