@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -86,9 +87,7 @@ public final class CompleteReader implements ExampleReader {
 
   /// A `Feature` message, as it becomes when parts of several kinds are merged.
   private static final class Merged {
-    private final FeatureValue[] lists = {
-      new FeatureValue(), new FeatureValue(), new FeatureValue()
-    };
+    private final Map<FeatureSpec.Kind, FeatureValue> lists = new EnumMap<>(FeatureSpec.Kind.class);
     private final Set<FeatureSpec.Kind> open = EnumSet.noneOf(FeatureSpec.Kind.class);
     private final Set<FeatureSpec.Kind> before = EnumSet.noneOf(FeatureSpec.Kind.class);
     private FeatureSpec.@Nullable Kind kind;
@@ -110,7 +109,7 @@ public final class CompleteReader implements ExampleReader {
     /// continues. When an earlier kind returns within a part, Java's parser continues its list, and
     /// C++'s begins a new one.
     FeatureValue become(MemorySegment record, FeatureSpec.Kind next) {
-      FeatureValue list = lists[next.ordinal()];
+      FeatureValue list = lists.computeIfAbsent(next, _ -> new FeatureValue());
       boolean isOpen = !open.add(next);
       if (kind != next) {
         ambiguous |= !before.add(next);
@@ -123,7 +122,7 @@ public final class CompleteReader implements ExampleReader {
     }
 
     FeatureValue value() {
-      return kind == null ? NONE : lists[kind.ordinal()];
+      return kind == null ? NONE : lists.getOrDefault(kind, NONE);
     }
   }
 
