@@ -44,7 +44,10 @@ class NumpyWeightsTest {
     Map<String, String> expected = expected();
     Map<String, String> loaded = new TreeMap<>();
     for (String file :
-        expected.keySet().stream().map(key -> key.split("#")[0]).distinct().toList()) {
+        expected.keySet().stream()
+            .map(key -> key.substring(0, key.indexOf('#')))
+            .distinct()
+            .toList()) {
       try (NDManager manager = NDManager.newBaseManager();
           Weights weights = Weights.open(CORPUS.resolve(file))) {
         NDList arrays = weights.load(manager, LoadOptions.builder().optLazy(lazy).build());
