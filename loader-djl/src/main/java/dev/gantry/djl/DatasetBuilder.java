@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What all datasets can be told. For one thread.
+/// The options that all datasets have. For one thread.
 ///
 /// @param <T> the builder itself
 public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
@@ -59,7 +59,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   DatasetBuilder() {}
 
-  /// This builder, as what it is.
+  /// This builder, by its own type.
   abstract T self();
 
   /// How many samples a batch has.
@@ -69,36 +69,37 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// What becomes of samples that do not fill a batch on every rank; by default a smaller one.
+  /// What to do with samples that do not fill a batch on every rank; by default they make a smaller
+  /// batch.
   public T optLastBatch(LastBatch chosen) {
     lastBatch = MisuseException.requireGiven("optLastBatch", chosen);
     return self();
   }
 
-  /// Samples in random order, another one each epoch; by default the order of the files. The order
-  /// depends on nothing but the dataset, this seed and the epoch. Streams of TFRecord are mixed as
+  /// Shuffles samples, in another order each epoch; by default samples come in the order of the files.
+  /// The order depends only on the dataset, this seed and the epoch. Streams of TFRecord are mixed as
   /// far as their shuffle buffer reaches: [TfRecordOptions#withShuffleBuffer].
   public T optShuffle(long seed) {
     return optShuffle(new Shuffle.Samples(seed));
   }
 
-  /// Blocks of so many consecutive samples in random order: faster, since each is read at once, but
-  /// neighbours in the files come together in a batch. Where files are sorted, by class say, a
+  /// Shuffles blocks of consecutive samples. This is faster, since each block is one read, but
+  /// neighbours in the files come together in a batch. If files are sorted, for example by class, a
   /// batch should hold many blocks. Not for streams of TFRecord.
   public T optShuffleBlocks(long seed, int samples) {
     MisuseException.requireRange("optShuffleBlocks: samples", samples, 1, Integer.MAX_VALUE);
     return optShuffle(new Shuffle.Blocks(seed, samples));
   }
 
-  /// Samples, blocks of them, or whole shards in random order.
+  /// Shuffles samples, blocks of them, or whole data files.
   public T optShuffle(Shuffle chosen) {
     shuffle = MisuseException.requireGiven("optShuffle", chosen);
     return self();
   }
 
-  /// Reads this many files in turn, so many samples of each; by default one after the other. Samples
-  /// and blocks in random order come from all files anyway, so there it changes nothing, but for
-  /// streams, of which it mixes what enters the shuffle buffer.
+  /// Reads several files in turn, some samples of each; by default one file after the other. With
+  /// shuffled samples or blocks this changes nothing, since they come from all files anyway; except
+  /// for streams, where it mixes what enters the shuffle buffer.
   public T optInterleave(int files, int samples) {
     MisuseException.requireRange("optInterleave: files", files, 1, Integer.MAX_VALUE);
     MisuseException.requireRange("optInterleave: samples", samples, 1, Integer.MAX_VALUE);
@@ -107,7 +108,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Which part of the samples this worker gets. All workers get the same number of batches.
+  /// Which part of the samples this worker reads. All workers get the same number of batches.
   ///
   /// @param chosenRank this worker's number, from 0
   /// @param chosenWorld how many workers there are
@@ -120,21 +121,21 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// How many epochs one iteration of `getData` covers; by default one, as `EasyTrain.fit` wants it.
-  /// One that goes on in the middle of them ends with the last of them.
+  /// How many epochs one iteration of `getData` covers; by default one, as `EasyTrain.fit` needs it.
+  /// An iteration that resumes in the middle of them ends with the last of them.
   public T optRepeat(long count) {
     MisuseException.requireRange("optRepeat", count, 1, Long.MAX_VALUE);
     epochs = count;
     return self();
   }
 
-  /// For ever: `getData` does not end.
+  /// Repeats without end.
   public T optRepeat() {
     return optRepeat(Long.MAX_VALUE);
   }
 
-  /// How many batches are in memory at once, the one in use included; 2 by default. With more, a
-  /// batch may be late now and then without anybody waiting.
+  /// How many batches are in memory at once, the one in use included; 2 by default. More batches hide
+  /// longer delays of the storage.
   public T optPrefetch(int batches) {
     MisuseException.requireRange(
         "optPrefetch", batches, RingOptions.LEAST_SLOTS, RingOptions.MOST_SLOTS);
@@ -142,7 +143,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Where the batches go; by default to the device of the manager that `getData` is given.
+  /// The device of the batches; by default that of the manager that `getData` is given.
   public T optDevice(Device chosen) {
     device = MisuseException.requireGiven("optDevice", chosen);
     return self();
@@ -192,7 +193,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Readers that work at once; 0 for what suits the path and the machine.
+  /// How many threads read at once; 0 for as many as suit the transport and the machine.
   public T optThreads(int threads) {
     MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MOST_THREADS);
     transfer = transfer.withThreads(threads);
@@ -205,31 +206,35 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
         "optRequestBytes", bytes, PlanLimits.BLOCK_BYTES, PlanLimits.MOST_REQUEST_BYTES);
     if (bytes % PlanLimits.BLOCK_BYTES != 0) {
       throw new MisuseException(
-          "optRequestBytes is " + bytes + "; it must be a multiple of " + PlanLimits.BLOCK_BYTES);
+          "optRequestBytes must be a multiple of "
+              + PlanLimits.BLOCK_BYTES
+              + " (was "
+              + bytes
+              + ")");
     }
     transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
     return self();
   }
 
-  /// The only path to take; else it is chosen by evidence, per file.
-  public T optTransport(Transport path) {
-    transfer = transfer.withTransport(MisuseException.requireGiven("optTransport", path));
+  /// The only transport to use; by default each file's is chosen by what was observed.
+  public T optTransport(Transport chosen) {
+    transfer = transfer.withTransport(MisuseException.requireGiven("optTransport", chosen));
     return self();
   }
 
-  /// Whether reads go through the page cache; else by looking what lies there.
+  /// Whether reads go through the page cache; by default, where the bytes are in it.
   public T optCachePolicy(CachePolicy policy) {
     transfer = transfer.withCachePolicy(MisuseException.requireGiven("optCachePolicy", policy));
     return self();
   }
 
-  /// A session of the caller's, which must stay open; else the process's shared one.
+  /// A session of yours, which must stay open; by default the process's shared session.
   public T optSession(Session chosen) {
     session = GantrySession.of(MisuseException.requireGiven("optSession", chosen));
     return self();
   }
 
-  /// Overwrites a batch's memory when it is closed: a way to find who reads it after that.
+  /// Overwrites a batch's memory when the batch is closed, to find code that reads it afterwards.
   public T optPoison(boolean chosen) {
     poison = chosen;
     return self();

@@ -16,16 +16,15 @@ import org.jspecify.annotations.Nullable;
 /// A dataset in files, as batches that are read ahead into memory of the device, where their arrays
 /// lie without a copy.
 ///
-/// A batch's memory is filled again when the batch is closed, and the kernels queued till then have
-/// run: so close batches, as `EasyTrain.fit` does. An array or view that is kept longer is safe: it
-/// keeps its memory, and the dataset takes other memory instead. At most as many batches may be
-/// open as `optPrefetch` says.
+/// When you close a batch, and the kernels queued until then have run, its memory is filled again. So
+/// close batches, as `EasyTrain.fit` does. You may keep an array or view longer: it keeps its memory,
+/// and the dataset allocates other memory. At most `optPrefetch` batches may be open at once.
 ///
-/// Each iteration of `getData` covers the next epoch, or as many as `optRepeat` says; one at a
-/// time: beginning the next ends the one before, and leaves out what was left of it (of one without
-/// end, what was left of its epoch), with a warning in the log; asking the one before for more is an
-/// error then. An iteration that is left early should be followed by another, or by [#close]; the
-/// manager's end ends it, too. For one thread, but for [#state], [#statistics] and [#close].
+/// Each iteration of `getData` covers the next epoch, or as many epochs as `optRepeat` says. Only one
+/// iteration runs at a time: beginning another one ends it, logs a warning and skips its other batches
+/// (without end, those of its epoch); it throws if you ask it for more. If you leave an iteration
+/// early, begin another one or call [#close]; closing the manager ends it, too. For one thread, except
+/// [#state], [#statistics] and [#close].
 public abstract sealed class GantryDataset implements ResumableDataset
     permits ShardDataset, TfRecordDataset {
   private final Batches batches;

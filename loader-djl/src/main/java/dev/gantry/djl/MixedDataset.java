@@ -14,11 +14,11 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Several datasets as one: each batch is one of theirs, and each gives its share of them.
+/// Several datasets as one: each batch comes from one of them, by its weight.
 ///
-/// An epoch takes each dataset's next iteration. Which one gives a batch depends on nothing but the
-/// weights, the seed and the epoch. It owns the datasets, and closes them. Threads: as
-/// [GantryDataset].
+/// An epoch takes each dataset's next iteration. Which dataset gives a batch depends only on the
+/// weights, the seed and the epoch. The mixture owns the datasets and closes them. For threads, the
+/// rules of [GantryDataset] hold.
 public final class MixedDataset implements ResumableDataset {
   private final List<GantryDataset> parts;
   private final List<Double> weights;
@@ -178,7 +178,7 @@ public final class MixedDataset implements ResumableDataset {
     public Builder addDataset(GantryDataset dataset, double weight) {
       if (!(weight > 0) || !Double.isFinite(weight)) {
         throw new MisuseException(
-            "addDataset: weight is " + weight + "; it must be a number of more than 0");
+            "addDataset: weight must be a finite number above 0 (was " + weight + ")");
       }
       parts.add(MisuseException.requireGiven("addDataset: dataset", dataset));
       weights.add(weight);
@@ -201,11 +201,12 @@ public final class MixedDataset implements ResumableDataset {
     ///     2^16 times another
     public MixedDataset build() {
       if (parts.isEmpty()) {
-        throw new MisuseException("addDataset was not called; a mixture needs a dataset");
+        throw new MisuseException("addDataset must be called at least once");
       }
       if (parts.stream().distinct().count() < parts.size()) {
         throw new MisuseException(
-            "addDataset was given a dataset twice; it must be another one: give it more weight");
+            "addDataset must be given each dataset once; to get more of its batches, raise its"
+                + " weight");
       }
       return new MixedDataset(this);
     }

@@ -25,8 +25,7 @@ public interface ResumableDataset extends Dataset, AutoCloseable {
   @Override
   default void prepare(Progress progress) throws IOException, TranslateException {}
 
-  /// Where the dataset stands: behind the last batch that was taken from it. One line of text. May
-  /// be called by any thread.
+  /// The position after the last batch that was taken, as one line of text. Any thread may call it.
   ///
   /// Behind the last batch of an epoch that is the next one's beginning. But a stream of TFRecord
   /// knows its end only when it was asked for more: until then, as `EasyTrain.fit` does, the state

@@ -46,7 +46,7 @@ class DatasetMisuseTest {
         () -> builder.optRequestBytes(5), "optRequestBytes is 5; it must be 4096 to 1073741824");
     isRefused(
         () -> builder.optRequestBytes(5000),
-        "optRequestBytes is 5000; it must be a multiple of 4096");
+        "optRequestBytes must be a multiple of 4096 (was 5000)");
   }
 
   @Test

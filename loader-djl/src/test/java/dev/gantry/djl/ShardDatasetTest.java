@@ -220,10 +220,10 @@ class ShardDatasetTest {
       first.next().close();
       String log =
           StandardError.during(() -> assertThat(labels(dataset, manager)).isEqualTo(numbers(40)));
-      assertThat(log).containsOnlyOnce("getData is called again after 1 batches");
+      assertThat(log).containsOnlyOnce("getData was called again after 1 batches");
       assertThatThrownBy(first::hasNext)
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("ended by a later getData");
+          .hasMessageContaining("a later getData of the same dataset ended this iteration");
       assertThatThrownBy(first::next).isInstanceOf(MisuseException.class);
       assertThat(dataset.state()).contains("epoch=2 batch=0");
       assertThat(StandardError.during(() -> labels(dataset, manager))).doesNotContain("getData");

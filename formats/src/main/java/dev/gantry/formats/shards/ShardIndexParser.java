@@ -30,7 +30,7 @@ final class ShardIndexParser {
   private final JsonReader json;
   private final List<Field> fields = new ArrayList<>();
   private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
-  private final List<ShardEntry> shards = new ArrayList<>();
+  private final List<ShardRules.Entry> shards = new ArrayList<>();
   private final Set<String> shardNames = new HashSet<>();
   private long blockBytes;
   private long samples;
@@ -77,7 +77,7 @@ final class ShardIndexParser {
   private ShardSet checked() {
     long sum = 0;
     long total = 0;
-    for (ShardEntry entry : shards) {
+    for (ShardRules.Entry entry : shards) {
       Shard shard = entry.shard();
       if (shard.samples() > EpochOrder.MOST_SAMPLES - sum
           || shard.bytes() > Long.MAX_VALUE - total) {
@@ -230,7 +230,7 @@ final class ShardIndexParser {
     }
   }
 
-  private ShardEntry shard(long position) {
+  private ShardRules.Entry shard(long position) {
     String name = "";
     long shardSamples = 0;
     long shardBytes = 0;
@@ -249,7 +249,7 @@ final class ShardIndexParser {
     }
     members.require(List.of("file", "samples", "bytes", "offsets", "crc32c"));
     Path file = bytes.file().path().resolveSibling(name);
-    return new ShardEntry(new Shard(file, shardSamples, shardBytes, offsets, sums), position);
+    return new ShardRules.Entry(new Shard(file, shardSamples, shardBytes, offsets, sums), position);
   }
 
   private String shardName() {

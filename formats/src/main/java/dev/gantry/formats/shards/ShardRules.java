@@ -14,11 +14,11 @@ import java.util.List;
 /// file.
 final class ShardRules {
   private final Path index;
-  private final ShardEntry entry;
+  private final Entry entry;
   private final List<Field> fields;
   private final long blockBytes;
 
-  ShardRules(Path index, ShardEntry entry, List<Field> fields, long blockBytes) {
+  ShardRules(Path index, Entry entry, List<Field> fields, long blockBytes) {
     this.index = index;
     this.entry = entry;
     this.fields = fields;
@@ -120,4 +120,9 @@ final class ShardRules {
     return new MalformedFileException(
         index, entry.position(), kind, "shard '" + entry.shard().name() + "': " + detail);
   }
+
+  /// A shard as `shards.json` has it, of which nothing is known to be true but that its name is one.
+  ///
+  /// @param position where it begins in `shards.json`, in bytes
+  record Entry(Shard shard, long position) {}
 }

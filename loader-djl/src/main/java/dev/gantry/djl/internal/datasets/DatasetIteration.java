@@ -120,7 +120,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   public void supersede() {
     superseded = true;
     LOG.warn(
-        "getData is called again after {} batches of an iteration that has more: they are left out",
+        "getData was called again after {} batches of an iteration that has more; the others are"
+            + " skipped",
         taken);
   }
 
@@ -128,8 +129,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   public boolean hasNext() {
     if (superseded) {
       throw new MisuseException(
-          "this iteration was ended by a later getData of the same dataset; take its batches"
-              + " before, or build another dataset for loops within loops");
+          "a later getData of the same dataset ended this iteration; take its batches before that,"
+              + " or build a second dataset for nested loops");
     }
     if (!ended && ahead.isEmpty()) {
       requireFreeSlot();
@@ -167,14 +168,16 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return batch;
   }
 
-  /// Whoever waits for a slot that only he himself can give back waits for ever.
+  /// Fails fast: waiting would deadlock, because only this thread can release a slot.
   private void requireFreeSlot() {
     open.removeIf(SlotBatch::isClosed);
     if (open.size() >= slots) {
       throw new MisuseException(
-          "no memory for the next batch: "
+          "at most "
+              + slots
+              + " batches can be open at once (optPrefetch), and "
               + open.size()
-              + " batches are open, and no more fit; close them, or ask for more with optPrefetch");
+              + " are; close a batch before you take the next one");
     }
   }
 
