@@ -332,6 +332,17 @@ class ArchitectureTest {
             .dependOnClassesThat(type(FileOutputStream.class).or(type(RandomAccessFile.class))));
   }
 
+  /// A reader who copies a sample must need nothing that may change without notice.
+  @Test
+  void samplesNeedOnlyThePublicApi() {
+    check(
+        noClasses()
+            .that(resideInAPackage("dev.gantry.samples.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("dev.gantry..internal.."));
+  }
+
   /// Native calls block, and would pin the carrier of a virtual thread.
   @Test
   void threadsArePlatformThreads() {

@@ -18,6 +18,7 @@ import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -86,6 +87,23 @@ class FormatTest {
     assertMalformed(file, "unknown-format");
     CommandLineRun run = TestSamples.fail(65, "inspect", file);
     assertThat(run.err()).contains(file + ": offset 0: unknown-format: ");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "version https://git-lfs.github.com/spec/v1, Git LFS pointer",
+    "<html><body>Not found</body></html>, HTML",
+    "'PK\u0003\u0004', ZIP archive",
+    "\u0080\u0002}q, pickle",
+    "GGUF, GGUF"
+  })
+  void aFileOfAnotherFormatIsCalledWhatItIs(String start, String name) throws IOException {
+    byte[] bytes = (start + "x".repeat(600)).getBytes(StandardCharsets.ISO_8859_1);
+    for (String file : List.of("x.safetensors", "x.bin", "x")) {
+      Path path = Files.write(temporary.resolve(file), bytes);
+      CommandLineRun run = TestSamples.fail(65, "inspect", path);
+      assertThat(run.err()).contains(path + ": offset 0: another-format: ").contains(name);
+    }
   }
 
   @Test
