@@ -10,7 +10,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
-import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -142,7 +142,7 @@ public final class LoadBench {
 
   private static List<Wanted> wanted(Path file) {
     return SafetensorsOpener.open(file).tensors().values().stream()
-        .map(StoredTensor::wanted)
+        .map(LoadedTensors::wanted)
         .toList();
   }
 

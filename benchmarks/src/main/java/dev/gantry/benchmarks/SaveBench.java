@@ -22,6 +22,7 @@ import dev.gantry.formats.internal.checkpoint.SavedCheckpoint;
 import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -75,7 +76,7 @@ public final class SaveBench {
       try (GantrySession session = GantrySession.open();
           Loaded loaded =
               session.load(
-                  infos.stream().map(StoredTensor::wanted).toList(),
+                  infos.stream().map(LoadedTensors::wanted).toList(),
                   device,
                   TransferOptions.defaults())) {
         List<NewTensor> tensors = new ArrayList<>(infos.size());

@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 
 /// The public API is a list in the repository: what it gains or loses is seen in a commit's diff.
@@ -18,8 +17,8 @@ import org.junit.jupiter.api.Test;
 class PublicApiTest {
   private static final Path LIST = Path.of("..", "docs", "public-api.txt");
 
-  /// What public signatures name of `internal` packages today. Shrink it; it must become empty.
-  private static final Set<String> KNOWN_LEAKS = Set.of("StoredTensor: Wanted");
+  /// More is a decision about the library, not an oversight.
+  private static final int MOST_TYPES_FOR_USERS = 60;
 
   private final PublicApi api = PublicApi.read();
 
@@ -36,12 +35,12 @@ class PublicApiTest {
 
   @Test
   void noPublicSignatureNamesAnInternalType() {
-    Set<String> leaks = new TreeSet<>(api.leaks());
-    Set<String> gone = new TreeSet<>(KNOWN_LEAKS);
-    gone.removeAll(leaks);
-    System.out.println("left in KNOWN_LEAKS: " + leaks + ", to be removed from it: " + gone);
-    leaks.removeAll(KNOWN_LEAKS);
-    assertThat(leaks).isEmpty();
+    assertThat(api.leaks()).isEmpty();
+  }
+
+  @Test
+  void usersMeetFewTypes() {
+    assertThat(api.withoutSpi().topLevelTypes()).isLessThanOrEqualTo(MOST_TYPES_FOR_USERS);
   }
 
   private List<String> list() {

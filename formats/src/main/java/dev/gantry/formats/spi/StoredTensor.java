@@ -4,7 +4,6 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.internal.plan.Wanted;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.OptionalLong;
@@ -71,16 +70,6 @@ public record StoredTensor(
   /// Whether a load can copy its bytes as they are.
   public boolean isPlain() {
     return encoding instanceof Encoding.Plain;
-  }
-
-  /// Its bytes, at an address where its elements are aligned: what a load of a plain tensor asks for.
-  ///
-  /// @throws MisuseException if the tensor is not plain
-  public Wanted wanted() {
-    if (!isPlain()) {
-      throw new MisuseException("tensor '" + name + "' is not plain: its extent is not its value");
-    }
-    return new Wanted(extent, dtype.alignmentBytes());
   }
 
   /// The tensor that is rows `from` (inclusive) to `to` (exclusive) of this one's first dimension,

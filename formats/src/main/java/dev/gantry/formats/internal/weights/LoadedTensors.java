@@ -1,9 +1,11 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
 import dev.gantry.core.internal.session.Loaded;
@@ -39,7 +41,7 @@ public final class LoadedTensors implements AutoCloseable {
     if (plain.size() == tensors.size()) {
       return of(
           tensors,
-          session.load(tensors.stream().map(StoredTensor::wanted).toList(), device, options),
+          session.load(tensors.stream().map(LoadedTensors::wanted).toList(), device, options),
           null);
     }
     long plainBytes = bytes(plain);
@@ -47,7 +49,7 @@ public final class LoadedTensors implements AutoCloseable {
     ProgressListener progress = options.progress();
     Loaded read =
         session.load(
-            plain.stream().map(StoredTensor::wanted).toList(),
+            plain.stream().map(LoadedTensors::wanted).toList(),
             device,
             options.withProgress(
                 (done, _) -> progress.onProgress(Math.min(done, plainBytes), total)));
@@ -64,8 +66,19 @@ public final class LoadedTensors implements AutoCloseable {
       GantrySession session, List<StoredTensor> tensors, TransferOptions options) {
     Loaded mapped =
         session.map(
-            tensors.stream().filter(StoredTensor::isPlain).map(StoredTensor::wanted).toList());
+            tensors.stream().filter(StoredTensor::isPlain).map(LoadedTensors::wanted).toList());
     return withOthers(session, tensors, mapped, Device.HOST, options);
+  }
+
+  /// The bytes of a plain tensor, at an address where its elements are aligned.
+  ///
+  /// @throws MisuseException if the tensor is not plain
+  public static Wanted wanted(StoredTensor tensor) {
+    if (!tensor.isPlain()) {
+      throw new MisuseException(
+          "tensor '" + tensor.name() + "' is not plain: its extent is not its value");
+    }
+    return new Wanted(tensor.extent(), tensor.dtype().alignmentBytes());
   }
 
   private static LoadedTensors withOthers(

@@ -17,6 +17,7 @@ import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
@@ -73,7 +74,7 @@ class DeviceCheckpointGpuTest {
     Map<String, StoredTensor> infos = stored.open("model").tensors();
     List<Wanted> saved = new ArrayList<>();
     for (int i = 0; i < TENSORS; i++) {
-      saved.add(infos.get("tensor." + i).wanted());
+      saved.add(LoadedTensors.wanted(infos.get("tensor." + i)));
     }
     try (Loaded loaded = session.load(saved, device, TransferOptions.defaults())) {
       for (int i = 0; i < TENSORS; i++) {
