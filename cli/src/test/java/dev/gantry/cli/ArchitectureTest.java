@@ -313,14 +313,15 @@ class ArchitectureTest {
             .resideInAPackage(SESSION));
   }
 
-  /// All that is written goes by one protocol, which survives a crash.
+  /// All that is written goes by one protocol, which survives a crash. It calls the file calls of
+  /// the natives room.
   @Test
   void filesAreWrittenInOnePlace() {
     check(
         noClasses()
             .that(
                 resideInAnyPackage("dev.gantry.core..", "dev.gantry.formats..", "dev.gantry.djl..")
-                    .and(resideOutsideOfPackage("dev.gantry.core.internal.commit")))
+                    .and(resideOutsideOfPackages("dev.gantry.core.internal.commit", NATIVES)))
             .should()
             .callMethodWhere(
                 target(owner(type(Files.class)))

@@ -1,8 +1,8 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.Field;
-import dev.gantry.formats.internal.files.FileErrors;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;

@@ -9,6 +9,7 @@ import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.files.KnownFiles;
@@ -99,8 +100,8 @@ public final class ShardSet {
       }
     }
     ShardSet set = read(file, true);
-    set.shards.forEach(
-        shard -> set.files.expect(Location.of(shard.file()), KnownFiles.look(shard.file())));
+    set.shards.forEach(shard ->
+        set.files.expect(Location.of(shard.file()), SourceFile.Identity.look(shard.file())));
     return set;
   }
 

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
-import dev.gantry.formats.internal.files.KnownFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -187,9 +187,9 @@ public abstract class SampleCatalogueContract {
       }
       Path file = pieces(catalogue, inFiles, runs(catalogue).getFirst()).getFirst().file();
       Location location = Location.of(file);
-      catalogue.opened(location, KnownFiles.look(file));
+      catalogue.opened(location, SourceFile.Identity.look(file));
       Files.write(file, new byte[1], StandardOpenOption.APPEND);
-      assertThatThrownBy(() -> catalogue.opened(location, KnownFiles.look(file)))
+      assertThatThrownBy(() -> catalogue.opened(location, SourceFile.Identity.look(file)))
           .isInstanceOfSatisfying(
               MalformedFileException.class,
               fault -> assertThat(fault.kind()).isEqualTo("changed-meanwhile"));

@@ -2,7 +2,7 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.TemporaryName;
-import dev.gantry.formats.internal.files.FileErrors;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.files.MadeFolders;
 import java.io.IOException;

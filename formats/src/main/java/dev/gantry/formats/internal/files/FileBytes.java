@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.store.SourceFile;
 import java.io.IOException;
 import java.lang.foreign.Arena;

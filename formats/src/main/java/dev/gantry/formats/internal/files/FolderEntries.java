@@ -1,6 +1,7 @@
 package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;

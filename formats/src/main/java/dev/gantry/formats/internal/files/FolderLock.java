@@ -1,6 +1,7 @@
 package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;

@@ -2,12 +2,7 @@ package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.natives.Errno;
-import dev.gantry.core.internal.natives.FileCalls.StatResult;
-import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.store.SourceFile.Identity;
-import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -21,17 +16,6 @@ public final class KnownFiles {
   /// @param advice what to do where a file has changed, for errors
   public KnownFiles(String advice) {
     this.advice = advice;
-  }
-
-  /// Which file has a name now, and in which state, without opening it.
-  ///
-  /// @throws TransferException if there is none
-  public static Identity look(Path file) {
-    StatResult found = JdkFiles.stat(file);
-    if (found.status() < 0) {
-      throw new TransferException("stat", file.toString(), Errno.failure(-found.status()));
-    }
-    return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
   }
 
   /// This is what the file must be from now on.

@@ -2,7 +2,6 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.files.KnownFiles;
 import java.nio.file.Path;
 
 /// By what a file is known to be the same as before. A change that keeps both goes unnoticed.
@@ -12,7 +11,7 @@ import java.nio.file.Path;
 record FileStamp(long size, long modified) {
   /// @throws TransferException if there is no such file
   static FileStamp of(Path file) {
-    return of(KnownFiles.look(file));
+    return of(SourceFile.Identity.look(file));
   }
 
   /// What of an identity outlives a copy that keeps times.

@@ -7,7 +7,6 @@ import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.files.KnownFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
@@ -32,7 +31,7 @@ final class IndexOpener {
   }
 
   TfRecordIndex.Found open() {
-    SourceFile.Identity identity = KnownFiles.look(file);
+    SourceFile.Identity identity = SourceFile.Identity.look(file);
     FileStamp stamp = FileStamp.of(identity);
     Optional<SafetensorsHeader> header = header();
     if (header.isEmpty()) {

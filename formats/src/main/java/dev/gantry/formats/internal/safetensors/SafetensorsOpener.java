@@ -2,7 +2,7 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileErrors;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;

@@ -6,11 +6,15 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls.StatResult;
+import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.spi.Descriptors;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.Residency;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -34,7 +38,18 @@ public final class SourceFile implements AutoCloseable {
   /// @param inode of the file on that device
   /// @param size in bytes
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
-  public record Identity(long device, long inode, long size, long modifiedNanos) {}
+  public record Identity(long device, long inode, long size, long modifiedNanos) {
+    /// Which file has a name now, and in which state, without opening it.
+    ///
+    /// @throws dev.gantry.core.TransferException if there is none
+    public static Identity look(Path file) {
+      StatResult found = JdkFiles.stat(file);
+      if (found.status() < 0) {
+        throw new TransferException("stat", file.toString(), Errno.failure(-found.status()));
+      }
+      return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
+    }
+  }
 
   SourceFile(Location file, StoredFile stored) {
     this.file = file;

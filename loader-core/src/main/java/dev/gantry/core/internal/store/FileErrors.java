@@ -1,4 +1,4 @@
-package dev.gantry.formats.internal.files;
+package dev.gantry.core.internal.store;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
