@@ -47,10 +47,10 @@ final class BatchPlanner {
   /// @throws IllegalStateException if the store's values take more room than it said
   BatchPlan<BatchView> plan(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
-    List<FieldPieces> pieces = pieces(runs);
+    List<FieldRows> rows = rows(runs);
     List<Wanted> wanted = new ArrayList<>();
-    for (FieldPieces ofField : pieces) {
-      ofField.addTo(wanted);
+    for (FieldRows ofField : rows) {
+      wanted.addAll(ofField.pieces());
     }
     ReadPlan plan = Planner.plan(wanted, limits);
     if (plan.allocatedBytes() > layout.rawBytes()) {
@@ -69,20 +69,22 @@ final class BatchPlanner {
       } else if (store.source(i) instanceof FieldSource.HostWritten) {
         views.add(dense(field, samples, layout.hostOffset() + made.add(i)));
       } else {
-        PlacedRows rows = pieces.get(i).placed(plan.placements(), placed);
-        placed += pieces.get(i).count();
+        FieldRows ofField = rows.get(i);
+        int end = placed + ofField.pieces().size();
+        ofField.place(plan.placements().subList(placed, end));
+        placed = end;
         int elementBytes = field.dtype().alignmentBytes();
-        if (rows.viewable(elementBytes)) {
+        if (ofField.viewable(elementBytes)) {
           views.add(
               FieldView.spaced(
                   field.name(),
                   field.dtype(),
                   samples,
                   field.shape(),
-                  rows.first(),
-                  rows.stride() / elementBytes));
+                  ofField.first(),
+                  ofField.stride() / elementBytes));
         } else {
-          rows.pack(packedAt, copies);
+          ofField.pack(packedAt, copies);
           views.add(dense(field, samples, packedAt));
           packedAt += BatchLayout.align(samples * field.sampleBytes(), BatchLayout.ALIGNMENT);
         }
@@ -93,18 +95,18 @@ final class BatchPlanner {
     return new BatchPlan<>(plan.reads(), unwritten, copies, new BatchView(samples, views, after));
   }
 
-  private List<FieldPieces> pieces(List<SampleRun> runs) {
-    List<FieldPieces> pieces = new ArrayList<>();
+  private List<FieldRows> rows(List<SampleRun> runs) {
+    List<FieldRows> rows = new ArrayList<>();
     for (int i = 0; i < fields.size(); i++) {
-      FieldPieces ofField = new FieldPieces(fields.get(i).sampleBytes());
-      pieces.add(ofField);
+      FieldRows ofField = new FieldRows(fields.get(i).sampleBytes());
+      rows.add(ofField);
       if (ofField.rowBytes() > 0 && store.source(i) instanceof FieldSource.InFiles) {
         for (SampleRun run : runs) {
           store.pieces(i, run, ofField);
         }
       }
     }
-    return pieces;
+    return rows;
   }
 
   private static void check(boolean fits) {

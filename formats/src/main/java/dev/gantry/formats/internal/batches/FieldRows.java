@@ -1,24 +1,54 @@
 package dev.gantry.formats.internal.batches;
 
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.ring.SlotCopy;
+import dev.gantry.formats.spi.SampleCatalogue.PieceSink;
+import java.util.ArrayList;
 import java.util.List;
 
-/// Where the values of one field of a batch lie in the slot once they are read: pieces of values
-/// that lie end to end.
-final class PlacedRows {
+/// The values of one field of a batch: where they lie in the files, and, once their reads are
+/// planned, where in the slot.
+final class FieldRows implements PieceSink {
   private final long rowBytes;
-  private final long[] offsets;
-  private final long[] lengths;
+  private final List<Wanted> pieces = new ArrayList<>();
+  private long[] offsets = {};
+  private long[] lengths = {};
   private int count;
 
-  PlacedRows(long rowBytes, int capacity) {
+  /// @param rowBytes of one sample's value
+  FieldRows(long rowBytes) {
     this.rowBytes = rowBytes;
-    this.offsets = new long[capacity];
-    this.lengths = new long[capacity];
   }
 
-  /// The next piece; one that goes on where the last one ends becomes a part of it.
-  void add(long offset, long length) {
+  @Override
+  public void piece(Location file, long offset, int samples) {
+    pieces.add(new Wanted(new Extent(file, offset, Math.multiplyExact(rowBytes, samples)), 1));
+  }
+
+  long rowBytes() {
+    return rowBytes;
+  }
+
+  List<Wanted> pieces() {
+    return pieces;
+  }
+
+  /// Notes where the pieces lie in the slot.
+  ///
+  /// @param placements one a piece
+  void place(List<Placement> placements) {
+    offsets = new long[placements.size()];
+    lengths = new long[placements.size()];
+    for (Placement placement : placements) {
+      add(placement.offset(), placement.length());
+    }
+  }
+
+  /// The next piece; one that continues the last one becomes a part of it.
+  private void add(long offset, long length) {
     if (count > 0 && offset == offsets[count - 1] + lengths[count - 1]) {
       lengths[count - 1] += length;
     } else {
