@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -34,7 +35,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 @ExtendWith(NoLeaks.class)
 class NumpyWeightsTest {
   private static final Path CORPUS =
-      Path.of("..", "formats", "src", "test", "resources", "corpus", "numpy");
+      Path.of(System.getProperty("gantry.corpus", "../formats/src/test/resources/corpus"))
+          .resolve("numpy");
 
   @TempDir private Path folder;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -46,9 +47,9 @@ class WeightsOwnershipTest {
         NDArray parent = list.get("f");
         view = parent.get(new NDIndex("1:3"));
         parent.close();
-        assertThat(view.toFloatArray()).containsExactly(2, 3);
       }
       assertThat(NoLeaks.held().slabs()).isEqualTo(1);
+      // Before values are read: DJL leaves a copy with the manager when it reads a GPU's array.
       assertThat(manager.getManagedArrays()).containsExactly(view);
       assertThat(view.toFloatArray()).containsExactly(2, 3);
       assertThat(view.sum().getFloat()).isEqualTo(5);
