@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Measurements, each beside the ceiling of the same run.
 @NullMarked
 package dev.gantry.benchmarks;

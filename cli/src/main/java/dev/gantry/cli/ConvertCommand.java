@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
 import dev.gantry.cli.internal.convert.FieldType;
@@ -116,6 +117,12 @@ final class ConvertCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
+    if (shardBytes != null) {
+      MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
+    }
+    if (samplesPerShard != null) {
+      MisuseException.requireRange(SAMPLES, samplesPerShard, 1, Long.MAX_VALUE);
+    }
     try (GantrySession session = GantrySession.open()) {
       Input opened = Input.open(session, input);
       convert(session, opened).show(spec.commandLine().getOut(), json);

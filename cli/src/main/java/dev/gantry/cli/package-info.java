@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The `gantry` command line.
 @NullMarked
 package dev.gantry.cli;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -62,6 +63,20 @@ class DocumentationTest {
             .map(link -> page.resolveSibling(link.group(1)))
             .toList();
     assertThat(targets).allSatisfy(target -> assertThat(target).exists());
+  }
+
+  @Test
+  void everySourceNamesItsLicence() throws IOException {
+    try (Stream<Path> files = Files.walk(ROOT)) {
+      assertThat(
+              files
+                  .filter(file -> file.toString().endsWith(".java"))
+                  .filter(file -> file.toString().contains("/src/"))
+                  .filter(file -> !file.toString().matches(".*/(target|consumer|[.]\\w+)/.*")))
+          .isNotEmpty()
+          .allSatisfy(file ->
+              assertThat(file).content().startsWith("// SPDX-License-Identifier: Apache-2.0\n"));
+    }
   }
 
   @Test

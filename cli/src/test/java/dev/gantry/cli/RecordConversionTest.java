@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -318,7 +319,7 @@ class RecordConversionTest {
     assertRefused(64, "--field", "--field", "a=U8[1]", model, out);
     assertRefused(64, "--samples-per-shard", "--samples-per-shard", 1, model, out);
     assertRefused(64, "--samples-per-shard", "--samples-per-shard", 0, in, out);
-    assertRefused(64, "a shard must have", "--shard-bytes", 0, in, out);
+    assertRefused(64, "--shard-bytes must be at least 1 (was 0)", "--shard-bytes", 0, in, out);
     assertRefused(64, "one of them", "--shard-bytes", 9, "--samples-per-shard", 1, in, out);
     assertRefused(64, "--shards must be 1 to 1024: 0", "--shards", 0, shards, out);
     assertRefused(64, "1025", "--shards", 1025, shards, out);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats;
 
 /// What becomes of an epoch's samples that do not fill a batch on every rank.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
 /// Everything that Gantry reports, in three families: a file that is not what it claims to be

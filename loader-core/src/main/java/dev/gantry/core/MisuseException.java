@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
 import org.jspecify.annotations.Nullable;
@@ -17,11 +18,11 @@ public final class MisuseException extends GantryException {
     if (value < least || value > most) {
       throw new MisuseException(
           option
-              + " is "
+              + " must be "
+              + (most == Long.MAX_VALUE ? "at least " + least : least + " to " + most)
+              + " (was "
               + value
-              + "; it must be "
-              + least
-              + (most == Long.MAX_VALUE ? " or more" : " to " + most));
+              + ")");
     }
   }
 
@@ -30,7 +31,7 @@ public final class MisuseException extends GantryException {
   /// @throws MisuseException if there is none
   public static <T> T requireGiven(String option, @Nullable T value) {
     if (value == null) {
-      throw new MisuseException(option + " is null; it must be given");
+      throw new MisuseException(option + " must be given (was null)");
     }
     return value;
   }

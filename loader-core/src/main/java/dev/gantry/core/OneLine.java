@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
 /// Escapes text from files for one line of a message, so that a hostile name can neither forge a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
 /// Told how far a transfer is: on the thread that started it, about ten times a second and once at the

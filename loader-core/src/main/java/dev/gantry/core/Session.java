@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
 /// What loads, saves and datasets share: reader threads, pinned buffers, the cuFile driver. A session

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The vocabulary: which bytes are wanted, where they go, how, and what can go wrong.
 @NullMarked
 package dev.gantry.core;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 /// Whether TFRecord files are read by their indexes or as streams. An index that is damaged is an

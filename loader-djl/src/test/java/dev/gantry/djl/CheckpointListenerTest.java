@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -426,7 +427,7 @@ class CheckpointListenerTest {
           .hasMessageContaining("one of optEverySteps, optEveryEpochs and optEvery must be set");
       assertThatThrownBy(() -> builder.optEverySteps(-1))
           .isInstanceOf(MisuseException.class)
-          .hasMessage("optEverySteps is -1; it must be 1 or more");
+          .hasMessage("optEverySteps must be at least 1 (was -1)");
     }
   }
 

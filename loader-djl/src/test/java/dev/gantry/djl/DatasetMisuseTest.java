@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -30,20 +31,20 @@ class DatasetMisuseTest {
   @Test
   void numbersOutOfRangeAreRefusedWhenTheOptionIsSet() {
     ShardDataset.Builder builder = ShardDataset.builder();
-    isRefused(() -> builder.setSampling(0), "setSampling is 0; it must be 1 to 16777216");
-    isRefused(() -> builder.optPrefetch(0), "optPrefetch is 0; it must be 2 to 64");
-    isRefused(() -> builder.optPrefetch(65), "optPrefetch is 65; it must be 2 to 64");
-    isRefused(() -> builder.optRepeat(0), "optRepeat is 0; it must be 1 or more");
-    isRefused(() -> builder.optRank(2, 2), "optRank(2, 2): rank is 2; it must be 0 to 1");
-    isRefused(() -> builder.optRank(0, 0), "optRank(0, 0): world is 0; it must be 1 to 2147483647");
+    isRefused(() -> builder.setSampling(0), "setSampling must be 1 to 16777216 (was 0)");
+    isRefused(() -> builder.optPrefetch(0), "optPrefetch must be 2 to 64 (was 0)");
+    isRefused(() -> builder.optPrefetch(65), "optPrefetch must be 2 to 64 (was 65)");
+    isRefused(() -> builder.optRepeat(0), "optRepeat must be at least 1 (was 0)");
+    isRefused(() -> builder.optRank(2, 2), "optRank(2, 2): rank must be 0 to 1 (was 2)");
+    isRefused(() -> builder.optRank(0, 0), "optRank(0, 0): world must be 1 to 2147483647 (was 0)");
     isRefused(
-        () -> builder.optInterleave(0, 1), "optInterleave: files is 0; it must be 1 to 2147483647");
+        () -> builder.optInterleave(0, 1), "optInterleave: files must be 1 to 2147483647 (was 0)");
     isRefused(
         () -> builder.optShuffleBlocks(1, 0),
-        "optShuffleBlocks: samples is 0; it must be 1 to 2147483647");
-    isRefused(() -> builder.optThreads(-1), "optThreads is -1; it must be 0 to 64");
+        "optShuffleBlocks: samples must be 1 to 2147483647 (was 0)");
+    isRefused(() -> builder.optThreads(-1), "optThreads must be 0 to 64 (was -1)");
     isRefused(
-        () -> builder.optRequestBytes(5), "optRequestBytes is 5; it must be 4096 to 1073741824");
+        () -> builder.optRequestBytes(5), "optRequestBytes must be 4096 to 1073741824 (was 5)");
     isRefused(
         () -> builder.optRequestBytes(5000),
         "optRequestBytes must be a multiple of 4096 (was 5000)");
@@ -53,12 +54,11 @@ class DatasetMisuseTest {
   @SuppressWarnings("NullAway")
   void nullIsRefusedWhenTheOptionIsSet() {
     ShardDataset.Builder builder = ShardDataset.builder();
-    isRefused(() -> builder.setPath(null), "setPath is null; it must be given");
-    isRefused(() -> builder.optDevice(null), "optDevice is null; it must be given");
-    isRefused(
-        () -> builder.optData("x", null), "optData: a field's name is null; it must be given");
-    isRefused(() -> builder.optTransform(null), "optTransform is null; it must be given");
-    isRefused(() -> TfRecordDataset.builder().setFiles(null), "setFiles is null; it must be given");
+    isRefused(() -> builder.setPath(null), "setPath must be given (was null)");
+    isRefused(() -> builder.optDevice(null), "optDevice must be given (was null)");
+    isRefused(() -> builder.optData("x", null), "optData: a field's name must be given (was null)");
+    isRefused(() -> builder.optTransform(null), "optTransform must be given (was null)");
+    isRefused(() -> TfRecordDataset.builder().setFiles(null), "setFiles must be given (was null)");
   }
 
   @Test

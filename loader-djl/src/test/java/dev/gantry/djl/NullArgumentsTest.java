@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -88,6 +89,6 @@ class NullArgumentsTest {
   private static void assertMisuse(String argument, ThrowingCallable call) {
     assertThatThrownBy(call)
         .isInstanceOf(MisuseException.class)
-        .hasMessage(argument + " is null; it must be given");
+        .hasMessage(argument + " must be given (was null)");
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -114,7 +115,7 @@ class WeightsWriterTest {
   void aPlaceIsNeeded() {
     assertThatThrownBy(() -> WeightsWriter.builder().build())
         .isInstanceOf(MisuseException.class)
-        .hasMessage("setFile or setFolder is null; it must be given");
+        .hasMessage("setFile or setFolder must be given (was null)");
     assertThatThrownBy(() -> WeightsWriter.builder().optFileBytes(0))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("optFileBytes");

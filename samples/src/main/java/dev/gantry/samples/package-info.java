@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Programs to copy, one file each. Each runs by itself as its comment says; the documentation shows
 /// parts of them.
 @NullMarked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
 import com.sun.management.OperatingSystemMXBean;

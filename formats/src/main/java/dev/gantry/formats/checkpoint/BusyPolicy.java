@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.checkpoint;
 
 /// What becomes of a save that is asked for while another is being written.

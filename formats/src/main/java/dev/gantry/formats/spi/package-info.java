@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The seams for formats.
 ///
 /// A weights format turns files into a catalogue of tensors, which says where each tensor's bytes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.internal.store.SourceFile;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.spi;
 
 /// One file of a [Store], open for reading. Thread-safe; [#close] only when no read is under way.

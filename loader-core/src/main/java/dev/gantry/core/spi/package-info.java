@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What you implement to add a store: [Store] and [StoredFile]. `docs/adding-a-store.md` says which
 /// files to add.
 @NullMarked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Libraries written in C that stand in for libcuda and libcufile, so that code for a GPU runs where
 /// there is none.
 ///

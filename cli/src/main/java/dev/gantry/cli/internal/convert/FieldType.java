@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
 import dev.gantry.core.DType;

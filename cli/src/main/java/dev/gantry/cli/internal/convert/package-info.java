@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One format written as another.
 @NullMarked
 package dev.gantry.cli.internal.convert;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.demo;
 
 /// The demo found that something is not as it must be. Its message is one line.

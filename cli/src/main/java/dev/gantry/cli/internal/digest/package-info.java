@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// SHA-256 of what the engine loaded.
 @NullMarked
 package dev.gantry.cli.internal.digest;

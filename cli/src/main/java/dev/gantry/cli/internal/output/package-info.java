@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the commands print, for people and as JSON.
 @NullMarked
 package dev.gantry.cli.internal.output;

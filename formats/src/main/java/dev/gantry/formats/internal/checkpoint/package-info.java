@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Folders of checkpoints: each is some safetensors files and a manifest, which is written last and
 /// makes it exist.
 @NullMarked

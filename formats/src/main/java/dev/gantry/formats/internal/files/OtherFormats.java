@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.files;
 
 import java.nio.ByteBuffer;
@@ -21,8 +22,7 @@ public final class OtherFormats {
               "a Git LFS pointer, not the file itself; `git lfs pull` gets the file"),
           new Signature(
               "PK\u0003\u0004",
-              "a ZIP archive, as PyTorch's .pt and .bin and NumPy's .npz are; save it as"
-                  + " safetensors"),
+              "a ZIP archive, as PyTorch's .pt and .bin are; save it as" + " safetensors"),
           new Signature("\u0080\u0002", PICKLE),
           new Signature("\u0080\u0003", PICKLE),
           new Signature("\u0080\u0004", PICKLE),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Files and folders as the formats use them: metadata reads, errors in Gantry's families, and folders
 /// that one writer has for itself.
 @NullMarked

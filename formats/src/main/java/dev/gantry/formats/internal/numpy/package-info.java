@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// NumPy's files: `.npy`, one array each, and `.npz`, a ZIP archive of them.
 @NullMarked
 package dev.gantry.formats.internal.numpy;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
 /// Blocks of consecutive samples in random order. They are counted from a random sample on, round

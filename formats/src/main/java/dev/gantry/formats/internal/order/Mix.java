@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
 /// Numbers that look random, each computed from a key and a counter. Spelled out here since an

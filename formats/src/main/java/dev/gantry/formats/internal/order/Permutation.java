@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
 /// The numbers below a size in random order. Immutable.

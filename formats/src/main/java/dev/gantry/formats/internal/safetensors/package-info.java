@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// safetensors: which tensors some data files hold, or will hold, and where their
 /// bytes lie. Metadata only; the bytes themselves are read and written elsewhere, by the extents
 /// and sources given here.

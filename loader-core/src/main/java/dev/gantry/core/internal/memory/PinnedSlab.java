@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
 /// Page-locked host memory, which a GPU reads and writes by itself while the CPU does other work.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The native libraries that move bytes, one hand-written class for each: typed methods outside,
 /// method handles inside. A missing library or symbol is an [Availability.Absent] with its reason,
 /// found once; a call that fails throws with the code of the layer that refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// From extents to aligned reads. Pure: no I/O, no clock, no native call.
 @NullMarked
 package dev.gantry.core.internal.plan;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Opens files of any store, and reads local ones.
 @NullMarked
 package dev.gantry.core.internal.store;

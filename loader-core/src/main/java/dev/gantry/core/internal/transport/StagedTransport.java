@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.internal.memory.Cleanup;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Transports: how bytes travel between files and memory. [TransportOracle] chooses one for each file
 /// and range.
 @NullMarked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.plan;
 
 import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;

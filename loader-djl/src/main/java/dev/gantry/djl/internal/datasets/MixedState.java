@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.datasets;
 
 import dev.gantry.core.MisuseException;

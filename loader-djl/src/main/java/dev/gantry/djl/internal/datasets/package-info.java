@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Turns the slots of a ring into DJL's batches: an iteration, its batches and the arrays over each
 /// field.
 @NullMarked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.torch;
 
 /// libtorch as the tests load it: DJL's own, for the CPU.
