@@ -6,6 +6,7 @@ import java.net.URISyntaxException;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /// Where a file lies: on this machine, or in another store that a URI names.
 public sealed interface Location {
@@ -65,13 +66,25 @@ public sealed interface Location {
   /// A file of another store.
   ///
   /// @param uri with a scheme, such as `https`
-  record Remote(URI uri) implements Location {
+  /// @param version the identity that the file must have when it is opened, so that its header and
+  ///     its data are of one version; null for whichever is there
+  record Remote(URI uri, @Nullable Object version) implements Location {
     private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://");
 
     public Remote {
       if (uri.getScheme() == null) {
         throw new MisuseException("location " + uri + " has no scheme, such as https");
       }
+    }
+
+    /// The file as it is when it is opened.
+    public Remote(URI uri) {
+      this(uri, null);
+    }
+
+    /// The same file, of this version only.
+    public Remote at(Object identity) {
+      return new Remote(uri, identity);
     }
 
     /// In lower case: it says which store serves this file.

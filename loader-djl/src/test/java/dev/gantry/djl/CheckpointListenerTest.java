@@ -419,7 +419,7 @@ class CheckpointListenerTest {
   void saysWhatItNeeds() {
     assertThatThrownBy(() -> CheckpointListener.builder().optEverySteps(1).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("setSaver is null");
+        .hasMessageContaining("setSaver must be given (was null)");
     try (CheckpointSaver saver = saver(false)) {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       assertThatThrownBy(builder::build)

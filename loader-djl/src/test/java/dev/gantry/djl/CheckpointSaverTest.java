@@ -210,19 +210,19 @@ class CheckpointSaverTest {
   void saysWhatItNeeds() {
     assertThatThrownBy(() -> CheckpointSaver.builder().build())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("setDirectory is null");
+        .hasMessageContaining("setDirectory must be given (was null)");
     assertThatThrownBy(() -> builder().optShardBytes(0)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> builder().optKeepLast(-1).build()).isInstanceOf(MisuseException.class);
     SaveRequest.Builder request = SaveRequest.builder().setModel(training.model);
     assertThatThrownBy(request::build)
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("setStep is -1");
+        .hasMessageMatching("setStep must be .* \\(was -1\\)");
     assertThatThrownBy(() -> request.setStep(1).optEpoch(-2).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("optEpoch is -2");
+        .hasMessageMatching("optEpoch must be .* \\(was -2\\)");
     assertThatThrownBy(() -> SaveRequest.builder().setStep(1).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("setModel is null");
+        .hasMessageContaining("setModel must be given (was null)");
   }
 
   @Test

@@ -16,12 +16,12 @@ import java.util.concurrent.ConcurrentHashMap;
 /// Files in memory, for tests: `memory://folder/name`. Reads end on threads of their own, in any
 /// order. All instances have the same files.
 public final class MemoryStore implements Store {
-  private static final Map<Location, byte[]> FILES = new ConcurrentHashMap<>();
+  private static final Map<String, byte[]> FILES = new ConcurrentHashMap<>();
 
   /// Makes a file, or puts another in its place.
   public static Location put(String name, byte[] bytes) {
     Location file = Location.of("memory://" + name);
-    FILES.put(file, bytes.clone());
+    FILES.put(file.toString(), bytes.clone());
     return file;
   }
 
@@ -32,7 +32,7 @@ public final class MemoryStore implements Store {
 
   @Override
   public StoredFile open(Location file, CachePolicy policy) {
-    byte[] bytes = FILES.get(file);
+    byte[] bytes = FILES.get(file.toString());
     if (bytes == null) {
       throw new TransferException("open", file.toString(), new Failure.Remote(404, "no such file"));
     }

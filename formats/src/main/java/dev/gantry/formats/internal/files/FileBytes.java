@@ -70,8 +70,10 @@ public final class FileBytes implements AutoCloseable {
     }
   }
 
+  /// The file; of another store in the version that is open, so that what is read by way of this
+  /// location later is of no other.
   public Location file() {
-    return file.file();
+    return file.file() instanceof Location.Remote remote ? remote.at(file.identity()) : file.file();
   }
 
   /// The file's length in bytes when it was opened.

@@ -90,6 +90,23 @@ class RemoteSafetensorsTest {
     check(putTwo((name, bytes) -> MemoryStore.put("repo/" + name, bytes)));
   }
 
+  /// The header would be of one version and the data of another.
+  @Test
+  void aFileThatChangesBetweenOpeningAndLoadingIsRefused() {
+    Location file =
+        server.put(
+            "model.safetensors", new HandmadeSafetensors().tensor("a", DType.F32, 100).toBytes());
+    List<StoredTensor> tensors = List.copyOf(WeightsFormats.open(file).tensors().values());
+    server.answerAll(RangeServer.Answer.OTHER_ETAG);
+    try (GantrySession session = GantrySession.open()) {
+      assertThatThrownBy(
+              () -> LoadedTensors.load(session, tensors, Device.HOST, TransferOptions.defaults()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("model.safetensors")
+          .hasMessageContaining("the file changed after its header was read");
+    }
+  }
+
   @Test
   void aDataFileThatIsNotThereIsNamed() {
     Location index =

@@ -2,16 +2,19 @@
 package dev.gantry.core.internal.store;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.spi.Store;
+import dev.gantry.core.spi.StoredFile;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.ServiceLoader;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /// A session's stores: the local one, and those that [ServiceLoader] finds when the first remote
 /// file is opened. Thread-safe.
@@ -30,7 +33,8 @@ public final class Stores implements AutoCloseable {
     remote.addAll(given);
   }
 
-  /// @throws TransferException if the file cannot be opened, or is a directory
+  /// @throws TransferException if the file cannot be opened, is a directory, or is of another version
+  ///     than the location asks for
   /// @throws MisuseException if no store serves the location's scheme
   public SourceFile open(Location file, CachePolicy policy) {
     Store store =
@@ -38,7 +42,24 @@ public final class Stores implements AutoCloseable {
           case Location.Local _ -> local;
           case Location.Remote named -> serving(named);
         };
-    return new SourceFile(file, store.open(file, policy));
+    StoredFile opened = store.open(file, policy);
+    return Cleanup.orUndo(
+        () -> {
+          requireVersion(file, opened);
+          return new SourceFile(file, opened);
+        },
+        opened::close);
+  }
+
+  private static void requireVersion(Location file, StoredFile opened) {
+    if (file instanceof Location.Remote(_, @Nullable Object version)
+        && version != null
+        && !version.equals(opened.identity())) {
+      throw new TransferException(
+          "open",
+          file.toString(),
+          new Failure.Remote(0, "the file changed after its header was read"));
+    }
   }
 
   private synchronized Store serving(Location.Remote file) {
