@@ -77,7 +77,7 @@ final class MixedIteration implements Iterator<Batch> {
       OptionalInt turn = order.next(given);
       if (turn.isEmpty()) {
         over = true;
-        // Some may have more, which nobody takes in this epoch.
+        // Some may have more, which this epoch does not take.
         batches.forEach(MixedIteration::end);
         break;
       }

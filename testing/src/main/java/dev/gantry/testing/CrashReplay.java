@@ -37,7 +37,7 @@ public final class CrashReplay {
     /// @param created whether the call made it, empty
     record Open(int file, Path path, boolean created) implements Step {}
 
-    /// @param bytes of the heap, which nobody changes
+    /// @param bytes of the heap, which nothing changes
     record Write(int file, long offset, MemorySegment bytes) implements Step {}
 
     /// The file is at least so long from now on.

@@ -3,7 +3,7 @@ package dev.gantry.benchmarks.datasets;
 
 /// One of several ways to do the same work.
 ///
-/// @param expected what the work must return, for nobody to skip a part of it
+/// @param expected what the work must return: proof that it skipped no part
 record Contestant(String name, long expected, Work work) {
   /// Returns how much was done: samples, or bytes.
   @FunctionalInterface

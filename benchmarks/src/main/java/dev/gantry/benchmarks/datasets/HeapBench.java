@@ -56,7 +56,7 @@ final class HeapBench {
         .build();
   }
 
-  /// @param expected the sum of all bytes of all images, or -1 where nobody knows it yet
+  /// @param expected the sum of all bytes of all images, or -1 where it is not known yet
   /// @return that sum
   private long epoch(String name, GantryDataset dataset, long expected) {
     HeapPeak heap = HeapPeak.start();

@@ -36,7 +36,7 @@ final class ShardBench {
     this.shards = ShardSet.open(folder);
   }
 
-  /// Makes the batches of an epoch for somebody.
+  /// Makes the batches of an epoch.
   @FunctionalInterface
   private interface Epoch {
     void run(BatchSink sink) throws Exception;

@@ -55,9 +55,9 @@ record Turns(
   }
 
   private Run run(Contestant contestant) throws Exception {
-    // Some systems take files out of the page cache that nobody reads for a while.
+    // Some systems drop files from the page cache that are not read for a while.
     files.forEach(PageCache::warm);
-    // Nobody collects the garbage of another.
+    // No contestant collects the garbage of another.
     System.gc();
     long cpu = SYSTEM.getProcessCpuTime();
     long start = System.nanoTime();

@@ -54,7 +54,7 @@ final class ShardQueue {
 
   /// A slab of a full shard's size, whose bytes may be anything. Waits where all are in use.
   ///
-  /// @throws TransferException if a write failed and nobody was told, there is no memory, or the
+  /// @throws TransferException if a write failed and no call has said so, there is no memory, or the
   ///     caller is interrupted
   synchronized HostSlab take() {
     try {
@@ -142,7 +142,8 @@ final class ShardQueue {
   /// Waits until all shards are on the disk, and frees the slabs.
   ///
   /// @return the shards, by number
-  /// @throws TransferException if a write failed and nobody was told, or the caller is interrupted
+  /// @throws TransferException if a write failed and no call has said so, or the caller is
+  ///     interrupted
   List<Shard> finish() {
     writers.shutdown();
     boolean interrupted = !end(false);

@@ -11,7 +11,7 @@ public sealed interface CorruptionPolicy {
 
   /// Faults are passed over, logged and counted; one more than `most` is thrown.
   ///
-  /// After a fault of kind `data-crc` the next record follows. After `length-crc` nobody knows
+  /// After a fault of kind `data-crc` the next record follows. After `length-crc` it is not known
   /// where that is: the file ends there, or goes on at the next bytes within `searchBytes` that are
   /// a header with a right checksum. Such bytes may lie inside of a damaged record that holds
   /// another TFRecord file, so the search is off unless asked for. After any other fault the file

@@ -23,7 +23,7 @@ import java.util.List;
 /// row by row. Pure, as far as the store is; thread-safe.
 final class BatchPlanner {
   /// Requests of 4 MiB, so that several readers share a batch. Small gaps, since in random order
-  /// nobody wants what is between two samples.
+  /// what is between two samples is not wanted.
   static final PlanLimits LIMITS = new PlanLimits(4L << 20, 16L << 10, 1L << 62);
 
   private final SampleCatalogue store;

@@ -19,7 +19,7 @@ import java.util.OptionalLong;
 ///
 /// It owns the store, and closes it.
 public final class EpochBatches implements Batches {
-  /// How reads are cut where nobody says otherwise: requests of 4 MiB, gaps of 16 KiB.
+  /// How reads are cut by default: requests of 4 MiB, gaps of 16 KiB.
   public static final PlanLimits LIMITS = BatchPlanner.LIMITS;
 
   private final SampleCatalogue store;

@@ -24,11 +24,11 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Saves behind the caller's back: [#submit] returns when it has a snapshot, and one thread writes
+/// Saves in the background: [#submit] returns when it has a snapshot, and one thread writes
 /// snapshots to a store, in order.
 ///
-/// A save that fails says so on its future, and once more at the next call of this queue, so that
-/// nobody who ignores futures goes on without checkpoints unknowingly. Thread-safe.
+/// A failed save fails its future. The next call of this queue rethrows it, so it cannot go
+/// unnoticed. Thread-safe.
 public final class SaveQueue implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(SaveQueue.class);
 

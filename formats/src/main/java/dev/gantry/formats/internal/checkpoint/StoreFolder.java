@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
 /// with names that a saver gives are ever removed, in folders with names that no other program
-/// gives: a model that somebody else keeps beside ours has no manifest, and is no leftover.
+/// gives: a model that another tool keeps beside ours has no manifest, and is no leftover.
 /// Thread-safe.
 final class StoreFolder {
   private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?");
@@ -150,7 +150,7 @@ final class StoreFolder {
     }
   }
 
-  /// False also where nobody can tell.
+  /// False also where the file system does not say.
   static boolean hasNoManifest(Path checkpoint) {
     return Files.notExists(manifest(checkpoint), LinkOption.NOFOLLOW_LINKS);
   }

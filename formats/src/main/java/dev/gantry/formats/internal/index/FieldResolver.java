@@ -17,7 +17,7 @@ final class FieldResolver {
   private final TfRecordField wanted;
   private final String name;
 
-  /// Those that have records: of the others nobody asks anything.
+  /// Those that have records: the others are never asked.
   private final List<TfRecordIndex> shards;
 
   /// @param shards one or more

@@ -25,7 +25,7 @@ import java.util.OptionalLong;
 ///
 /// An index is mapped, not loaded: of one for ten million records, some hundred bytes are on the
 /// heap. Its own checksums, and whether all that it says is in the file, are checked when it is
-/// opened. Thread-safe, but [#close] only when nobody asks any more.
+/// opened. Thread-safe, but [#close] only after the last question.
 public final class TfRecordIndex implements AutoCloseable {
   /// What the name of an index has behind that of its file.
   public static final String SUFFIX = ".gantry-index";

@@ -23,7 +23,7 @@ public final class OrderIdentity {
   private OrderIdentity() {}
 
   /// @param dataset tells it from others
-  /// @param shardSamples empty where nobody knows them
+  /// @param shardSamples empty where they are not known
   public static String of(String dataset, List<Long> shardSamples, OrderOptions options) {
     return hash(dataset, shardSamples)
         + ",batch="

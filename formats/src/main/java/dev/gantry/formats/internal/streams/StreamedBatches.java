@@ -30,7 +30,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// Batches of TFRecord files that are read from beginning to end: files of any compression, and
 /// files that have no index. Every rank reads and checks all records, and decodes its own.
 ///
-/// The order is that of [EpochOrder] for as many samples, though nobody knows beforehand how many
+/// The order is that of [EpochOrder] for as many samples, though it is not known beforehand how many
 /// there are: `interleave` files are open at once, `interleaveBlock` records are read of each in
 /// turn, and the next file takes the place of one that has ended. Files of no bytes are left out.
 /// For [Shuffle.Samples] files are in random order, and what is read of them goes through a shuffle
@@ -144,7 +144,7 @@ public final class StreamedBatches implements Batches {
     return parser.batchBytes(order.batchSize());
   }
 
-  /// Nobody knows before all is read.
+  /// Not known before all is read.
   @Override
   public OptionalLong batchesPerEpoch() {
     return OptionalLong.empty();

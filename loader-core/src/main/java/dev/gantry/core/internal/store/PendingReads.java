@@ -155,7 +155,7 @@ public final class PendingReads implements AutoCloseable {
           reason instanceof GantryException || reason instanceof Error
               ? reason
               : new IllegalStateException("reading " + file.file() + " at " + offset, reason);
-      // In this order: who waits for the last read then finds the failure.
+      // In this order: a thread that waits for the last read then finds the failure.
       fail(shown);
       end();
     }
