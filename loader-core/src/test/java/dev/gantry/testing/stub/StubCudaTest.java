@@ -36,7 +36,6 @@ import static jcuda.driver.JCudaDriver.cuStreamWaitEvent;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFileLibrary;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.List;
@@ -157,7 +156,7 @@ class StubCudaTest {
   @Test
   void seesMemoryThatIsFreedWhileCuFileStillHasIt() {
     long before = stub.count("freed while registered");
-    CuFile cuFile = CuFileLibrary.find().orElseThrow(AssertionError::new);
+    CuFile cuFile = CuFile.find().orElseThrow(AssertionError::new);
     Memory registered = new Memory();
     check(cuMemAlloc(registered, LENGTH));
     MemorySegment buffer = registered.segment();

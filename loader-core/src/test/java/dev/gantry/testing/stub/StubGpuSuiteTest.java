@@ -4,7 +4,6 @@ package dev.gantry.testing.stub;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFileLibrary;
 import java.util.Map;
 import jcuda.driver.JCudaDriver;
 import org.junit.jupiter.api.Test;
@@ -29,7 +28,7 @@ class StubGpuSuiteTest {
   static final class Start {
     public static void main(String[] arguments) {
       System.out.println("cuInit " + JCudaDriver.cuInit(0));
-      CuFile cuFile = CuFileLibrary.find().orElseThrow(AssertionError::new);
+      CuFile cuFile = CuFile.find().orElseThrow(AssertionError::new);
       System.out.println("version " + cuFile.version());
       cuFile.openDriver();
     }

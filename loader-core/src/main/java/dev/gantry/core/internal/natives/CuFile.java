@@ -15,16 +15,56 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
-/// file and device memory (or host memory, from CUDA 12.2 on). Found by [CuFileLibrary].
+/// file and device memory (or host memory, from CUDA 12.2 on).
 ///
 /// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread,
 /// which must have the memory's CUDA context current. They are ordered with no CUDA stream.
 ///
 /// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
 public final class CuFile {
+  /// A system property that names the library to use; no other is tried then.
+  public static final String PROPERTY = "gantry.cufile.library";
+
+  /// The environment variable of the same meaning; the system property wins.
+  public static final String VARIABLE = "GANTRY_CUFILE_LIBRARY";
+
+  private static final String SONAME = "libcufile.so.0";
+
+  /// All functions of libcufile 1.0: a library that lacks one of them is not libcufile.
+  private static final List<String> REQUIRED =
+      List.of(
+          "cuFileDriverOpen",
+          "cuFileDriverClose",
+          "cuFileDriverGetProperties",
+          "cuFileDriverSetPollMode",
+          "cuFileDriverSetMaxDirectIOSize",
+          "cuFileDriverSetMaxCacheSize",
+          "cuFileDriverSetMaxPinnedMemSize",
+          "cuFileHandleRegister",
+          "cuFileHandleDeregister",
+          "cuFileBufRegister",
+          "cuFileBufDeregister",
+          "cuFileRead",
+          "cuFileWrite");
+
+  /// The version of libcufile; not the CUDA toolkit's that it came with.
+  public record Version(int major, int minor) {
+    /// Reads what `cuFileGetVersion` gives: 1000 × major + 10 × minor.
+    static Version of(int number) {
+      return new Version(number / 1000, number % 1000 / 10);
+    }
+
+    @Override
+    public String toString() {
+      return major + "." + minor;
+    }
+  }
+
   // typedef struct CUfileDescr_t { CUfileFileHandleType type; union { int fd; void *handle; }
   // handle;
   //                                const CUfileFSOps_t *fs_ops; } CUfileDescr_t;
@@ -55,7 +95,36 @@ public final class CuFile {
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
 
-  CuFile(NativeLibrary library) {
+  /// The library that the property or the variable names; else the first that the dynamic loader's
+  /// own search or the CUDA toolkit's folders have. Opens no driver.
+  public static Availability<CuFile> find() {
+    String named = System.getProperty(PROPERTY, System.getenv(VARIABLE));
+    if (named != null) {
+      return load(named);
+    }
+    List<String> candidates = new ArrayList<>();
+    candidates.add(SONAME);
+    candidates.addAll(NativeLibrary.toolkitPaths(SONAME));
+    return NativeLibrary.load(candidates).then(CuFile::bind);
+  }
+
+  /// Loads this library and tries no other.
+  ///
+  /// @param library a name for the dynamic loader's search, or an absolute path
+  public static Availability<CuFile> load(String library) {
+    return NativeLibrary.load(List.of(library)).then(CuFile::bind);
+  }
+
+  private static Availability<CuFile> bind(NativeLibrary library) {
+    for (String symbol : REQUIRED) {
+      if (!library.has(symbol)) {
+        return Availability.absent(library.name() + " has no " + symbol);
+      }
+    }
+    return Availability.present(new CuFile(library));
+  }
+
+  private CuFile(NativeLibrary library) {
     this.library = library;
     // CUfileError_t cuFileDriverOpen(void)
     driverOpen = function("cuFileDriverOpen");
@@ -105,12 +174,12 @@ public final class CuFile {
   }
 
   /// Absent before CUDA 12.3 or so. The driver need not be open.
-  public Availability<CuFileVersion> version() {
+  public Availability<Version> version() {
     return getVersion.then(function -> {
       try (Arena arena = Arena.ofConfined()) {
         MemorySegment version = arena.allocate(JAVA_INT);
         function.call(libraryName(), version);
-        return Availability.present(CuFileVersion.of(version.get(JAVA_INT, 0)));
+        return Availability.present(Version.of(version.get(JAVA_INT, 0)));
       }
     });
   }

@@ -6,7 +6,6 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
@@ -71,7 +70,7 @@ public record Diagnosis(
         cudaAbsence,
         cudaVersion,
         devices,
-        CuFileLibrary.find().toOptional().map(Diagnosis::describe).orElse(""),
+        CuFile.find().toOptional().map(Diagnosis::describe).orElse(""),
         cuFileAbsence,
         directAbsence);
   }

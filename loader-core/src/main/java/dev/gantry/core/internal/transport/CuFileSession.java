@@ -10,7 +10,6 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Path;
 import java.util.EnumMap;
@@ -55,7 +54,7 @@ public final class CuFileSession implements AutoCloseable {
     }
     closeDriver();
     Availability<CuFile> driver =
-        CuFileLibrary.find().then(cuFile -> CuFileMode.open(cuFile, kind));
+        CuFile.find().then(cuFile -> CuFileMode.open(cuFile, kind));
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
           // Half, since others use BAR1 too, and cuFile's own bounce buffers are in it.

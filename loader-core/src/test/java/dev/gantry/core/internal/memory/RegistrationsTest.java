@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.stub.StubControls;
 import java.util.List;
@@ -32,7 +31,7 @@ class RegistrationsTest {
 
   @BeforeEach
   void openDriver() {
-    cuFile = CuFileLibrary.find().orElseThrow(AssertionError::new);
+    cuFile = CuFile.find().orElseThrow(AssertionError::new);
     cuFile.openDriver();
     stub.clear();
     cuda.clear();

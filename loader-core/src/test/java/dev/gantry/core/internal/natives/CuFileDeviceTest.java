@@ -46,7 +46,7 @@ class CuFileDeviceTest {
 
   @BeforeEach
   void setUp() {
-    cuFile = CuFileLibrary.find().orElseThrow(AssertionError::new);
+    cuFile = CuFile.find().orElseThrow(AssertionError::new);
     CUcontext context = new CUcontext();
     check(JCudaDriver.cuInit(0));
     check(JCudaDriver.cuDeviceGet(device, 0));

@@ -20,7 +20,7 @@ class CuFileDriverTest {
 
   @BeforeEach
   void setUp() {
-    cuFile = CuFileLibrary.load(NativeStubs.cuFile().toString()).orElseThrow(AssertionError::new);
+    cuFile = CuFile.load(NativeStubs.cuFile().toString()).orElseThrow(AssertionError::new);
     stub = StubControls.of(NativeStubs.cuFile());
     stub.clear();
   }
@@ -32,8 +32,8 @@ class CuFileDriverTest {
 
   @Test
   void knowsItsVersionBeforeTheDriverOpens() {
-    assertThat(cuFile.version()).isEqualTo(new Present<>(new CuFileVersion(1, 15)));
-    assertThat(CuFileVersion.of(1070)).hasToString("1.7");
+    assertThat(cuFile.version()).isEqualTo(new Present<>(new CuFile.Version(1, 15)));
+    assertThat(CuFile.Version.of(1070)).hasToString("1.7");
   }
 
   @Test

@@ -40,7 +40,7 @@ class CuFileTest {
 
   @BeforeEach
   void setUp(@TempDir Path folder) throws IOException {
-    cuFile = CuFileLibrary.load(NativeStubs.cuFile().toString()).orElseThrow(AssertionError::new);
+    cuFile = CuFile.load(NativeStubs.cuFile().toString()).orElseThrow(AssertionError::new);
     stub = StubControls.of(NativeStubs.cuFile());
     stub.clear();
     bytes = new byte[LENGTH];
@@ -273,7 +273,7 @@ class CuFileTest {
 
   @Test
   void aLibraryThatIsNotThereIsAReason() {
-    Availability<CuFile> absent = CuFileLibrary.load("/nowhere/libcufile.so.0");
+    Availability<CuFile> absent = CuFile.load("/nowhere/libcufile.so.0");
 
     assertThat(absent).isInstanceOf(Absent.class);
     assertThat(((Absent<CuFile>) absent).reason())
@@ -283,17 +283,17 @@ class CuFileTest {
 
   @Test
   void anotherLibraryIsNotCuFile() {
-    assertThat(CuFileLibrary.load("libc.so.6"))
+    assertThat(CuFile.load("libc.so.6"))
         .isEqualTo(new Absent<CuFile>("libc.so.6 has no cuFileDriverOpen"));
   }
 
   @Test
   void anOldLibraryLacksOnlyWhatIsNew() {
     CuFile old =
-        CuFileLibrary.load(NativeStubs.oldCuFile().toString()).orElseThrow(AssertionError::new);
+        CuFile.load(NativeStubs.oldCuFile().toString()).orElseThrow(AssertionError::new);
 
     assertThat(old.version())
-        .isEqualTo(new Absent<CuFileVersion>(old.libraryName() + " has no cuFileGetVersion"));
+        .isEqualTo(new Absent<CuFile.Version>(old.libraryName() + " has no cuFileGetVersion"));
     assertThat(old.parameters()).isInstanceOf(Absent.class);
     assertThat(old.barSizeKib(0)).isInstanceOf(Absent.class);
     old.openDriver();

@@ -15,7 +15,6 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFileLibrary;
 import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.plan.Wanted;
@@ -148,7 +147,7 @@ class DirectTransportStubTest extends TransportContract {
 
   @Test
   void aDriverThatOthersOpenedForTheCpuAsWellIsNotBelieved() {
-    CuFile others = CuFileLibrary.find().orElseThrow(AssertionError::new);
+    CuFile others = CuFile.find().orElseThrow(AssertionError::new);
     others.openDriver();
     try {
       TransferReport report = loadAndCompare(wholeFile(), direct());
@@ -163,7 +162,7 @@ class DirectTransportStubTest extends TransportContract {
   @Test
   void othersInThisProcessHaveTheirOwnChoiceAfterASession() {
     CuFileParameters parameters =
-        CuFileLibrary.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
+        CuFile.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
     assertThat(load(direct().withTransport(Transport.GDS)).reads()).isPositive();
     assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isFalse();
     assertThat(load(direct().withTransport(Transport.COMPAT)).reads()).isPositive();
@@ -177,7 +176,7 @@ class DirectTransportStubTest extends TransportContract {
   void aLibraryThatCannotBeToldToRefuseTheCpuIsNotBelieved() {
     StubControls old = StubControls.of(NativeStubs.oldCuFile());
     old.direct(true);
-    System.setProperty(CuFileLibrary.PROPERTY, NativeStubs.oldCuFile().toString());
+    System.setProperty(CuFile.PROPERTY, NativeStubs.oldCuFile().toString());
     try {
       TransferReport report = loadAndCompare(wholeFile(), direct());
       assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
@@ -185,7 +184,7 @@ class DirectTransportStubTest extends TransportContract {
       assertThat(load(direct().withTransport(Transport.COMPAT)).bytesByTransport())
           .containsOnlyKeys(Transport.COMPAT);
     } finally {
-      System.clearProperty(CuFileLibrary.PROPERTY);
+      System.clearProperty(CuFile.PROPERTY);
       old.direct(false);
     }
   }
