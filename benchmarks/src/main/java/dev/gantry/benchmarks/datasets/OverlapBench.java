@@ -2,8 +2,8 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.session.GantrySession;

@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.BatchPlanSource;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.ring.RingOptions;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.batches;
 
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.Wanted;
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.HostWrites;
-import dev.gantry.core.internal.ring.SlotCopy;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.spi.FieldSource;

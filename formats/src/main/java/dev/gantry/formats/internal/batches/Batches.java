@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.batches;
 
-import dev.gantry.core.internal.ring.BatchPlanSource;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import java.util.OptionalLong;
 
 /// A dataset as this rank sees it: the batches of each epoch, in an order that depends on nothing

@@ -3,9 +3,9 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.BatchPlanSource;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.internal.order.OrderIdentity;

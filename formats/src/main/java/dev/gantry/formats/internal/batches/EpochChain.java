@@ -2,10 +2,10 @@
 package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.BatchPlanSource;
-import dev.gantry.core.internal.ring.HostWrites;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -3,9 +3,9 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.Wanted;
-import dev.gantry.core.internal.ring.SlotCopy;
 import dev.gantry.formats.spi.SampleCatalogue.PieceSink;
 import java.util.ArrayList;
 import java.util.List;

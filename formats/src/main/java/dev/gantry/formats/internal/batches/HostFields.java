@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.batches;
 
-import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleRun;
 import java.util.ArrayList;

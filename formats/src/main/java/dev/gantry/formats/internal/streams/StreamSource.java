@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.BatchPlanSource;
-import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.DatasetState;

@@ -2,8 +2,8 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.ring.BatchPlanSource;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.BatchView;

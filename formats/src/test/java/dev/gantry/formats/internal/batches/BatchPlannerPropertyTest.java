@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.ring.BatchPlan;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.internal.order.EpochOrder;

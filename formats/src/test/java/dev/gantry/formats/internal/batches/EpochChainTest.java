@@ -3,9 +3,9 @@ package dev.gantry.formats.internal.batches;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.BatchPlanSource;
-import dev.gantry.core.internal.ring.HostWrites;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.HostWrites;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

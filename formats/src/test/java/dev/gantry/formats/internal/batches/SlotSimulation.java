@@ -4,10 +4,10 @@ package dev.gantry.formats.internal.batches;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.ring.BatchPlan;
-import dev.gantry.core.internal.ring.HostWrites;
-import dev.gantry.core.internal.ring.SlotCopy;
 import dev.gantry.formats.Field;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.MemorySegment;

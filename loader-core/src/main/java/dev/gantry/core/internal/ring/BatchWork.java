@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import dev.gantry.core.internal.transport.WorkerThreads;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.ring.BatchWork.Piece;
 import dev.gantry.core.internal.ring.RingScheduler.Task;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
@@ -52,7 +54,8 @@ final class RingReader<T> implements Runnable {
         scheduler.exhaust(slot);
         return;
       }
-      plan.get().requireFits(number, options);
+      plan.get()
+          .requireFits(number, options.slotBytes(), options.requestBytes(), options.hostBytes());
       // Not before: after the last batch, the slot needs no memory.
       slot.allocateIfNeeded();
       batch = new BatchWork<>(number, slot, plan.get(), start);

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;

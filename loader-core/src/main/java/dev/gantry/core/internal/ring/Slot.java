@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.transport.Target;
+import dev.gantry.core.internal.memory.Target;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;

@@ -10,7 +10,11 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.natives.CuFileParameters.Flag;
+import dev.gantry.core.internal.natives.CuFileProperties;
+import dev.gantry.core.internal.natives.CuFileProperties.Storage;
 import dev.gantry.core.spi.Descriptors;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.List;
@@ -21,7 +25,13 @@ import org.jspecify.annotations.Nullable;
 /// The cuFile driver, opened for the first file that needs it, for [Transport#GDS] or
 /// [Transport#COMPAT]. It serves one of them at a time, and can change when no file is open.
 /// Thread-safe.
+///
+/// By default libcufile copies through the CPU, without telling, for every file that it cannot reach
+/// directly. For [Transport#GDS] that is switched off, and the driver is used only if the switch is
+/// in force: the whole process has one, which is set when its first user opens the driver.
 public final class CuFileSession implements AutoCloseable {
+  private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
+
   /// The open driver.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
@@ -53,8 +63,7 @@ public final class CuFileSession implements AutoCloseable {
           "this session has files open by " + opened.kind() + ", and cuFile serves one at a time");
     }
     closeDriver();
-    Availability<CuFile> driver =
-        CuFile.find().then(cuFile -> CuFileMode.open(cuFile, kind));
+    Availability<CuFile> driver = CuFile.find().then(cuFile -> openDriver(cuFile, kind));
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
           // Half, since others use BAR1 too, and cuFile's own bounce buffers are in it.
@@ -154,8 +163,81 @@ public final class CuFileSession implements AutoCloseable {
     if (closing != null) {
       Cleanup.runAll(
           List.of(
-              closing.registrations()::clear,
-              () -> CuFileMode.close(closing.cuFile(), closing.kind())));
+              closing.registrations()::clear, () -> closeDriver(closing.cuFile(), closing.kind())));
     }
+  }
+
+  /// The driver, to be closed by [#closeDriver]; or why it cannot be opened this way.
+  ///
+  /// @param kind [Transport#GDS] or [Transport#COMPAT]
+  private static Availability<CuFile> openDriver(CuFile cuFile, Transport kind) {
+    configure(cuFile, kind, true);
+    try {
+      cuFile.openDriver();
+    } catch (TransferException e) {
+      configure(cuFile, kind, false);
+      return Availability.absent(e.getMessage());
+    }
+    String objection;
+    try {
+      objection = objection(cuFile, kind);
+    } catch (TransferException e) {
+      objection = e.getMessage();
+    }
+    if (objection.isEmpty()) {
+      return Availability.present(cuFile);
+    }
+    closeDriver(cuFile, kind);
+    return Availability.absent(objection);
+  }
+
+  /// Closes the driver, and restores libcufile's default for other users in this process.
+  private static void closeDriver(CuFile cuFile, Transport kind) {
+    try {
+      cuFile.closeDriver();
+    } finally {
+      configure(cuFile, kind, false);
+    }
+  }
+
+  private static void configure(CuFile cuFile, Transport kind, boolean on) {
+    cuFile
+        .parameters()
+        .toOptional()
+        .ifPresent(parameters -> {
+          try {
+            boolean byTheCpu = kind == Transport.COMPAT;
+            parameters.set(Flag.PROPERTIES_ALLOW_COMPAT_MODE, byTheCpu || !on);
+            if (byTheCpu) {
+              parameters.set(Flag.FORCE_COMPAT_MODE, on);
+            }
+          } catch (TransferException _) {
+            // Another user in this process has the driver open; objection() looks at what is in
+            // force.
+          }
+        });
+  }
+
+  private static String objection(CuFile cuFile, Transport kind) {
+    CuFileProperties properties = cuFile.properties();
+    boolean mayUseTheCpu =
+        cuFile
+            .parameters()
+            .toOptional()
+            .map(parameters ->
+                parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)
+                    || parameters.get(Flag.FORCE_COMPAT_MODE))
+            .orElse(properties.allowsCompatMode());
+    if (kind == Transport.COMPAT) {
+      return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
+    }
+    if (!Files.exists(NVIDIA_FS) && !properties.supported().contains(Storage.NVME_P2P)) {
+      return "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through"
+          + " the CPU";
+    }
+    return mayUseTheCpu
+        ? "cuFile may copy through the CPU without telling: its compatibility mode is allowed in"
+            + " this process, by another user of it or by cufile.json (allow_compat_mode)"
+        : "";
   }
 }

@@ -6,11 +6,14 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransportOracle.Answer;
 import dev.gantry.core.internal.transport.TransportOracle.Question;
 import dev.gantry.core.spi.Descriptors;
+import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -20,6 +23,14 @@ import org.slf4j.LoggerFactory;
 /// cuFile, and falls back if cuFile fails. Thread-safe; [#close] only when no transfer is running.
 public final class FileTransport implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(FileTransport.class);
+
+  /// A file that is open for reading, and its transport.
+  record OpenFile(SourceFile source, FileTransport transport) implements AutoCloseable {
+    @Override
+    public void close() {
+      Cleanup.runAll(List.of(transport::close, source::close));
+    }
+  }
 
   private final Descriptors descriptors;
   private final CuFileSession cuFileSession;

@@ -5,7 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -28,14 +28,6 @@ final class OpenFiles implements AutoCloseable {
 
   /// In the order of their last use.
   private final Map<Location, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
-
-  /// An open file and its transport.
-  record OpenFile(SourceFile source, FileTransport transport) implements AutoCloseable {
-    @Override
-    public void close() {
-      Cleanup.runAll(List.of(transport::close, source::close));
-    }
-  }
 
   /// A file that is open, or will be opened by its first user.
   private static final class Entry {

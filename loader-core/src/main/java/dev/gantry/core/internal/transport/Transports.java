@@ -16,7 +16,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
-import dev.gantry.core.internal.transport.OpenFiles.OpenFile;
+import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Store;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

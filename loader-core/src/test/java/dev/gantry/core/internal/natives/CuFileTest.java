@@ -289,8 +289,7 @@ class CuFileTest {
 
   @Test
   void anOldLibraryLacksOnlyWhatIsNew() {
-    CuFile old =
-        CuFile.load(NativeStubs.oldCuFile().toString()).orElseThrow(AssertionError::new);
+    CuFile old = CuFile.load(NativeStubs.oldCuFile().toString()).orElseThrow(AssertionError::new);
 
     assertThat(old.version())
         .isEqualTo(new Absent<CuFile.Version>(old.libraryName() + " has no cuFileGetVersion"));

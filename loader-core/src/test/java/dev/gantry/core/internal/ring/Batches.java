@@ -3,6 +3,8 @@ package dev.gantry.core.internal.ring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;

@@ -3,6 +3,9 @@ package dev.gantry.core.internal.ring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.lang.foreign.MemorySegment;

@@ -4,6 +4,9 @@ package dev.gantry.core.internal.ring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.testing.TestFiles;

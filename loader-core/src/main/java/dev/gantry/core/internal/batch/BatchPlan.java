@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.ring;
+package dev.gantry.core.internal.batch;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -21,35 +21,40 @@ public record BatchPlan<T>(
   }
 
   /// Bytes that are read and written by the CPU.
-  long bytes() {
+  public long bytes() {
     return hostWrites.bytes() + reads.stream().mapToLong(Read::length).sum();
   }
 
   /// Checks that this plan stays within a slot.
   ///
   /// @param number of the batch, for messages
+  /// @param requestBytes the most bytes of one read
+  /// @param hostBytes the most bytes of host writes
   /// @throws MisuseException if it does not
-  void requireFits(long number, RingOptions options) {
+  public void requireFits(long number, long slotBytes, long requestBytes, long hostBytes) {
     try {
-      reads.forEach(read -> requireFits(read, options));
-      if (hostWrites.bytes() > options.hostBytes()) {
-        throw new MisuseException(
-            hostWrites.bytes() + " bytes of host writes; at most " + options.hostBytes());
+      for (Read read : reads) {
+        requireFits(read, requestBytes);
+        requireWithin("a read", read.slabOffset(), read.length(), slotBytes);
       }
-      requireWithin("host writes", hostWrites.slotOffset(), hostWrites.bytes(), options);
-      copies.forEach(copy -> requireFits(copy, options));
+      if (hostWrites.bytes() > hostBytes) {
+        throw new MisuseException(
+            hostWrites.bytes() + " bytes of host writes; at most " + hostBytes);
+      }
+      requireWithin("host writes", hostWrites.slotOffset(), hostWrites.bytes(), slotBytes);
+      copies.forEach(copy -> requireFits(copy, slotBytes));
     } catch (MisuseException e) {
       throw new MisuseException("batch " + number + " does not fit its slot: " + e.getMessage());
     }
   }
 
-  private static void requireFits(Read read, RingOptions options) {
+  private static void requireFits(Read read, long requestBytes) {
     if (read.slab() != 0) {
       throw new MisuseException("a read into slab " + read.slab() + "; there is only 0");
     }
-    if (read.length() <= 0 || read.length() > options.requestBytes()) {
+    if (read.length() <= 0 || read.length() > requestBytes) {
       throw new MisuseException(
-          "a read of " + read.length() + " bytes; at most " + options.requestBytes() + " at once");
+          "a read of " + read.length() + " bytes; at most " + requestBytes + " at once");
     }
     if (read.required() <= 0 || read.required() > read.length() || read.fileOffset() < 0) {
       throw new MisuseException("a read that requires no bytes, or more than it reads: " + read);
@@ -57,20 +62,18 @@ public record BatchPlan<T>(
     if ((read.slabOffset() | read.length() | read.fileOffset()) % PlanLimits.BLOCK_BYTES != 0) {
       throw new MisuseException("a read that is not aligned to blocks: " + read);
     }
-    requireWithin("a read", read.slabOffset(), read.length(), options);
   }
 
-  private static void requireFits(SlotCopy copy, RingOptions options) {
+  private static void requireFits(SlotCopy copy, long slotBytes) {
     try {
-      requireWithin("a copy", copy.from(), copy.fromEnd() - copy.from(), options);
-      requireWithin("a copy", copy.to(), copy.toEnd() - copy.to(), options);
+      requireWithin("a copy", copy.from(), copy.fromEnd() - copy.from(), slotBytes);
+      requireWithin("a copy", copy.to(), copy.toEnd() - copy.to(), slotBytes);
     } catch (ArithmeticException _) {
       throw new MisuseException("a copy ends beyond any slot: " + copy);
     }
   }
 
-  private static void requireWithin(String what, long offset, long length, RingOptions options) {
-    long slotBytes = options.slotBytes();
+  private static void requireWithin(String what, long offset, long length, long slotBytes) {
     if (offset < 0 || length > slotBytes || offset > slotBytes - length) {
       throw new MisuseException(
           what + " of " + length + " bytes at " + offset + " passes the slot of " + slotBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.ring;
+package dev.gantry.core.internal.batch;
 
 import dev.gantry.core.MisuseException;
 
@@ -22,7 +22,7 @@ public record SlotCopy(long from, long fromPitch, long to, long toPitch, long ro
   }
 
   /// Whether the rows are adjacent at both ends, so that one copy moves all of them.
-  boolean isContiguous() {
+  public boolean isContiguous() {
     return rows == 1 || (fromPitch == rowBytes && toPitch == rowBytes);
   }
 

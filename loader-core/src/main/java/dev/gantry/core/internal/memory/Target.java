@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.memory;
 
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.CudaDriver;
 import org.jspecify.annotations.Nullable;
 
@@ -31,15 +30,15 @@ public final class Target {
     return new Target(slab, stream, free);
   }
 
-  Slab slab() {
+  public Slab slab() {
     return slab;
   }
 
-  CudaDriver.@Nullable Stream stream() {
+  public CudaDriver.@Nullable Stream stream() {
     return stream;
   }
 
-  CudaDriver.@Nullable Event free() {
+  public CudaDriver.@Nullable Event free() {
     return free;
   }
 }
