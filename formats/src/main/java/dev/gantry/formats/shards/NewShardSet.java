@@ -84,7 +84,7 @@ final class NewShardSet {
       throw new MisuseException(
           "a shard of " + blocks + " blocks; choose larger blocks or fewer samples per shard");
     }
-    long empty = ShardIndexWriter.bytes(set(List.of())).length;
+    long empty = set(List.of()).toJson().length;
     long byBytes =
         (ShardSet.MAX_INDEX_BYTES - ENTRY_BYTES - empty) / mostEntryBytes(fields.size(), blocks);
     long byEntries =
@@ -159,8 +159,9 @@ final class NewShardSet {
     for (int i = 0; i < parts.size(); i++) {
       sums.add(parts.get(i), file.parts().get(i).length());
     }
+    long[] offsets = layout.offsets().stream().mapToLong(Long::longValue).toArray();
     Path named = folder.resolve(file.file().getFileName());
-    return new Shard(named, layout.samples(), layout.bytes(), layout.offsets(), sums.sums());
+    return new Shard(named, layout.samples(), layout.bytes(), offsets, sums.sums());
   }
 
   ShardSet set(List<Shard> shards) {

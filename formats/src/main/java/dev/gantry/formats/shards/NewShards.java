@@ -76,7 +76,7 @@ public final class NewShards {
     ShardFolder prepared = ShardFolder.prepare(own, folder);
     try {
       ShardSet set = plan.set(shards.write(own));
-      prepared.finish(plan, set);
+      prepared.finish(set, options.write());
       return set;
     } catch (RuntimeException | Error failure) {
       prepared.takeBack(failure);

@@ -11,18 +11,19 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/// A shard in the making: its columns lie in a slab as those of a full shard lie in the file. So a
-/// full one is written from where it is. For one thread.
+/// A shard that is being filled: its columns lie in a slab as those of a full shard lie in the file,
+/// so a full one is written from where it is. For one thread.
 final class ShardColumns {
-  private final NewShardSet plan;
+  private final List<Field> fields;
   private final ShardLayout capacity;
   private final HostSlab slab;
   private long samples;
 
-  /// @param slab of the capacity's size or more; whose it is, this does not care
-  ShardColumns(NewShardSet plan, HostSlab slab) {
-    this.plan = plan;
-    this.capacity = plan.capacity();
+  /// @param capacity of a full shard
+  /// @param slab of the capacity's size or more, which stays the caller's
+  ShardColumns(List<Field> fields, ShardLayout capacity, HostSlab slab) {
+    this.fields = fields;
+    this.capacity = capacity;
     this.slab = slab;
   }
 
@@ -36,13 +37,13 @@ final class ShardColumns {
   }
 
   ShardLayout layout() {
-    return ShardLayout.of(plan.fields(), samples);
+    return ShardLayout.of(fields, samples);
   }
 
   /// Copies one sample; names and sizes have been checked.
   void add(Map<String, MemorySegment> sample) {
-    for (int i = 0; i < plan.fields().size(); i++) {
-      MemorySegment value = Objects.requireNonNull(sample.get(plan.fields().get(i).name()));
+    for (int i = 0; i < fields.size(); i++) {
+      MemorySegment value = Objects.requireNonNull(sample.get(fields.get(i).name()));
       place(i, 1).copyFrom(value);
     }
     samples++;
@@ -53,8 +54,8 @@ final class ShardColumns {
   /// @param values of all samples
   /// @param first of those samples, the first that is taken
   void add(GantrySession session, Map<String, Source> values, long first, long count) {
-    for (int i = 0; i < plan.fields().size(); i++) {
-      Field field = plan.fields().get(i);
+    for (int i = 0; i < fields.size(); i++) {
+      Field field = fields.get(i);
       Source all = Objects.requireNonNull(values.get(field.name()));
       long bytes = field.sampleBytes();
       if (bytes > 0) {
@@ -65,17 +66,18 @@ final class ShardColumns {
   }
 
   private MemorySegment place(int field, long count) {
-    long bytes = plan.fields().get(field).sampleBytes();
-    return slab.segment().asSlice(capacity.offset(field) + samples * bytes, count * bytes);
+    long bytes = fields.get(field).sampleBytes();
+    return slab.segment().asSlice(capacity.offsets().get(field) + samples * bytes, count * bytes);
   }
 
   /// The bytes of the file. The padding is cleared: a fuller shard may have lain there.
   List<Source> contents() {
     ShardLayout layout = layout();
     List<Source> contents = new ArrayList<>();
-    for (int i = 0; i < plan.fields().size(); i++) {
-      MemorySegment column = slab.segment().asSlice(capacity.offset(i), layout.extentBytes(i));
-      column.asSlice(samples * plan.fields().get(i).sampleBytes()).fill((byte) 0);
+    for (int i = 0; i < fields.size(); i++) {
+      MemorySegment column =
+          slab.segment().asSlice(capacity.offsets().get(i), layout.extentBytes(i));
+      column.asSlice(samples * fields.get(i).sampleBytes()).fill((byte) 0);
       contents.add(new Source.HostMemory(column));
     }
     return contents;

@@ -7,6 +7,7 @@ import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.TemporaryName;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.files.OutputFolder;
@@ -138,12 +139,10 @@ final class ShardFolder {
   /// Steps 3 to 5.
   ///
   /// @throws MisuseException if another program has made a file of the set's names meanwhile
-  void finish(NewShardSet plan, ShardSet set) {
+  void finish(ShardSet set, WriteOptions options) {
     Path work = unfinished(folder);
-    MemorySegment text = MemorySegment.ofArray(ShardIndexWriter.bytes(set));
-    session.write(
-        List.of(new NewFile(index(work), List.of(new Source.HostMemory(text)))),
-        plan.options().write());
+    MemorySegment text = MemorySegment.ofArray(set.toJson());
+    session.write(List.of(new NewFile(index(work), List.of(new Source.HostMemory(text)))), options);
     for (Shard shard : set.shards()) {
       requireFree(shard.file());
       folders.rename(work.resolve(shard.name()), shard.file());

@@ -3,12 +3,9 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.commit.NewFile;
-import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.session.GantrySession;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -18,6 +15,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Writes shards behind the caller's back, some at once, and owns the slabs that they are made in:
@@ -25,9 +23,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// After a failure nothing more is written. Thread-safe.
 final class ShardQueue {
-  private final GantrySession session;
-  private final NewShardSet plan;
-  private final WriteOptions options;
+  private final long slabBytes;
   private final ExecutorService writers;
   private final int mostSlabs;
   private final List<HostSlab> slabs = new ArrayList<>();
@@ -39,17 +35,14 @@ final class ShardQueue {
   private @Nullable Throwable failure;
   private boolean told;
 
-  ShardQueue(GantrySession session, NewShardSet plan) {
-    this.session = session;
-    this.plan = plan;
-    WriteOptions asked = plan.options().write();
-    // Shards are written beside each other already.
-    options = asked.threads() == 0 ? asked.withThreads(1) : asked;
-    mostSlabs = plan.options().writers() + 1;
+  /// @param threads how many shards are written at once
+  /// @param slabBytes the size of a full shard
+  ShardQueue(int threads, long slabBytes) {
+    this.slabBytes = Math.max(1, slabBytes);
+    mostSlabs = threads + 1;
     writers =
         Executors.newFixedThreadPool(
-            plan.options().writers(),
-            Thread.ofPlatform().name("gantry-shard-writer-", 0).daemon().factory());
+            threads, Thread.ofPlatform().name("gantry-shard-writer-", 0).daemon().factory());
   }
 
   /// A slab of a full shard's size, whose bytes may be anything. Waits where all are in use.
@@ -72,33 +65,25 @@ final class ShardQueue {
   }
 
   private HostSlab allocate() {
-    long bytes = Math.max(1, plan.capacity().bytes());
-    HostMemory.require(bytes);
-    HostSlab slab = HostSlab.allocate(bytes);
+    HostMemory.require(slabBytes);
+    HostSlab slab = HostSlab.allocate(slabBytes);
     slabs.add(slab);
     return slab;
   }
 
-  /// Has a shard written; its slab is this queue's again.
-  void submit(int number, ShardColumns columns) {
+  /// Has a shard written, after which its slab is this queue's again.
+  void submit(int number, HostSlab slab, Supplier<Shard> write) {
     writers.execute(() -> {
       try {
         if (!hasFailed()) {
-          Shard shard = write(number, columns);
-          keep(number, shard);
+          keep(number, write.get());
         }
       } catch (RuntimeException | Error e) {
         fail(e);
       } finally {
-        giveBack(columns.slab());
+        giveBack(slab);
       }
     });
-  }
-
-  private Shard write(int number, ShardColumns columns) {
-    NewFile file = plan.file(number, columns.contents());
-    return plan.shard(
-        file, columns.layout(), session.write(List.of(file), options).files().getFirst());
   }
 
   private synchronized void keep(int number, Shard shard) {

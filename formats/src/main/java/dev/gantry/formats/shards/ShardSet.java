@@ -113,6 +113,13 @@ public final class ShardSet {
     }
   }
 
+  /// What [#read] reads, in UTF-8.
+  ///
+  /// @throws MisuseException if it gets too long
+  byte[] toJson() {
+    return ShardIndexWriter.bytes(this);
+  }
+
   /// The `shards.json`.
   public Path file() {
     return file;

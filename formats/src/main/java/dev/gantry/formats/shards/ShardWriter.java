@@ -5,6 +5,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
@@ -63,7 +65,7 @@ public final class ShardWriter implements AutoCloseable {
     this.session = session;
     this.plan = plan;
     this.folder = folder;
-    queue = new ShardQueue(session, plan);
+    queue = new ShardQueue(plan.options().writers(), plan.capacity().bytes());
   }
 
   /// As [#create(Session, Path, List, ShardOptions)], with the process's shared session.
@@ -152,7 +154,7 @@ public final class ShardWriter implements AutoCloseable {
     queue.throwFailure();
     ShardColumns current = columns;
     if (current == null) {
-      current = new ShardColumns(plan, queue.take());
+      current = new ShardColumns(plan.fields(), plan.capacity(), queue.take());
       columns = current;
       shards++;
     }
@@ -166,8 +168,18 @@ public final class ShardWriter implements AutoCloseable {
   }
 
   private void submit(ShardColumns full) {
-    queue.submit(shards - 1, full);
+    int number = shards - 1;
+    queue.submit(number, full.slab(), () -> write(number, full));
     columns = null;
+  }
+
+  private Shard write(int number, ShardColumns full) {
+    NewFile file = plan.file(number, full.contents());
+    WriteOptions asked = plan.options().write();
+    // Shards are written beside each other already.
+    WriteOptions options = asked.threads() == 0 ? asked.withThreads(1) : asked;
+    return plan.shard(
+        file, full.layout(), session.write(List.of(file), options).files().getFirst());
   }
 
   /// Waits until all shards are on the disk, and puts the index into its place.
@@ -183,7 +195,7 @@ public final class ShardWriter implements AutoCloseable {
         submit(columns);
       }
       set[0] = plan.set(queue.finish());
-      folder.finish(plan, set[0]);
+      folder.finish(set[0], plan.options().write());
     });
     state = State.FINISHED;
     return set[0];

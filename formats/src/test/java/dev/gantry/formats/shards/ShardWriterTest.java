@@ -443,8 +443,7 @@ class ShardWriterTest {
 
   @Test
   void whereAllSlabsAreInUseOneWaits() {
-    NewShardSet plan = new NewShardSet(folder(), FIELDS, TestShards.options().withWriters(2));
-    ShardQueue queue = new ShardQueue(session, plan);
+    ShardQueue queue = new ShardQueue(2, 1 << 16);
     List<HostSlab> slabs = List.of(queue.take(), queue.take(), queue.take());
     Thread.currentThread().interrupt();
     assertThatThrownBy(queue::take)
