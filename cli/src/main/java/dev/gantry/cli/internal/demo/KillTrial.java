@@ -3,7 +3,7 @@ package dev.gantry.cli.internal.demo;
 
 import ai.djl.translate.TranslateException;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
-import dev.gantry.formats.internal.checkpoint.Manifest;
+import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -87,7 +87,7 @@ public record KillTrial(
       return files
           .filter(Files::isRegularFile)
           .filter(file -> !checkpoints.equals(file.getParent()))
-          .filter(file -> Files.notExists(file.resolveSibling(Manifest.FILE_NAME)))
+          .filter(file -> Files.notExists(file.resolveSibling(StoreFolder.MANIFEST)))
           .toList();
     }
   }

@@ -88,7 +88,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     Path index = folder.resolve(indexName(group));
     WeightsCatalogue checkpoint = SafetensorsOpener.open(index);
     try (FileBytes bytes = FileBytes.open(index)) {
-      requireSame(index, FileChecksum.of(bytes, 0, bytes.length()), entry(index).crc32c());
+      requireSame(index, bytes.crc32c(0, bytes.length()), entry(index).crc32c());
     }
     checkpoint.tensors().values().stream()
         .collect(Collectors.groupingBy(tensor -> tensor.extent().file().path()))
@@ -104,7 +104,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     Manifest.FileEntry entry = entry(shard);
     int sum;
     try (FileBytes bytes = FileBytes.open(shard)) {
-      sum = FileChecksum.of(bytes, 0, tensors.getFirst().extent().offset());
+      sum = bytes.crc32c(0, tensors.getFirst().extent().offset());
     }
     for (StoredTensor tensor : tensors) {
       sum = Crc32c.combine(sum, savedSum(entry, tensor), tensor.extent().length());
@@ -132,7 +132,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
         .findFirst()
         .orElseThrow(() ->
             new MalformedFileException(
-                folder.resolve(Manifest.FILE_NAME),
+                StoreFolder.manifest(folder),
                 0,
                 "unlisted-file",
                 "'" + file.getFileName() + "' is not in the manifest"));
@@ -142,7 +142,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     Integer saved = entry.tensors().get(tensor.name());
     if (saved == null) {
       throw new MalformedFileException(
-          folder.resolve(Manifest.FILE_NAME),
+          StoreFolder.manifest(folder),
           0,
           "checksum-missing",
           "tensor '" + tensor.name() + "' of " + entry.name() + " has none");

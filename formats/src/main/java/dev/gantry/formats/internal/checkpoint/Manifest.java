@@ -32,9 +32,6 @@ public record Manifest(
     SequencedMap<String, Double> metrics,
     SequencedMap<String, String> metadata,
     List<FileEntry> files) {
-  /// The file's name.
-  public static final String FILE_NAME = "manifest.json";
-
   /// The longest manifest, in bytes; a safetensors header is bounded likewise.
   public static final long MAX_BYTES = 100_000_000;
 

@@ -133,10 +133,9 @@ final class ManifestParser {
   private void checkBytes(long digits) {
     byte[] zeros = Manifest.NO_CHECKSUM.getBytes(StandardCharsets.US_ASCII);
     long after = digits + zeros.length;
-    int sum = FileChecksum.of(bytes, 0, digits);
+    int sum = bytes.crc32c(0, digits);
     sum = Crc32c.combine(sum, Crc32c.of(MemorySegment.ofArray(zeros)), zeros.length);
-    sum =
-        Crc32c.combine(sum, FileChecksum.of(bytes, after, bytes.length()), bytes.length() - after);
+    sum = Crc32c.combine(sum, bytes.crc32c(after, bytes.length()), bytes.length() - after);
     if (sum != ownChecksum) {
       throw json.malformedAt(
           digits,

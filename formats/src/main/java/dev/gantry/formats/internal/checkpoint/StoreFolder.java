@@ -26,7 +26,10 @@ import org.jspecify.annotations.Nullable;
 /// with names that a saver gives are ever removed, in folders with names that no other program
 /// gives: a model that another tool keeps beside ours has no manifest, and is no leftover.
 /// Thread-safe.
-final class StoreFolder {
+public final class StoreFolder {
+  /// The name of the file that makes a folder a checkpoint.
+  public static final String MANIFEST = "manifest.json";
+
   private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?");
 
   /// The files of a group, see [UnsavedCheckpoint].
@@ -109,8 +112,9 @@ final class StoreFolder {
     return name;
   }
 
-  static Path manifest(Path checkpoint) {
-    return checkpoint.resolve(Manifest.FILE_NAME);
+  /// The file that makes a folder a checkpoint.
+  public static Path manifest(Path checkpoint) {
+    return checkpoint.resolve(MANIFEST);
   }
 
   /// What saves that never ended have left: checkpoints without a manifest, and temporary files.

@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.store.SourceFile;
@@ -109,6 +110,22 @@ public final class FileBytes implements AutoCloseable {
       }
     }
     target.position(target.limit());
+  }
+
+  /// The CRC32C of some of the file's bytes.
+  ///
+  /// @param from offset of the first byte
+  /// @param to offset just past the last
+  public int crc32c(long from, long to) {
+    byte[] piece = new byte[(int) Math.min(LOCAL_WINDOW_BYTES, to - from)];
+    int sum = Crc32c.OF_NOTHING;
+    for (long at = from; at < to; ) {
+      int step = (int) Math.min(piece.length, to - at);
+      readFully(ByteBuffer.wrap(piece, 0, step), at);
+      sum = Crc32c.combine(sum, Crc32c.of(MemorySegment.ofArray(piece).asSlice(0, step)), step);
+      at += step;
+    }
+    return sum;
   }
 
   private void moveWindow(long offset) {

@@ -49,7 +49,7 @@ class ManifestTest {
   }
 
   private Manifest read(byte[] bytes) throws IOException {
-    return Manifest.read(Files.write(folder.resolve(Manifest.FILE_NAME), bytes));
+    return Manifest.read(Files.write(StoreFolder.manifest(folder), bytes));
   }
 
   /// Double quotes are written as single ones.
@@ -57,7 +57,7 @@ class ManifestTest {
     MalformedFileException refusal =
         refusal(json.replace('\'', '"').getBytes(StandardCharsets.UTF_8));
     assertThat(refusal).as(json).isNotNull();
-    assertThat(refusal.getMessage()).hasLineCount(1).contains(Manifest.FILE_NAME);
+    assertThat(refusal.getMessage()).hasLineCount(1).contains(StoreFolder.MANIFEST);
     return refusal.kind();
   }
 
@@ -190,7 +190,7 @@ class ManifestTest {
   /// A sparse file: nothing of it is read.
   @Test
   void tooLarge() throws IOException {
-    Path file = folder.resolve(Manifest.FILE_NAME);
+    Path file = StoreFolder.manifest(folder);
     try (RandomAccessFile large = new RandomAccessFile(file.toFile(), "rw")) {
       large.setLength(Manifest.MAX_BYTES + 1);
     }

@@ -65,7 +65,7 @@ class StoreListTest {
   }
 
   private Path manifest(long step) {
-    return root().resolve("gantry-step-" + step).resolve(Manifest.FILE_NAME);
+    return StoreFolder.manifest(root().resolve("gantry-step-" + step));
   }
 
   private List<Path> doubtful() {

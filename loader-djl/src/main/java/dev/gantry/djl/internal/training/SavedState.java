@@ -4,7 +4,7 @@ package dev.gantry.djl.internal.training;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
-import dev.gantry.formats.internal.checkpoint.Manifest;
+import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import java.util.LinkedHashMap;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -121,7 +121,6 @@ public final class SavedState {
   }
 
   private MalformedFileException malformed(String kind, String detail) {
-    return new MalformedFileException(
-        checkpoint.folder().resolve(Manifest.FILE_NAME), 0, kind, detail);
+    return new MalformedFileException(StoreFolder.manifest(checkpoint.folder()), 0, kind, detail);
   }
 }
