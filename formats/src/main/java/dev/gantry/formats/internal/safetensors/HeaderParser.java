@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.spi.StoredTensor;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
@@ -17,7 +21,7 @@ final class HeaderParser {
   private static final int LENGTH_BYTES = Long.BYTES;
 
   private final FileBytes bytes;
-  private final Map<String, TensorEntry> entries = new HashMap<>();
+  private final Map<String, TensorEntryParser.Entry> entries = new HashMap<>();
   private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
   private boolean metadataSeen;
 
@@ -29,17 +33,14 @@ final class HeaderParser {
     long dataStart = LENGTH_BYTES + headerLength();
     header(new JsonReader(bytes, LENGTH_BYTES, dataStart));
     return new SafetensorsHeader(
-        bytes.file(),
-        new Layout(bytes.file(), dataStart, bytes.length()).place(entries.values()),
-        metadata,
-        dataStart,
-        bytes.length());
+        bytes.file(), place(dataStart), metadata, dataStart, bytes.length());
   }
 
   /// In bytes. The file's number is not used for anything before it is known to be true.
   private long headerLength() {
     if (bytes.length() < LENGTH_BYTES) {
-      throw malformed("header-too-small", "the file has " + bytes.length() + " bytes, not even 8");
+      throw malformed(
+          0, "header-too-small", "the file has " + bytes.length() + " bytes, not even 8");
     }
     ByteBuffer word = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
     bytes.readFully(word, 0);
@@ -47,11 +48,12 @@ final class HeaderParser {
     if (Long.compareUnsigned(length, bytes.length() - LENGTH_BYTES) > 0) {
       OtherFormats.describe(bytes)
           .ifPresent(format -> {
-            throw malformed("another-format", "not safetensors: the file is " + format);
+            throw malformed(0, "another-format", "not safetensors: the file is " + format);
           });
     }
     if (Long.compareUnsigned(length, SafetensorsHeader.MAX_HEADER_BYTES) > 0) {
       throw malformed(
+          0,
           "header-too-large",
           Long.toUnsignedString(length)
               + " bytes, more than "
@@ -59,17 +61,18 @@ final class HeaderParser {
     }
     if (length > bytes.length() - LENGTH_BYTES) {
       throw malformed(
+          0,
           "header-past-end",
           "a header of " + length + " bytes in a file of " + bytes.length() + " bytes");
     }
     if (length == 0) {
-      throw malformed("header-empty", "a header of no bytes");
+      throw malformed(0, "header-empty", "a header of no bytes");
     }
     return length;
   }
 
-  private MalformedFileException malformed(String kind, String detail) {
-    return new MalformedFileException(bytes.file(), 0, kind, detail);
+  private MalformedFileException malformed(long offset, String kind, String detail) {
+    return new MalformedFileException(bytes.file(), offset, kind, detail);
   }
 
   private void header(JsonReader json) {
@@ -121,5 +124,47 @@ final class HeaderParser {
       }
       metadata.put(key, json.string());
     }
+  }
+
+  /// The rule of the data section: the tensors, one after the other, are all of it. Each byte from
+  /// the end of the header to the end of the file belongs to exactly one.
+  private SequencedMap<String, StoredTensor> place(long dataStart) {
+    List<TensorEntryParser.Entry> inFile = new ArrayList<>(entries.values());
+    inFile.sort(TensorEntryParser.Entry.IN_FILE);
+    SequencedMap<String, StoredTensor> tensors = LinkedHashMap.newLinkedHashMap(inFile.size());
+    long dataLength = bytes.length() - dataStart;
+    long position = 0;
+    for (TensorEntryParser.Entry entry : inFile) {
+      if (entry.begin() > position) {
+        throw malformed(
+            dataStart + position,
+            "hole",
+            (entry.begin() - position) + " bytes before '" + entry.name() + "' are no tensor's");
+      }
+      if (entry.begin() < position) {
+        throw malformed(
+            dataStart + entry.begin(),
+            "overlap",
+            "tensor '" + entry.name() + "' begins inside another");
+      }
+      if (entry.end() > dataLength) {
+        throw malformed(
+            bytes.length(),
+            "data-past-end",
+            "tensor '" + entry.name() + "' ends " + (entry.end() - dataLength) + " bytes later");
+      }
+      Extent extent =
+          new Extent(bytes.file(), dataStart + entry.begin(), entry.end() - entry.begin());
+      tensors.put(
+          entry.name(), new StoredTensor(entry.name(), entry.dtype(), entry.shape(), extent));
+      position = entry.end();
+    }
+    if (position < dataLength) {
+      throw malformed(
+          dataStart + position,
+          "trailing-bytes",
+          (dataLength - position) + " bytes after the last tensor are no tensor's");
+    }
+    return tensors;
   }
 }

@@ -8,6 +8,7 @@ import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.json.JsonWriter;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -111,9 +112,29 @@ public final class NewSafetensors {
     return cut;
   }
 
+  /// `{"metadata": {"total_size": n}, "weight_map": {tensor: file, …}}`, tensors by name.
   private static NewFile indexFile(Path file, List<NewDataFile> shards) {
-    MemorySegment text = MemorySegment.ofArray(IndexWriter.index(shards));
-    return new NewFile(file, List.of(new Source.HostMemory(text)));
+    SortedMap<String, String> weightMap = new TreeMap<>();
+    for (NewDataFile shard : shards) {
+      shard.tensors().forEach(tensor -> weightMap.put(tensor.name(), shard.name()));
+    }
+    long totalSize = shards.stream().mapToLong(NewDataFile::dataBytes).sum();
+    byte[] text =
+        new JsonWriter("the index", SafetensorsIndex.MAX_INDEX_BYTES)
+            .indented(json -> {
+              json.writeStartObject();
+              json.writeObjectFieldStart("metadata");
+              json.writeNumberField("total_size", totalSize);
+              json.writeEndObject();
+              json.writeObjectFieldStart("weight_map");
+              for (Map.Entry<String, String> entry : weightMap.entrySet()) {
+                json.writeStringField(entry.getKey(), entry.getValue());
+              }
+              json.writeEndObject();
+              json.writeEndObject();
+              json.writeRaw('\n');
+            });
+    return new NewFile(file, List.of(new Source.HostMemory(MemorySegment.ofArray(text))));
   }
 
   /// The data files, by number.

@@ -6,6 +6,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
+import java.util.Comparator;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
@@ -20,12 +21,23 @@ final class TensorEntryParser {
 
   private record Offsets(long begin, long end) {}
 
+  /// A tensor as the header has it, right in itself: `end - begin` is what dtype and shape need.
+  ///
+  /// @param begin bytes from the start of the data section, which may be anywhere
+  record Entry(String name, DType dtype, Shape shape, long begin, long end) {
+    /// The order in which the bytes lie; names settle the order of tensors without any.
+    static final Comparator<Entry> IN_FILE =
+        Comparator.comparingLong(Entry::begin)
+            .thenComparingLong(Entry::end)
+            .thenComparing(Entry::name);
+  }
+
   TensorEntryParser(String name, JsonReader json) {
     this.name = name;
     this.json = json;
   }
 
-  TensorEntry parse() {
+  Entry parse() {
     if (json.peek() != JsonReader.Kind.OBJECT) {
       throw unwanted("tensor-not-an-object", "is no object");
     }
@@ -96,7 +108,7 @@ final class TensorEntryParser {
         start, "offsets-not-a-pair", subject() + " has " + how + " than two data_offsets");
   }
 
-  private TensorEntry fitting(DType dtype, Shape shape, Offsets offsets, long start) {
+  private Entry fitting(DType dtype, Shape shape, Offsets offsets, long start) {
     OptionalLong elements = shape.elements();
     if (elements.isEmpty() || elements.getAsLong() > Long.MAX_VALUE / dtype.bits()) {
       throw json.malformedAt(
@@ -117,7 +129,7 @@ final class TensorEntryParser {
               + " bytes, but is given "
               + (offsets.end() - offsets.begin()));
     }
-    return new TensorEntry(name, dtype, shape, offsets.begin(), offsets.end());
+    return new Entry(name, dtype, shape, offsets.begin(), offsets.end());
   }
 
   private String claim(DType dtype, Shape shape) {
