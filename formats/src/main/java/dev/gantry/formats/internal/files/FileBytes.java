@@ -16,6 +16,8 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /// A file of any store, open for reading its metadata. For one thread.
 public final class FileBytes implements AutoCloseable {
@@ -24,14 +26,24 @@ public final class FileBytes implements AutoCloseable {
   /// A request for more takes little longer than one for less.
   private static final int REMOTE_WINDOW_BYTES = 1 << 20;
 
+  /// How many windows are kept: an archive's directory and headers lie in several places.
+  private static final int WINDOWS = 4;
+
   private final SourceFile file;
+  private final int windowBytes;
   private final Arena arena = Arena.ofShared();
-  private MemorySegment window = MemorySegment.NULL;
-  private long windowStart;
-  private long windowEnd;
+
+  /// The file's windows are numbered; -1 where a place has none.
+  private final long[] numbers = {-1, -1, -1, -1};
+
+  private final @Nullable MemorySegment[] windows = new MemorySegment[WINDOWS];
+
+  /// The place that the next window takes.
+  private int next;
 
   private FileBytes(SourceFile file) {
     this.file = file;
+    this.windowBytes = file.isLocal() ? LOCAL_WINDOW_BYTES : REMOTE_WINDOW_BYTES;
   }
 
   /// Opens a local file.
@@ -82,8 +94,8 @@ public final class FileBytes implements AutoCloseable {
     return file.size();
   }
 
-  /// Fills `target` from `offset` on: direct buffers straight from the file, others by a window on
-  /// it that reads ahead.
+  /// Fills `target` from `offset` on: direct buffers straight from the file, others by way of windows on
+  /// it that read ahead.
   ///
   /// @throws TransferException if a read fails, or the file has become too short meanwhile
   public void readFully(ByteBuffer target, long offset) {
@@ -102,10 +114,9 @@ public final class FileBytes implements AutoCloseable {
       boolean _ = file.read(rest, offset, rest.byteSize(), false);
     } else {
       for (long done = 0; done < rest.byteSize(); ) {
-        moveWindow(offset + done);
-        long from = offset + done - windowStart;
-        long count = Math.min(rest.byteSize() - done, windowEnd - windowStart - from);
-        MemorySegment.copy(window, from, rest, done, count);
+        long from = (offset + done) % windowBytes;
+        long count = Math.min(rest.byteSize() - done, windowBytes - from);
+        MemorySegment.copy(window((offset + done) / windowBytes), from, rest, done, count);
         done += count;
       }
     }
@@ -128,19 +139,25 @@ public final class FileBytes implements AutoCloseable {
     return sum;
   }
 
-  private void moveWindow(long offset) {
-    if (offset >= windowStart && offset < windowEnd) {
-      return;
+  private MemorySegment window(long number) {
+    for (int i = 0; i < WINDOWS; i++) {
+      if (numbers[i] == number) {
+        return Objects.requireNonNull(windows[i]);
+      }
     }
-    int most = file.isLocal() ? LOCAL_WINDOW_BYTES : REMOTE_WINDOW_BYTES;
-    long bytes = Math.min(most, length() - offset);
-    if (window.byteSize() < bytes) {
-      window = arena.allocate(bytes);
+    int place = next;
+    next = (next + 1) % WINDOWS;
+    MemorySegment window = windows[place];
+    if (window == null) {
+      window = arena.allocate(Math.min(windowBytes, length()));
+      windows[place] = window;
     }
-    windowEnd = windowStart;
-    boolean _ = file.read(window.asSlice(0, bytes), offset, bytes, false);
-    windowStart = offset;
-    windowEnd = offset + bytes;
+    long start = number * windowBytes;
+    long bytes = Math.min(windowBytes, length() - start);
+    numbers[place] = -1;
+    boolean _ = file.read(window.asSlice(0, bytes), start, bytes, false);
+    numbers[place] = number;
+    return window;
   }
 
   @Override

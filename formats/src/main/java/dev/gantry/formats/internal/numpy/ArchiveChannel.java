@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.numpy;
 
+import dev.gantry.formats.internal.files.FileBytes;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.NonWritableChannelException;
@@ -11,12 +12,12 @@ import java.nio.channels.SeekableByteChannel;
 final class ArchiveChannel implements SeekableByteChannel {
   private static final long MOST_BYTES = 32 << 20;
 
-  private final BlockReader bytes;
+  private final FileBytes bytes;
   private long position;
   private long read;
   private boolean open = true;
 
-  ArchiveChannel(BlockReader bytes) {
+  ArchiveChannel(FileBytes bytes) {
     this.bytes = bytes;
   }
 

@@ -45,7 +45,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
   }
 
   /// The tensor, by its header, which this decompresses.
-  StoredTensor tensor(String name, String subject, BlockReader bytes) {
+  StoredTensor tensor(String name, String subject, FileBytes bytes) {
     try (InputStream stream = inflate(bytes::readFully)) {
       NpyHeader header =
           NpyHeader.read(

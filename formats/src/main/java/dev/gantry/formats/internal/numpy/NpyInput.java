@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
 import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 
@@ -22,7 +23,7 @@ record NpyInput(
     boolean isCompressed,
     Consumer<ByteBuffer> reader) {
   /// @param offset where in the file it begins
-  static NpyInput ofFile(BlockReader bytes, String subject, long offset, long length) {
+  static NpyInput ofFile(FileBytes bytes, String subject, long offset, long length) {
     long[] position = {offset};
     return new NpyInput(
         bytes.file(),

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.numpy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
@@ -21,13 +22,13 @@ import org.apache.commons.compress.archivers.zip.ZipFile;
 /// Reads an `.npz`: a ZIP archive whose members are `.npy` files, stored or deflated. A stored array
 /// is loaded from where it lies in the archive.
 final class NpzReader {
-  private final BlockReader bytes;
+  private final FileBytes bytes;
   private final Location file;
   private final List<StoredTensor> tensors = new ArrayList<>();
   private final List<WeightsCatalogue.Checksum> checksums = new ArrayList<>();
   private final Set<String> names = new HashSet<>();
 
-  NpzReader(BlockReader bytes) {
+  NpzReader(FileBytes bytes) {
     this.bytes = bytes;
     this.file = bytes.file();
   }

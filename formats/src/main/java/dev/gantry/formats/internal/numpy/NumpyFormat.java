@@ -42,15 +42,14 @@ public final class NumpyFormat implements WeightsFormat {
       file.readFully(start, 0);
       if (isArchive(start.flip())
           || (hasArchiveName(location.fileName()) && !NpyHeader.hasMagic(start))) {
-        return new NpzReader(new BlockReader(file)).read();
+        return new NpzReader(file).read();
       }
       return array(file);
     }
   }
 
   private static WeightsCatalogue array(FileBytes file) {
-    BlockReader bytes = new BlockReader(file);
-    NpyHeader header = NpyHeader.read(NpyInput.ofFile(bytes, "", 0, file.length()));
+    NpyHeader header = NpyHeader.read(NpyInput.ofFile(file, "", 0, file.length()));
     StoredTensor tensor = header.tensor(tensorName(file.file().fileName()), file.file(), 0);
     return new WeightsCatalogue("npy", List.of(file.file()), List.of(tensor), Map.of(), List.of());
   }
