@@ -224,8 +224,8 @@ class ArchitectureTest {
     return Stream.of(
         Arguments.of(root, List.of()),
         Arguments.of(spi, List.of(root)),
-        Arguments.of(files, List.of()),
-        Arguments.of(json, List.of(files)),
+        Arguments.of(files, List.of(spi)),
+        Arguments.of(json, List.of(spi)),
         Arguments.of(order, List.of(root, spi)),
         Arguments.of(batches, List.of(root, spi, order)),
         Arguments.of(safetensors, List.of(spi, files, json)),
@@ -235,10 +235,10 @@ class ArchitectureTest {
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
         Arguments.of(PROTO, List.of()),
-        Arguments.of(TFRECORD, List.of(PROTO, batches, root, files)),
+        Arguments.of(TFRECORD, List.of(PROTO, batches, files, root, spi)),
         Arguments.of(EXAMPLES, List.of(PROTO, TFRECORD, batches, root)),
         Arguments.of(
-            internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root)),
+            internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root, spi)),
         Arguments.of(
             internal + ".index",
             List.of(EXAMPLES, TFRECORD, safetensors, batches, files, spi, root)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.spi;
 
-import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.List;
@@ -30,10 +30,17 @@ public interface WeightsFormat {
     return false;
   }
 
-  /// Reads what the files say of their tensors, and checks all of it before it is used.
+  /// Reads what a file says of its tensors, and checks all of it before it is used.
   ///
-  /// @param location of a file, or of a folder that this format recognises
+  /// @param file which the caller closes; its first bytes have been read already
   /// @throws dev.gantry.core.MalformedFileException if a file breaks a rule of the format
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
-  WeightsCatalogue open(Location location);
+  WeightsCatalogue open(FileBytes file);
+
+  /// Reads what the files of a folder say, as [#open] does for one file.
+  ///
+  /// @param folder that this format recognises
+  default WeightsCatalogue openFolder(Path folder) {
+    throw new MisuseException(name() + " weights must be a file (was the folder " + folder + ")");
+  }
 }

@@ -7,7 +7,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

@@ -3,8 +3,8 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;

@@ -10,7 +10,7 @@ import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.util.JsonRecyclerPools;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;

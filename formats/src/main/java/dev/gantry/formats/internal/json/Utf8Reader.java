@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.json;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import java.io.Reader;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;

@@ -3,10 +3,10 @@ package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.weights.StridedReader;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue.Checksum;
 import java.io.IOException;

@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 

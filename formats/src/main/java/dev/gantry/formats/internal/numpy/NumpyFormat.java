@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.numpy;
 
-import dev.gantry.core.Location;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
@@ -36,16 +35,13 @@ public final class NumpyFormat implements WeightsFormat {
   }
 
   @Override
-  public WeightsCatalogue open(Location location) {
-    try (FileBytes file = FileBytes.open(location)) {
-      ByteBuffer start = ByteBuffer.allocate((int) Math.min(8, file.length()));
-      file.readFully(start, 0);
-      if (isArchive(start.flip())
-          || (hasArchiveName(location.fileName()) && !NpyHeader.hasMagic(start))) {
-        return new NpzReader(file).read();
-      }
-      return array(file);
-    }
+  public WeightsCatalogue open(FileBytes file) {
+    ByteBuffer start = ByteBuffer.allocate((int) Math.min(8, file.length()));
+    file.readFully(start, 0);
+    boolean archive =
+        isArchive(start.flip())
+            || (hasArchiveName(file.file().fileName()) && !NpyHeader.hasMagic(start));
+    return archive ? new NpzReader(file).read() : array(file);
   }
 
   private static WeightsCatalogue array(FileBytes file) {

@@ -3,9 +3,9 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

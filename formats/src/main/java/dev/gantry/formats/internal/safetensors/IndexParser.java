@@ -2,10 +2,10 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
+import dev.gantry.formats.spi.FileBytes;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
-import dev.gantry.core.Location;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
@@ -40,7 +40,12 @@ public final class SafetensorsFormat implements WeightsFormat {
   }
 
   @Override
-  public WeightsCatalogue open(Location location) {
-    return SafetensorsOpener.open(location);
+  public WeightsCatalogue open(FileBytes file) {
+    return SafetensorsOpener.open(file);
+  }
+
+  @Override
+  public WeightsCatalogue openFolder(Path folder) {
+    return SafetensorsOpener.openFolder(folder);
   }
 }

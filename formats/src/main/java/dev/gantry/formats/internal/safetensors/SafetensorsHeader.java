@@ -4,9 +4,9 @@ package dev.gantry.formats.internal.safetensors;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -57,8 +57,13 @@ public record SafetensorsHeader(
   /// @throws TransferException if the file cannot be opened or read
   public static SafetensorsHeader read(Location file) {
     try (FileBytes bytes = FileBytes.open(file)) {
-      return new HeaderParser(bytes).parse();
+      return read(bytes);
     }
+  }
+
+  /// As [#read(Location)], of a file that is open already.
+  static SafetensorsHeader read(FileBytes file) {
+    return new HeaderParser(file).parse();
   }
 
   /// As [#read(Location)], of a local file.

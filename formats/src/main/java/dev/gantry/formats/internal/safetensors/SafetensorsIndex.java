@@ -4,7 +4,7 @@ package dev.gantry.formats.internal.safetensors;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -38,8 +38,13 @@ public record SafetensorsIndex(
   /// @throws TransferException if the file cannot be opened or read
   public static SafetensorsIndex read(Location file) {
     try (FileBytes bytes = FileBytes.open(file)) {
-      return new IndexParser(bytes).parse();
+      return read(bytes);
     }
+  }
+
+  /// As [#read(Location)], of a file that is open already.
+  static SafetensorsIndex read(FileBytes file) {
+    return new IndexParser(file).parse();
   }
 
   /// As [#read(Location)], of a local file.

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.safetensors;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
@@ -44,9 +45,16 @@ public final class SafetensorsOpener {
     if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
       return openFolder(path);
     }
-    return location.fileName().endsWith(".json")
-        ? openIndex(SafetensorsIndex.read(location))
-        : openFiles(List.of(location));
+    try (FileBytes file = FileBytes.open(location)) {
+      return open(file);
+    }
+  }
+
+  /// As [#open(Location)], of a file that is open already.
+  static WeightsCatalogue open(FileBytes file) {
+    return file.file().fileName().endsWith(".json")
+        ? openIndex(SafetensorsIndex.read(file))
+        : openFiles(List.of(SafetensorsHeader.read(file)));
   }
 
   /// As [#open(Location)], of a local file or folder.
@@ -59,7 +67,7 @@ public final class SafetensorsOpener {
     return !list(folder, INDEX_SUFFIX).isEmpty() || !list(folder, SHARD_SUFFIX).isEmpty();
   }
 
-  private static WeightsCatalogue openFolder(Path folder) {
+  static WeightsCatalogue openFolder(Path folder) {
     List<Path> indexes = list(folder, INDEX_SUFFIX);
     Path usual = folder.resolve(USUAL_INDEX);
     if (indexes.contains(usual)) {
@@ -83,7 +91,7 @@ public final class SafetensorsOpener {
       throw new MalformedFileException(
           folder, 0, "no-safetensors", "the folder has no *" + SHARD_SUFFIX + " and no index");
     }
-    return openFiles(files.stream().map(Location::of).toList());
+    return openFiles(files.stream().map(SafetensorsHeader::read).toList());
   }
 
   /// The folder's regular files with names that end so, in the order of their names.
@@ -106,24 +114,23 @@ public final class SafetensorsOpener {
   }
 
   /// All tensors of all files, with no index to say which are wanted.
-  private static WeightsCatalogue openFiles(List<Location> files) {
+  private static WeightsCatalogue openFiles(List<SafetensorsHeader> files) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
-    for (Location file : files) {
-      SafetensorsHeader header = SafetensorsHeader.read(file);
+    for (SafetensorsHeader header : files) {
       header.metadata().forEach(metadata::putIfAbsent);
       for (StoredTensor tensor : header.tensors().values()) {
         StoredTensor earlier = tensors.putIfAbsent(tensor.name(), tensor);
         if (earlier != null) {
           throw new MalformedFileException(
-              file,
+              header.file(),
               tensor.extent().offset(),
               "tensor-in-two-shards",
               "tensor '" + tensor.name() + "' is also in " + earlier.extent().file());
         }
       }
     }
-    return catalogue(files, tensors, metadata);
+    return catalogue(files.stream().map(SafetensorsHeader::file).toList(), tensors, metadata);
   }
 
   /// The tensors that the index names, each from the data file that it names.

@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Extent;
-import dev.gantry.formats.internal.files.FileBytes;
+import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

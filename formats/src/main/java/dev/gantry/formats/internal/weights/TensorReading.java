@@ -2,8 +2,8 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.lang.foreign.MemorySegment;

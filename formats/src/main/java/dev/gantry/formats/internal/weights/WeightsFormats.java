@@ -3,8 +3,8 @@ package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.files.FileBytes;
 import dev.gantry.formats.internal.files.OtherFormats;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
@@ -39,54 +39,66 @@ public final class WeightsFormats {
   ///     or `unknown-format` if it is of none, and for a folder `no-weights`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Location location) {
-    return formatOf(location).open(location);
+    if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
+      return ofFolder(path).openFolder(path);
+    }
+    try (FileBytes file = FileBytes.open(location)) {
+      return formatOf(location, file).open(file);
+    }
   }
 
   /// Which format a file or folder of weights is of; throws as [#open].
   public static WeightsFormat formatOf(Location location) {
     if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
-      return ALL.stream()
-          .filter(format -> format.recognisesFolder(path))
-          .findFirst()
-          .orElseThrow(() ->
-              new MalformedFileException(
-                  path, 0, "no-weights", "the folder has no weights, such as " + suffixes()));
+      return ofFolder(path);
     }
+    try (FileBytes file = FileBytes.open(location)) {
+      return formatOf(location, file);
+    }
+  }
+
+  private static WeightsFormat ofFolder(Path folder) {
+    return ALL.stream()
+        .filter(format -> format.recognisesFolder(folder))
+        .findFirst()
+        .orElseThrow(() ->
+            new MalformedFileException(
+                folder, 0, "no-weights", "the folder has no weights, such as " + suffixes()));
+  }
+
+  private static WeightsFormat formatOf(Location location, FileBytes file) {
     String name = location.fileName();
-    try (FileBytes bytes = FileBytes.open(location)) {
-      ByteBuffer start = start(bytes);
-      return recognised(name, start)
-          .or(() -> {
-            OtherFormats.describe(bytes)
-                .ifPresent(what -> {
-                  throw new MalformedFileException(
-                      location, 0, "another-format", "the file is " + what);
-                });
-            return named(name);
-          })
-          .orElseThrow(() ->
-              new MalformedFileException(
-                  location,
-                  0,
-                  "unknown-format",
-                  "the file does not begin as any of "
-                      + names()
-                      + " does, and its name does not end in any of "
-                      + suffixes()));
-    }
+    return recognised(name, start(file))
+        .or(() -> {
+          OtherFormats.describe(file)
+              .ifPresent(what -> {
+                throw new MalformedFileException(
+                    location, 0, "another-format", "the file is " + what);
+              });
+          return named(name);
+        })
+        .orElseThrow(() ->
+            new MalformedFileException(
+                location,
+                0,
+                "unknown-format",
+                "the file does not begin as any of "
+                    + names()
+                    + " does, and its name does not end in any of "
+                    + suffixes()));
   }
 
   /// The format that recognises a file's first bytes.
   ///
   /// @param start as [WeightsFormat#recognises] takes it
-  public static Optional<WeightsFormat> recognised(String name, ByteBuffer start) {
+  private static Optional<WeightsFormat> recognised(String name, ByteBuffer start) {
     return ALL.stream()
         .filter(format -> format.recognises(name, start.asReadOnlyBuffer()))
         .findFirst();
   }
 
   /// The format of whose files a name ends so.
-  public static Optional<WeightsFormat> named(String name) {
+  private static Optional<WeightsFormat> named(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
     return ALL.stream()
         .filter(format -> format.suffixes().stream().anyMatch(lower::endsWith))

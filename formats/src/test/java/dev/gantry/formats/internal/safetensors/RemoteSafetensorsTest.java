@@ -90,6 +90,18 @@ class RemoteSafetensorsTest {
     check(putTwo((name, bytes) -> MemoryStore.put("repo/" + name, bytes)));
   }
 
+  /// One request opens the file, and one reads its first window, in which the header is: what finds
+  /// the format and what reads the header share them.
+  @Test
+  void aFileOfASmallHeaderTakesTwoRequestsToOpen() {
+    Location file =
+        server.put(
+            "model.safetensors", new HandmadeSafetensors().tensor("a", DType.F32, 100).toBytes());
+    server.answerAll(RangeServer.Answer.RIGHT);
+    assertThat(WeightsFormats.open(file).tensors()).containsOnlyKeys("a");
+    assertThat(server.requests()).isEqualTo(2);
+  }
+
   /// The header would be of one version and the data of another.
   @Test
   void aFileThatChangesBetweenOpeningAndLoadingIsRefused() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.files;
+package dev.gantry.formats.spi;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
