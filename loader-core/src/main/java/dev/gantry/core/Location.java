@@ -44,8 +44,37 @@ public sealed interface Location {
   /// @throws MisuseException if another store holds the file
   Path path();
 
-  /// A file on this machine.
-  record Local(Path path) implements Location {
+  /// The identity that the file must have when it is opened, so that its header and its data are of
+  /// one version; null for whichever is there.
+  @Nullable Object version();
+
+  /// The same file, of this version only.
+  ///
+  /// @param identity as the store gave it when it opened the file
+  Location at(Object identity);
+
+  /// A file on this machine. Two are equal if their paths are, whatever their versions.
+  record Local(Path path, @Nullable Object version) implements Location {
+    /// The file as it is when it is opened.
+    public Local(Path path) {
+      this(path, null);
+    }
+
+    @Override
+    public Local at(Object identity) {
+      return new Local(path, identity);
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+      return other instanceof Local that && path.equals(that.path);
+    }
+
+    @Override
+    public int hashCode() {
+      return path.hashCode();
+    }
+
     @Override
     public String fileName() {
       Path name = path.getFileName();
@@ -66,8 +95,6 @@ public sealed interface Location {
   /// A file of another store.
   ///
   /// @param uri with a scheme, such as `https`
-  /// @param version the identity that the file must have when it is opened, so that its header and
-  ///     its data are of one version; null for whichever is there
   record Remote(URI uri, @Nullable Object version) implements Location {
     private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://");
 
@@ -82,7 +109,7 @@ public sealed interface Location {
       this(uri, null);
     }
 
-    /// The same file, of this version only.
+    @Override
     public Remote at(Object identity) {
       return new Remote(uri, identity);
     }

@@ -58,7 +58,7 @@ public final class FileBytes implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device:
   ///     opening one may block for ever
   public static FileBytes open(Location file) {
-    if (file instanceof Location.Local(Path path)) {
+    if (file instanceof Location.Local(Path path, _)) {
       requireRegular(path);
     }
     return new FileBytes(GantrySession.shared().openFile(file));
@@ -83,10 +83,10 @@ public final class FileBytes implements AutoCloseable {
     }
   }
 
-  /// The file; of another store in the version that is open, so that what is read by way of this
-  /// location later is of no other.
+  /// The file in the version that is open, so that what is read by way of this location later is of
+  /// no other.
   public Location file() {
-    return file.file() instanceof Location.Remote remote ? remote.at(file.identity()) : file.file();
+    return file.file().at(file.identity());
   }
 
   /// The file's length in bytes when it was opened.

@@ -73,12 +73,12 @@ public record WeightsConversion(
     if (isOneFile()
         && parent != null
         && Files.exists(parent)
-        && input instanceof Location.Local(Path folder)
+        && input instanceof Location.Local(Path folder, _)
         && Files.isSameFile(parent, folder)) {
       throw new MisuseException("OUT would be read as a part of IN: " + output);
     }
     for (Location file : old.files()) {
-      if (file instanceof Location.Local(Path local)
+      if (file instanceof Location.Local(Path local, _)
           && Files.exists(output)
           && Files.isSameFile(local, output)) {
         throw new MisuseException("OUT is a file of IN: " + output);

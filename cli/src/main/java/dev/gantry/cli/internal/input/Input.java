@@ -26,7 +26,7 @@ public sealed interface Input {
   static Input open(GantrySession session, Location location) {
     return switch (location) {
       case Location.Remote _ -> new Weights(WeightsFormats.open(location));
-      case Location.Local(Path path) ->
+      case Location.Local(Path path, _) ->
           switch (Format.of(session, path)) {
             case WEIGHTS -> new Weights(WeightsFormats.open(location));
             case SHARDS -> new Shards(ShardSet.open(path));

@@ -42,7 +42,7 @@ public final class SafetensorsOpener {
   ///     `no-safetensors` and `several-indexes`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Location location) {
-    if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
+    if (location instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
       return openFolder(path);
     }
     try (FileBytes file = FileBytes.open(location)) {
@@ -173,7 +173,7 @@ public final class SafetensorsOpener {
             return;
           }
           Location file = index.file().sibling(entry.shard());
-          if (file instanceof Location.Local(Path path) && !Files.exists(path)) {
+          if (file instanceof Location.Local(Path path, _) && !Files.exists(path)) {
             throw new MalformedFileException(
                 index.file(),
                 entry.offset(),

@@ -39,7 +39,7 @@ public final class WeightsFormats {
   ///     or `unknown-format` if it is of none, and for a folder `no-weights`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Location location) {
-    if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
+    if (location instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
       return ofFolder(path).openFolder(path);
     }
     try (FileBytes file = FileBytes.open(location)) {
@@ -49,7 +49,7 @@ public final class WeightsFormats {
 
   /// Which format a file or folder of weights is of; throws as [#open].
   public static WeightsFormat formatOf(Location location) {
-    if (location instanceof Location.Local(Path path) && Files.isDirectory(path)) {
+    if (location instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
       return ofFolder(path);
     }
     try (FileBytes file = FileBytes.open(location)) {

@@ -91,10 +91,11 @@ class CheckpointFolderTest {
   @Test
   void aFlippedBitIsFoundAndNamed() throws IOException {
     for (String name : new String[] {"first", "second", "third"}) {
-      StoredTensor tensor = tensor(name);
-      Extent extent = tensor.extent();
-      for (long offset : new long[] {extent.offset(), extent.end() - 1}) {
-        flip(extent.file().path(), offset);
+      Extent whole = tensor(name).extent();
+      for (long offset : new long[] {whole.offset(), whole.end() - 1}) {
+        flip(whole.file().path(), offset);
+        StoredTensor tensor = tensor(name);
+        Extent extent = tensor.extent();
         int sum = session.checksum(new Source.FilePart(extent));
         MalformedFileException refusal = refusal(() -> stored.check(tensor, sum));
         assertThat(refusal.kind()).isEqualTo("checksum-mismatch");
@@ -133,7 +134,7 @@ class CheckpointFolderTest {
         .singleElement()
         .returns(Location.of(manifest), MalformedFileException::file);
     assertThat(TestCheckpoints.steps(root)).containsExactly(1L);
-    // It is kept, for whoever wants to save what can be saved; its name is not given again.
+    // It is kept, so that you can save what is whole in it; its name is not given again.
     try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(1))) {
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());

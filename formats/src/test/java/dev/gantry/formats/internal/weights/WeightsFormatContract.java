@@ -22,6 +22,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
@@ -29,6 +30,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -191,6 +193,24 @@ public abstract class WeightsFormatContract {
     tensors()
         .forEach((name, given) ->
             assertThat(TensorValues.bytes(weights.tensors().get(name))).isEqualTo(given.bytes()));
+  }
+
+  /// What the catalogue says may not be true of the other file.
+  @Test
+  void aFileThatIsReplacedAfterItWasOpenedIsRefused() throws IOException {
+    Path file = file();
+    WeightsCatalogue weights = WeightsFormats.open(Location.of(file));
+    Path copy = Files.copy(file, folder.resolve("copy"));
+    Files.move(copy, file, StandardCopyOption.REPLACE_EXISTING);
+    List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
+    try (GantrySession session = GantrySession.open()) {
+      assertThatThrownBy(
+              () -> LoadedTensors.load(session, tensors, Device.HOST, TransferOptions.defaults()))
+          .hasMessageContaining("the file changed after its header was read")
+          .asInstanceOf(InstanceOfAssertFactories.type(MalformedFileException.class))
+          .returns(Location.of(file), MalformedFileException::file)
+          .returns("changed-meanwhile", MalformedFileException::kind);
+    }
   }
 
   @Test

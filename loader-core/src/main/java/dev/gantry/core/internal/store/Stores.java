@@ -4,6 +4,7 @@ package dev.gantry.core.internal.store;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -14,7 +15,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.ServiceLoader;
 import java.util.TreeSet;
-import org.jspecify.annotations.Nullable;
 
 /// A session's stores: the local one, and those that [ServiceLoader] finds when the first remote
 /// file is opened. Thread-safe.
@@ -35,6 +35,7 @@ public final class Stores implements AutoCloseable {
 
   /// @throws TransferException if the file cannot be opened, is a directory, or is of another version
   ///     than the location asks for
+  /// @throws MalformedFileException of kind `changed-meanwhile` if a local file is of another version
   /// @throws MisuseException if no store serves the location's scheme
   public SourceFile open(Location file, CachePolicy policy) {
     Store store =
@@ -52,14 +53,16 @@ public final class Stores implements AutoCloseable {
   }
 
   private static void requireVersion(Location file, StoredFile opened) {
-    if (file instanceof Location.Remote(_, @Nullable Object version)
-        && version != null
-        && !version.equals(opened.identity())) {
-      throw new TransferException(
-          "open",
-          file.toString(),
-          new Failure.Remote(0, "the file changed after its header was read"));
+    Object version = file.version();
+    if (version == null || version.equals(opened.identity())) {
+      return;
     }
+    String change = "the file changed after its header was read";
+    throw switch (file) {
+      case Location.Local _ -> new MalformedFileException(file, 0, "changed-meanwhile", change);
+      case Location.Remote _ ->
+          new TransferException("open", file.toString(), new Failure.Remote(0, change));
+    };
   }
 
   private synchronized Store serving(Location.Remote file) {
