@@ -20,19 +20,11 @@ record MappedColumn(Region region) {
     };
   }
 
-  long unsignedInt(long index) {
-    return unsignedInt(bytes(), index);
-  }
-
   static long unsignedInt(MemorySegment bytes, long index) {
     return Integer.toUnsignedLong(bytes.get(Column.INT, index * Integer.BYTES));
   }
 
   /// Also of unsigned numbers that have been found to be less than 2⁶³.
-  long signedLong(long index) {
-    return signedLong(bytes(), index);
-  }
-
   static long signedLong(MemorySegment bytes, long index) {
     return bytes.get(Column.LONG, index * Long.BYTES);
   }

@@ -12,7 +12,6 @@ import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 
@@ -25,7 +24,7 @@ import java.util.OptionalLong;
 ///
 /// An index is mapped, not loaded: of one for ten million records, some hundred bytes are on the
 /// heap. Its own checksums, and whether all that it says is in the file, are checked when it is
-/// opened. Thread-safe, but [#close] only after the last question.
+/// opened. Thread-safe, but [#close] only after the last read.
 public final class TfRecordIndex implements AutoCloseable {
   /// What the name of an index has behind that of its file.
   public static final String SUFFIX = ".gantry-index";
@@ -101,82 +100,19 @@ public final class TfRecordIndex implements AutoCloseable {
     return summary;
   }
 
-  /// Where a record's data begins, in bytes from the start of the file.
-  ///
-  /// @param record from 0
-  public long recordOffset(long record) {
-    Objects.checkIndex(record, summary.records());
-    return column(IndexFormat.RECORD_OFFSET).signedLong(record);
-  }
-
-  /// The length of a record's data, in bytes.
-  public long recordLength(long record) {
-    long next =
-        record + 1 == summary.records()
-            ? fileBytes() + IndexFormat.HEADER_BYTES
-            : recordOffset(record + 1);
-    return next - IndexFormat.FRAMING_BYTES - recordOffset(record);
-  }
-
-  /// Whether each record's value of a feature lies in one place of the file, if not as long in all
-  /// of them: then [#valueOffset] and [#valueLength] can be asked.
-  public boolean isPlaced(String feature) {
-    return columns.containsKey(offsetName(feature));
-  }
-
-  /// Where a record's value begins, in bytes from the start of the file.
-  ///
-  /// @throws MisuseException if the feature is not [#isPlaced]
-  public long valueOffset(String feature, long record) {
-    return recordOffset(record) + column(offsetName(feature)).unsignedInt(record);
-  }
-
-  /// How long a record's value is, in bytes.
-  ///
-  /// @throws MisuseException if the feature is not [#isPlaced]
-  public long valueLength(String feature, long record) {
-    Objects.checkIndex(record, summary.records());
-    Feature found = summary.feature(feature).orElseThrow(() -> notThere(feature));
-    return found.isDirect()
-        ? found.valueBytes()
-        : column(IndexFormat.tensor(feature, IndexFormat.LENGTH)).unsignedInt(record);
-  }
-
-  /// The integers of a record.
-  ///
-  /// @throws MisuseException if the index has none of this feature
-  public long[] values(String feature, long record) {
-    Objects.checkIndex(record, summary.records());
-    MappedColumn column = column(IndexFormat.tensor(feature, IndexFormat.VALUES));
-    int count =
-        (int)
-            summary.feature(feature).orElseThrow(() -> notThere(feature)).elements().orElseThrow();
-    long[] values = new long[count];
-    for (int i = 0; i < count; i++) {
-      values[i] = column.signedLong(record * count + i);
-    }
-    return values;
-  }
-
   /// The numbers of a tensor.
+  ///
+  /// @throws MisuseException if the index has no such tensor
   MappedColumn column(String tensor) {
     MappedColumn column = columns.get(tensor);
     if (column == null) {
-      throw notThere(tensor);
+      throw new MisuseException("the index of " + file + " has no '" + tensor + "'");
     }
     return column;
   }
 
   MappedColumn offsets(String feature) {
-    return column(offsetName(feature));
-  }
-
-  private static String offsetName(String feature) {
-    return IndexFormat.tensor(feature, IndexFormat.OFFSET);
-  }
-
-  private MisuseException notThere(String what) {
-    return new MisuseException("the index of " + file + " has no '" + what + "'");
+    return column(IndexFormat.tensor(feature, IndexFormat.OFFSET));
   }
 
   @Override
@@ -186,7 +122,7 @@ public final class TfRecordIndex implements AutoCloseable {
 
   /// What [TfRecordIndex#open] finds.
   public sealed interface Found {
-    /// An index of the file as it is now; whoever gets it closes it.
+    /// An index of the file as it is now; the caller closes it.
     record Usable(TfRecordIndex index) implements Found {}
 
     /// None, or one of the file as it was, or of a version that is not known here: the file is to be

@@ -39,7 +39,7 @@ class FeaturePlacesTest {
     assertThat(obstacle(x -> x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR))))).isEmpty();
     // One float that is not packed is four bytes all the same.
     assertThat(obstacle(x -> x.writeByteArray(2, list(l -> l.writeFloat(1, 1.5f))))).isEmpty();
-    // An empty chunk is in nobody's way.
+    // An empty chunk changes no place.
     assertThat(
             obstacle(x ->
                 x.writeByteArray(

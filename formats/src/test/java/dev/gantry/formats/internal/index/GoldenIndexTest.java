@@ -81,19 +81,20 @@ class GoldenIndexTest {
             ByteBuffer.wrap(value(index, bytes, "weights", i)).order(ByteOrder.LITTLE_ENDIAN);
         assertThat(weights.getFloat()).isEqualTo(i + 0.5f);
         assertThat(weights.getFloat()).isEqualTo(-i);
-        assertThat(index.values("label", i)).containsExactly(-1 - i, (1L << 40) + i);
-        assertThat(index.values("né", i)).containsExactly(300 * i);
+        assertThat(IndexReads.values(index, "label", i)).containsExactly(-1 - i, (1L << 40) + i);
+        assertThat(IndexReads.values(index, "né", i)).containsExactly(300 * i);
         String text = new String(value(index, bytes, "text", i), StandardCharsets.US_ASCII);
         assertThat(text).isEqualTo(new String[] {"a", "abcd", ""}[i]);
       }
-      assertThat(index.isPlaced("apart")).isFalse();
-      assertThat(index.isPlaced("late")).isFalse();
+      assertThat(IndexReads.isPlaced(index, "apart")).isFalse();
+      assertThat(IndexReads.isPlaced(index, "late")).isFalse();
     }
   }
 
   private static byte[] value(TfRecordIndex index, byte[] bytes, String feature, int record) {
-    int from = (int) index.valueOffset(feature, record);
-    return Arrays.copyOfRange(bytes, from, from + (int) index.valueLength(feature, record));
+    int from = (int) IndexReads.valueOffset(index, feature, record);
+    return Arrays.copyOfRange(
+        bytes, from, from + (int) IndexReads.valueLength(index, feature, record));
   }
 
   private static TfRecordIndex.Feature direct(String name, FeatureSpec.Kind kind, long elements) {

@@ -60,8 +60,8 @@ class HostileIndexTest {
       records = new long[3];
       offsets = new int[3];
       for (int i = 0; i < 3; i++) {
-        records[i] = index.recordOffset(i);
-        offsets[i] = (int) (index.valueOffset("image", i) - records[i]);
+        records[i] = IndexReads.recordOffset(index, i);
+        offsets[i] = (int) (IndexReads.valueOffset(index, "image", i) - records[i]);
       }
     }
     image(IMAGE_BYTES);
@@ -145,7 +145,7 @@ class HostileIndexTest {
     recordTensor();
     offsetTensor();
     try (TfRecordIndex index = ((Usable) open(notes())).index()) {
-      assertThat(index.valueOffset("image", 2)).isEqualTo(records[2] + offsets[2]);
+      assertThat(IndexReads.valueOffset(index, "image", 2)).isEqualTo(records[2] + offsets[2]);
     }
   }
 
@@ -222,7 +222,7 @@ class HostileIndexTest {
     offsetTensor();
     tensor("feature/image/length", DType.U32, Shape.of(3), ints(1, 2, 3));
     try (TfRecordIndex index = ((Usable) open(notes())).index()) {
-      assertThat(index.valueLength("image", 2)).isEqualTo(3);
+      assertThat(IndexReads.valueLength(index, "image", 2)).isEqualTo(3);
     }
   }
 

@@ -118,24 +118,24 @@ class IndexedBatchesTest {
   void recordsOfOneLengthAreOneReadAndStayWhereTheyAreRead() {
     List<byte[]> records = records(0, true);
     int recordBytes = records.getFirst().length + 16;
-    BatchPlan<BatchView> filling =
+    BatchPlan<BatchView> plan =
         second(records, TfRecordField.of("image", DType.U8, Shape.of(10, 100)));
-    assertThat(filling.reads()).hasSize(1);
-    assertThat(filling.reads().getFirst().length()).isLessThan(BATCH * recordBytes + 2 * 4096L);
-    assertThat(filling.copies()).isEmpty();
-    assertThat(filling.hostWrites().bytes()).isZero();
-    FieldView image = filling.label().fields().getFirst();
+    assertThat(plan.reads()).hasSize(1);
+    assertThat(plan.reads().getFirst().length()).isLessThan(BATCH * recordBytes + 2 * 4096L);
+    assertThat(plan.copies()).isEmpty();
+    assertThat(plan.hostWrites().bytes()).isZero();
+    FieldView image = plan.label().fields().getFirst();
     assertThat(image.strides()).containsExactly((long) recordBytes, 100L, 1L);
     assertThat(image.shape()).isEqualTo(Shape.of(BATCH, 10, 100));
   }
 
   @Test
   void recordsOfManyLengthsArePackedInTheSlot() {
-    BatchPlan<BatchView> filling = second(records(0, false), TfRecordField.of("image"));
-    assertThat(filling.reads()).hasSize(1);
-    assertThat(filling.copies()).isNotEmpty();
-    assertThat(filling.copies().stream().mapToLong(copy -> copy.rows()).sum()).isEqualTo(BATCH);
-    assertThat(filling.label().fields().getFirst().strides()).containsExactly(1000L, 1L);
+    BatchPlan<BatchView> plan = second(records(0, false), TfRecordField.of("image"));
+    assertThat(plan.reads()).hasSize(1);
+    assertThat(plan.copies()).isNotEmpty();
+    assertThat(plan.copies().stream().mapToLong(copy -> copy.rows()).sum()).isEqualTo(BATCH);
+    assertThat(plan.label().fields().getFirst().strides()).containsExactly(1000L, 1L);
   }
 
   /// Of one length, and with floats that begin at a multiple of 4 in one of four cases.
@@ -149,9 +149,9 @@ class IndexedBatchesTest {
       // The next record begins at the same place of its four bytes, or at another.
       int longer = aligned ? spare : spare + 1;
       List<byte[]> spaced = records.stream().map(record -> lengthened(record, longer)).toList();
-      BatchPlan<BatchView> filling = second(spaced, TfRecordField.of("floats"));
-      strides.add(filling.label().fields().getFirst().strides().getFirst());
-      assertThat(filling.copies().isEmpty()).isEqualTo(strides.getLast() > 2);
+      BatchPlan<BatchView> plan = second(spaced, TfRecordField.of("floats"));
+      strides.add(plan.label().fields().getFirst().strides().getFirst());
+      assertThat(plan.copies().isEmpty()).isEqualTo(strides.getLast() > 2);
     }
     assertThat(strides.stream().filter(stride -> stride > 2)).hasSize(aligned ? 1 : 0);
   }
@@ -166,9 +166,9 @@ class IndexedBatchesTest {
 
   @Test
   void labelsNeedNoRead() {
-    BatchPlan<BatchView> filling = second(records(0, true), TfRecordField.of("label"));
-    assertThat(filling.reads()).isEmpty();
-    assertThat(filling.copies()).isEmpty();
-    assertThat(filling.hostWrites().bytes()).isEqualTo(BATCH * 8L);
+    BatchPlan<BatchView> plan = second(records(0, true), TfRecordField.of("label"));
+    assertThat(plan.reads()).isEmpty();
+    assertThat(plan.copies()).isEmpty();
+    assertThat(plan.hostWrites().bytes()).isEqualTo(BATCH * 8L);
   }
 }

@@ -80,12 +80,13 @@ class IndexedCorpusTest {
     FeatureSpec.Kind kind = feature.kind().orElseThrow();
     if (kind == FeatureSpec.Kind.INT64) {
       List<Object> values = new ArrayList<>();
-      Arrays.stream(index.values(feature.name(), record)).forEach(values::add);
+      Arrays.stream(IndexReads.values(index, feature.name(), record)).forEach(values::add);
       return new Verdict.Values("int64", values);
     }
-    int from = (int) index.valueOffset(feature.name(), record);
+    int from = (int) IndexReads.valueOffset(index, feature.name(), record);
     byte[] bytes =
-        Arrays.copyOfRange(file, from, from + (int) index.valueLength(feature.name(), record));
+        Arrays.copyOfRange(
+            file, from, from + (int) IndexReads.valueLength(index, feature.name(), record));
     if (kind == FeatureSpec.Kind.BYTES) {
       return new Verdict.Values("bytes", List.of(bytes));
     }
@@ -124,7 +125,7 @@ class IndexedCorpusTest {
           if (values == null) {
             missing.merge(feature.name(), 1L, Long::sum);
           }
-          if (feature.isDirect() || index.isPlaced(feature.name())) {
+          if (feature.isDirect() || IndexReads.isPlaced(index, feature.name())) {
             requireEqual(stored(index, feature, bytes, record), values);
           }
         }

@@ -83,7 +83,7 @@ final class RandomDataset {
     return file;
   }
 
-  /// Among the features, some that nobody asks for.
+  /// Some of the features are not asked for.
   private byte[] example() {
     ExampleBuilder example = ExampleBuilder.inOrderOfInsertion();
     List<FeatureSpec.FixedLength> order = new ArrayList<>(features);

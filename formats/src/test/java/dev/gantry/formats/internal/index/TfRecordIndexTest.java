@@ -82,15 +82,14 @@ class TfRecordIndexTest {
     try (TfRecordIndex index = open()) {
       assertThat(index.summary()).isEqualTo(summary);
       assertThat(index.file()).isEqualTo(file);
-      assertThat(index.values("label", 7)).isEqualTo(TestExamples.label(1, 7));
-      assertThat(index.recordOffset(0)).isEqualTo(12);
-      assertThat(index.recordLength(RECORDS - 1L))
+      assertThat(IndexReads.values(index, "label", 7)).isEqualTo(TestExamples.label(1, 7));
+      assertThat(IndexReads.recordOffset(index, 0)).isEqualTo(12);
+      assertThat(IndexReads.recordLength(index, RECORDS - 1L))
           .isEqualTo(TestExamples.record(1, RECORDS - 1L).length);
-      assertThatThrownBy(() -> index.values("image", 0)).isInstanceOf(MisuseException.class);
-      assertThatThrownBy(() -> index.valueOffset("label", 0)).isInstanceOf(MisuseException.class);
-      assertThatThrownBy(() -> index.valueLength("none", 0)).isInstanceOf(MisuseException.class);
-      assertThatThrownBy(() -> index.recordOffset(RECORDS))
-          .isInstanceOf(IndexOutOfBoundsException.class);
+      assertThatThrownBy(() -> IndexReads.values(index, "image", 0))
+          .isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> IndexReads.valueOffset(index, "label", 0))
+          .isInstanceOf(MisuseException.class);
     }
   }
 
@@ -117,7 +116,7 @@ class TfRecordIndexTest {
                 Optional.empty()));
     try (TfRecordIndex index = open()) {
       assertThat(index.summary()).isEqualTo(summary);
-      assertThat(index.isPlaced("image")).isFalse();
+      assertThat(IndexReads.isPlaced(index, "image")).isFalse();
     }
   }
 
@@ -158,7 +157,7 @@ class TfRecordIndexTest {
     try (TfRecordIndex index = open()) {
       assertThat(index.summary()).isEqualTo(summary);
       // The last record has it as another kind.
-      assertThat(index.isPlaced("a")).isFalse();
+      assertThat(IndexReads.isPlaced(index, "a")).isFalse();
     }
   }
 
@@ -182,7 +181,8 @@ class TfRecordIndexTest {
     try (TfRecordIndex index = open()) {
       assertThat(index.summary().records()).isEqualTo(many);
       for (long record = 0; record < many; record += 997) {
-        assertThat(index.values("label", record)).isEqualTo(TestExamples.label(3, record));
+        assertThat(IndexReads.values(index, "label", record))
+            .isEqualTo(TestExamples.label(3, record));
       }
     }
   }
@@ -234,7 +234,7 @@ class TfRecordIndexTest {
     build();
     TfRecordIndex index = open();
     index.close();
-    assertThatThrownBy(() -> index.recordOffset(0)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> IndexReads.recordOffset(index, 0)).isInstanceOf(MisuseException.class);
     index.close();
   }
 }

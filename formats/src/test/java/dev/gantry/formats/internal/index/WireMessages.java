@@ -8,8 +8,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Random;
 
-/// Writes examples as no writer would, but might: in parts, in any order, with names that come
-/// twice, kinds that change, lists that are packed in places, and fields that nobody knows.
+/// Writes examples as the format allows and no writer does: in parts, in any order, with names that come
+/// twice, kinds that change, lists that are packed in places, and unknown fields.
 public final class WireMessages {
   private static final String[] NAMES = {"image", "label", "x", "", "né", "a/b"};
 
