@@ -9,9 +9,9 @@ import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
-import dev.gantry.formats.internal.safetensors.Sharding;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -28,7 +28,7 @@ public final class WeightsWriter {
   private final GantrySession session;
   private final Path target;
   private final boolean isFolder;
-  private final Sharding files;
+  private final DataFileOptions files;
   private final Map<String, String> metadata;
   private final WriteOptions options;
 
@@ -83,7 +83,7 @@ public final class WeightsWriter {
     private GantrySession session = GantrySession.shared();
     private @Nullable Path target;
     private boolean isFolder;
-    private Sharding files = Sharding.defaults();
+    private DataFileOptions files = DataFileOptions.defaults();
     private final Map<String, String> metadata = new LinkedHashMap<>();
     private WriteOptions options = WriteOptions.defaults();
 
@@ -108,7 +108,7 @@ public final class WeightsWriter {
     /// Else 5 GB.
     public Builder optFileBytes(long bytes) {
       MisuseException.requireRange("optFileBytes", bytes, 1, Long.MAX_VALUE);
-      files = files.withShardBytes(bytes);
+      files = files.withFileBytes(bytes);
       return this;
     }
 

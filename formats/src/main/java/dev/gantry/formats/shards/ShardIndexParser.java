@@ -8,6 +8,7 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
+import dev.gantry.formats.internal.json.MemberNames;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
@@ -53,7 +54,7 @@ final class ShardIndexParser {
   }
 
   ShardSet parse() {
-    requireKind(Kind.OBJECT, "not-an-object", "the index is JSON, but no object");
+    json.require(Kind.OBJECT, "not-an-object", "the index is JSON, but no object");
     MemberNames members = new MemberNames(json, "the index", 0);
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (members.next()) {
@@ -102,14 +103,8 @@ final class ShardIndexParser {
     return new ShardSet(bytes.file().path(), blockBytes, fields, metadata, checked);
   }
 
-  private void requireKind(Kind kind, String fault, String detail) {
-    if (json.peek() != kind) {
-      throw json.unwanted(fault, detail);
-    }
-  }
-
   private String string(String fault, String detail) {
-    requireKind(Kind.STRING, fault, detail);
+    json.require(Kind.STRING, fault, detail);
     return json.string();
   }
 
@@ -149,7 +144,7 @@ final class ShardIndexParser {
   }
 
   private void metadata() {
-    requireKind(Kind.OBJECT, "invalid-metadata", "metadata is no object");
+    json.require(Kind.OBJECT, "invalid-metadata", "metadata is no object");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String key = json.memberName();
       json.countNote();
@@ -162,7 +157,7 @@ final class ShardIndexParser {
   }
 
   private void fields() {
-    requireKind(Kind.ARRAY, "invalid-fields", "fields is no array");
+    json.require(Kind.ARRAY, "invalid-fields", "fields is no array");
     long position = json.valueOffset();
     Set<String> names = new HashSet<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
@@ -170,7 +165,7 @@ final class ShardIndexParser {
         throw json.malformed("too-many-fields", "more than " + ShardSet.MAX_FIELDS + " fields");
       }
       json.countEntry();
-      requireKind(Kind.OBJECT, "invalid-field", "a field is no object");
+      json.require(Kind.OBJECT, "invalid-field", "a field is no object");
       long fieldPosition = json.valueOffset();
       Field field = field(fieldPosition);
       if (!names.add(field.name())) {
@@ -220,13 +215,13 @@ final class ShardIndexParser {
   }
 
   private void shards() {
-    requireKind(Kind.ARRAY, "invalid-shards", "shards is no array");
+    json.require(Kind.ARRAY, "invalid-shards", "shards is no array");
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       if (shards.size() == ShardSet.MAX_SHARDS) {
         throw json.malformed("too-many-shards", "more than " + ShardSet.MAX_SHARDS + " shards");
       }
       json.countEntry();
-      requireKind(Kind.OBJECT, "invalid-shard", "a shard is no object");
+      json.require(Kind.OBJECT, "invalid-shard", "a shard is no object");
       shards.add(shard(json.valueOffset()));
     }
   }
@@ -255,7 +250,7 @@ final class ShardIndexParser {
 
   private String shardName() {
     String name = string("shard-name-not-a-string", "a shard's file name is no string");
-    JsonMembers.checkShardName(json, name, "a shard is '" + name + "'");
+    JsonMembers.checkFileName(json, name, "a shard is '" + name + "'");
     if (!shardNames.add(name)) {
       throw json.malformed("duplicate-shard", "a second shard '" + name + "'");
     }
@@ -263,7 +258,7 @@ final class ShardIndexParser {
   }
 
   private long[] offsets() {
-    requireKind(Kind.ARRAY, "invalid-offsets", "offsets is no array");
+    json.require(Kind.ARRAY, "invalid-offsets", "offsets is no array");
     long[] offsets = new long[Math.max(1, fields.size())];
     int count = 0;
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {

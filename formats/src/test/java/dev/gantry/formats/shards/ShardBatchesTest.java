@@ -73,9 +73,9 @@ class ShardBatchesTest {
   }
 
   /// The bytes of a slot that is filled so, when nothing has to be made or copied.
-  private static byte[] read(BatchPlan<BatchView> filling, long slotBytes) {
+  private static byte[] read(BatchPlan<BatchView> plan, long slotBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
-    for (Read read : filling.reads()) {
+    for (Read read : plan.reads()) {
       byte[] file = TestShards.read(read.file().path());
       int length = (int) Math.min(read.length(), file.length - read.fileOffset());
       System.arraycopy(file, (int) read.fileOffset(), slot, (int) read.slabOffset(), length);
@@ -93,15 +93,15 @@ class ShardBatchesTest {
       List<BatchPlan<BatchView>> epoch = epoch(batches);
       assertThat(epoch).hasSize(SAMPLES / batchSize);
       for (int i = 0; i < epoch.size(); i++) {
-        BatchPlan<BatchView> filling = epoch.get(i);
-        assertThat(filling.reads()).hasSizeLessThanOrEqualTo(2);
-        assertThat(filling.copies()).isEmpty();
-        assertThat(filling.hostWrites().bytes()).isZero();
-        assertThat(filling.reads())
+        BatchPlan<BatchView> plan = epoch.get(i);
+        assertThat(plan.reads()).hasSizeLessThanOrEqualTo(2);
+        assertThat(plan.copies()).isEmpty();
+        assertThat(plan.hostWrites().bytes()).isZero();
+        assertThat(plan.reads())
             .allMatch(read -> read.fileOffset() % 4096 == 0 && read.slabOffset() % 4096 == 0);
-        byte[] slot = read(filling, batches.slotBytes());
+        byte[] slot = read(plan, batches.slotBytes());
         for (int field = 0; field < names.size(); field++) {
-          requireValues(filling.label().fields().get(field), slot, i * batchSize, batchSize);
+          requireValues(plan.label().fields().get(field), slot, i * batchSize, batchSize);
         }
       }
     }

@@ -160,7 +160,7 @@ class ShardCrashTest {
     everywhere(replay, calls.steps().size());
   }
 
-  /// Somebody removes all of a set, and writes another in its place before that is on the disk.
+  /// All of a set is removed, and another is written in its place before the removal is on the disk.
   @Test
   void overASetThatWasRemoved() {
     Path set = tree.resolve("set");

@@ -8,9 +8,9 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
-import dev.gantry.formats.internal.safetensors.Sharding;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.TensorSources;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -53,12 +53,12 @@ public record WeightsConversion(
     if (isOneFile()) {
       return NewSafetensors.file(output, tensors, old.metadata());
     }
-    Sharding sharding = Sharding.defaults();
+    DataFileOptions options = DataFileOptions.defaults();
     return NewSafetensors.folder(
         output,
         tensors,
         old.metadata(),
-        shardBytes == null ? sharding : sharding.withShardBytes(shardBytes));
+        shardBytes == null ? options : options.withFileBytes(shardBytes));
   }
 
   private boolean isOneFile() {

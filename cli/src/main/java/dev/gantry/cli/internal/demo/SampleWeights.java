@@ -5,9 +5,9 @@ import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.core.DType;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
-import dev.gantry.formats.internal.safetensors.Sharding;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -63,11 +63,11 @@ public record SampleWeights(Path index, Path floatShard, Map<String, String> dig
               .sum();
       NewSafetensors made =
           NewSafetensors.folder(
-              folder, tensors, Map.of(), Sharding.defaults().withShardBytes(most));
+              folder, tensors, Map.of(), DataFileOptions.defaults().withFileBytes(most));
       write(made);
       return new SampleWeights(
           made.index().orElseThrow().file(),
-          made.shards().getLast().file().file(),
+          made.dataFiles().getLast().file().file(),
           random.digests(),
           made.totalBytes());
     }

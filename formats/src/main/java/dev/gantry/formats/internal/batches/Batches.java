@@ -23,8 +23,8 @@ public interface Batches extends AutoCloseable {
 
   /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless
   /// the implementation says so. What its plans read from belongs to these batches: a source
-  /// that came to its end may be closed before the last reads. What they are made of may belong to
-  /// the source: it is closed when all makers have run, or when none will run any more.
+  /// that came to its end may be closed before the last reads. What host writers write from may
+  /// belong to the source: it is closed when all of them have run, or when none will run any more.
   ///
   /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
   ///     order of its samples

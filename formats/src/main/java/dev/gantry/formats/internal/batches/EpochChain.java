@@ -91,9 +91,9 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
       HostWrites made = plan.hostWrites();
       List<HostWrites.HostWriter> writers =
           made.writers().stream()
-              .<HostWrites.HostWriter>map(maker ->
+              .<HostWrites.HostWriter>map(writer ->
                   target -> {
-                    maker.write(target);
+                    writer.write(target);
                     unwritten.decrementAndGet();
                   })
               .toList();

@@ -99,17 +99,17 @@ public final class CheckpointFolder implements StoredCheckpoint {
   /// With the sums of the tensors as the manifest has them, the header's must make that of the
   /// file.
   ///
-  /// @param tensors of the shard, by offset: the header ends where the first begins
-  private void checkHeader(Path shard, List<StoredTensor> tensors) {
-    Manifest.FileEntry entry = entry(shard);
+  /// @param tensors of the data file, by offset: the header ends where the first begins
+  private void checkHeader(Path dataFile, List<StoredTensor> tensors) {
+    Manifest.FileEntry entry = entry(dataFile);
     int sum;
-    try (FileBytes bytes = FileBytes.open(shard)) {
+    try (FileBytes bytes = FileBytes.open(dataFile)) {
       sum = bytes.crc32c(0, tensors.getFirst().extent().offset());
     }
     for (StoredTensor tensor : tensors) {
       sum = Crc32c.combine(sum, savedSum(entry, tensor), tensor.extent().length());
     }
-    requireSame(shard, sum, entry.crc32c());
+    requireSame(dataFile, sum, entry.crc32c());
   }
 
   private static void requireSame(Path file, int sum, int saved) {

@@ -29,7 +29,7 @@ import org.slf4j.LoggerFactory;
 /// or not at all:
 ///
 /// 1. make the checkpoint's folder, and synchronise the one it is in
-/// 2. write all shards and indexes by the protocol for files (see [GantrySession#write]): then all of them
+/// 2. write all data files and indexes by the protocol for files (see [GantrySession#write]): then all of them
 ///    are on the disk under their names
 /// 3. write the manifest likewise: from then on the checkpoint exists
 /// 4. remove what the retention does not want: of each checkpoint the manifest first
@@ -43,7 +43,7 @@ public final class CheckpointStore implements AutoCloseable {
   private final StoreFolder folder;
   private final FolderLock lock;
   private final Retention retention;
-  private final long shardBytes;
+  private final long fileBytes;
 
   /// Shared by all who read checkpoints; removing them takes it whole.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
@@ -62,13 +62,13 @@ public final class CheckpointStore implements AutoCloseable {
       StoreFolder folder,
       FolderLock lock,
       Retention retention,
-      long shardBytes,
+      long fileBytes,
       StoreScan found) {
     this.session = session;
     this.folder = folder;
     this.lock = lock;
     this.retention = retention;
-    this.shardBytes = shardBytes;
+    this.fileBytes = fileBytes;
     this.lastSequence = new AtomicLong(found.lastSequence());
     this.checkpoints = new ArrayList<>(found.checkpoints());
   }
@@ -77,11 +77,11 @@ public final class CheckpointStore implements AutoCloseable {
   /// ended have left there.
   ///
   /// @param session which must stay open for as long as this saves
-  /// @param shardBytes the most bytes of tensors in one file; a larger tensor has a file to itself
+  /// @param fileBytes the most bytes of tensors in one file; a larger tensor has a file to itself
   /// @throws MisuseException if another saver has the folder open
   /// @throws TransferException if a file operation fails
   public static CheckpointStore open(
-      GantrySession session, Path root, Retention retention, long shardBytes) {
+      GantrySession session, Path root, Retention retention, long fileBytes) {
     StoreFolder folder = new StoreFolder(root, session.folders());
     folder.create();
     FolderLock lock = FolderLock.take(root, "saver");
@@ -89,7 +89,7 @@ public final class CheckpointStore implements AutoCloseable {
     try {
       folder.removeLeftovers();
       CheckpointStore store =
-          new CheckpointStore(session, folder, lock, retention, shardBytes, StoreScan.of(folder));
+          new CheckpointStore(session, folder, lock, retention, fileBytes, StoreScan.of(folder));
       complete = true;
       return store;
     } finally {
@@ -125,7 +125,7 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// What is there at one moment of the call, whoever saves and removes meanwhile. Only manifests
+  /// What is there at one moment of the call, though others may save and remove meanwhile. Only manifests
   /// are read, and of each no more is kept than its step, number and metrics. The folder
   /// need not be open for that, and a folder that is missing holds nothing.
   ///
@@ -169,7 +169,7 @@ public final class CheckpointStore implements AutoCloseable {
     if (removal.getReadHoldCount() > 0) {
       throw new MisuseException("a save within reading(): it would wait for itself");
     }
-    return SavePlan.of(checkpoint, lastSequence.incrementAndGet(), shardBytes);
+    return SavePlan.of(checkpoint, lastSequence.incrementAndGet(), fileBytes);
   }
 
   /// Saves what was planned.

@@ -6,6 +6,7 @@ import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
+import dev.gantry.formats.internal.json.MemberNames;
 import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -48,7 +49,7 @@ final class ManifestParser {
 
   Manifest parse() {
     requireObject("not-an-object");
-    Set<String> members = new HashSet<>();
+    MemberNames members = new MemberNames(json, "the manifest", 0);
     OptionalLong step = OptionalLong.empty();
     OptionalLong sequence = OptionalLong.empty();
     SequencedMap<String, String> state = new LinkedHashMap<>();
@@ -56,7 +57,7 @@ final class ManifestParser {
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
     List<FileEntry> files = new ArrayList<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      switch (newMember(members)) {
+      switch (members.next()) {
         case "format" -> checkFormat();
         case "version" -> checkVersion();
         case "crc32c" -> {
@@ -80,12 +81,7 @@ final class ManifestParser {
     }
     json.end();
     ownChecksumOffset.ifPresent(offset -> checkBytes(offset + 1));
-    for (String required : List.of("format", "version", "step", "sequence", "files", "crc32c")) {
-      if (!members.contains(required)) {
-        throw new MalformedFileException(
-            bytes.file(), 0, "missing-" + required, "the manifest has no '" + required + "'");
-      }
-    }
+    members.require(List.of("format", "version", "step", "sequence", "files", "crc32c"));
     return new Manifest(
         step.orElseThrow(), sequence.orElseThrow(), state, metrics, metadata, files);
   }
@@ -112,15 +108,6 @@ final class ManifestParser {
       // From here on nothing is known.
     }
     return OptionalLong.empty();
-  }
-
-  /// @param members those before it
-  private String newMember(Set<String> members) {
-    String member = json.memberName();
-    if (!members.add(member)) {
-      throw json.malformed("duplicate-field", "a second '" + member + "'");
-    }
-    return member;
   }
 
   /// A member whose name is kept as well, since it may not come twice.
@@ -161,15 +148,11 @@ final class ManifestParser {
   }
 
   private void requireObject(String kind) {
-    if (json.peek() != Kind.OBJECT) {
-      throw json.unwanted(kind, "no object");
-    }
+    json.require(Kind.OBJECT, kind, "no object");
   }
 
   private String string(String noun) {
-    if (json.peek() != Kind.STRING) {
-      throw json.unwanted("invalid-" + noun, "not a string");
-    }
+    json.require(Kind.STRING, "invalid-" + noun, "not a string");
     return json.string();
   }
 
@@ -197,9 +180,7 @@ final class ManifestParser {
   }
 
   private List<FileEntry> files() {
-    if (json.peek() != Kind.ARRAY) {
-      throw json.unwanted("invalid-files", "no array");
-    }
+    json.require(Kind.ARRAY, "invalid-files", "no array");
     List<FileEntry> files = new ArrayList<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       json.countEntry();
@@ -215,9 +196,9 @@ final class ManifestParser {
     OptionalLong size = OptionalLong.empty();
     OptionalLong sum = OptionalLong.empty();
     SequencedMap<String, Integer> tensors = new LinkedHashMap<>();
-    Set<String> members = new HashSet<>();
+    MemberNames members = new MemberNames(json, "a file", offset);
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      switch (newMember(members)) {
+      switch (members.next()) {
         case "name" -> name = fileName();
         case "size" -> size = OptionalLong.of(json.count("size"));
         case "crc32c" -> sum = OptionalLong.of(checksum());

@@ -5,9 +5,9 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
+import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
-import dev.gantry.formats.internal.safetensors.Sharding;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,15 +29,16 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
   }
 
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
-  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, long shardBytes) {
-    Sharding sharding = Sharding.defaults().withShardBytes(shardBytes).withIndexOfOne(true);
+  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, long fileBytes) {
+    DataFileOptions options =
+        DataFileOptions.defaults().withFileBytes(fileBytes).withIndexOfOne(true);
     List<NewSafetensors> groups = new ArrayList<>();
     checkpoint
         .groups()
         .forEach((group, tensors) ->
             groups.add(
                 NewSafetensors.folder(
-                    NO_FOLDER, tensors, checkpoint.metadata(), sharding.withStem(group))));
+                    NO_FOLDER, tensors, checkpoint.metadata(), options.withStem(group))));
     checkEntries(checkpoint, groups);
     return new SavePlan(sequence, checkpoint, groups);
   }
@@ -49,7 +50,7 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
     entries += checkpoint.metadata().size();
     for (NewSafetensors group : groups) {
       entries += group.files().size();
-      entries += group.shards().stream().mapToLong(shard -> shard.tensors().size()).sum();
+      entries += group.dataFiles().stream().mapToLong(dataFile -> dataFile.tensors().size()).sum();
     }
     if (entries > Manifest.MAX_ENTRIES) {
       throw new MisuseException(
@@ -73,7 +74,7 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
   Manifest manifest(WriteReport report) {
     Map<String, List<NewTensor>> tensors = new HashMap<>();
     for (NewSafetensors group : groups) {
-      group.shards().forEach(shard -> tensors.put(shard.name(), shard.tensors()));
+      group.dataFiles().forEach(dataFile -> tensors.put(dataFile.name(), dataFile.tensors()));
     }
     List<FileEntry> entries = report.files().stream().map(file -> entry(file, tensors)).toList();
     return new Manifest(
@@ -85,7 +86,7 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
         entries);
   }
 
-  /// @param tensors of each shard, in the order of its parts after the header; an index has none
+  /// @param tensors of each data file, in the order of its parts after the header; an index has none
   private static FileEntry entry(
       WriteReport.FileReport file, Map<String, List<NewTensor>> tensors) {
     String name = file.file().getFileName().toString();

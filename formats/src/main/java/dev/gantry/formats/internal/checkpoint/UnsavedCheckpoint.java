@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.internal.json.JsonWriter;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -15,19 +15,16 @@ import java.util.SequencedMap;
 ///
 /// @param step of the training, 0 or more
 /// @param groups tensors by the name of their group, such as `model`: each group becomes a
-///     safetensors checkpoint of its own, `model.safetensors.index.json` and its shards
+///     safetensors checkpoint of its own, `model.safetensors.index.json` and its data files
 /// @param state what a training needs besides tensors
 /// @param metrics by which the best may be kept
-/// @param metadata the user's own notes, also put into the shards
+/// @param metadata the user's own notes, also put into the data files
 public record UnsavedCheckpoint(
     long step,
     SequencedMap<String, List<NewTensor>> groups,
     Map<String, String> state,
     Map<String, Double> metrics,
     Map<String, String> metadata) {
-  /// The longest name or value of state, metrics and metadata, in UTF-16 units.
-  public static final int MAX_TEXT_CHARACTERS = JsonReader.MAX_STRING_CHARACTERS;
-
   /// @throws MisuseException if the step is negative, a group has another name, or a text
   ///     is too long or no Unicode
   public UnsavedCheckpoint {
@@ -57,14 +54,7 @@ public record UnsavedCheckpoint(
     });
   }
 
-  /// What could be written but not be read again.
   private static void checkText(String text) {
-    if (text.length() > MAX_TEXT_CHARACTERS) {
-      throw new MisuseException(
-          "a text of " + text.length() + " characters, more than " + MAX_TEXT_CHARACTERS);
-    }
-    if (JsonReader.loneSurrogate(text).isPresent()) {
-      throw new MisuseException("half of a surrogate pair in '" + text + "'");
-    }
+    JsonWriter.requireText("a name or value", text);
   }
 }

@@ -67,7 +67,7 @@ public final class JsonMembers {
   ///
   /// @param name the string that `json` read last
   /// @param claim what the file says, for errors
-  public static void checkShardName(JsonReader json, String name, String claim) {
+  public static void checkFileName(JsonReader json, String name, String claim) {
     List<String> parts = List.of(name.split("[/\\\\]", -1));
     if (parts.contains("..")) {
       throw json.malformed("shard-name-with-dot-dot", claim + ", which leads out of the folder");

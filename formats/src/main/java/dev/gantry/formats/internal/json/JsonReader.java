@@ -112,6 +112,15 @@ public final class JsonReader {
     };
   }
 
+  /// Makes sure that the value at hand is of a kind.
+  ///
+  /// @throws MalformedFileException of kind `fault`, or of the JSON's own fault where it has one
+  public void require(Kind wanted, String fault, String detail) {
+    if (peek() != wanted) {
+      throw unwanted(fault, detail);
+    }
+  }
+
   /// Enters an object; call only where [#peek] says so. True if it has a member.
   public boolean beginObject() {
     return nextMember();

@@ -76,9 +76,7 @@ final class HeaderParser {
   }
 
   private void header(JsonReader json) {
-    if (json.peek() != JsonReader.Kind.OBJECT) {
-      throw json.unwanted("not-an-object", "the header is JSON, but no object");
-    }
+    json.require(JsonReader.Kind.OBJECT, "not-an-object", "the header is JSON, but no object");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String name = json.memberName();
       if (name.equals(SafetensorsHeader.METADATA)) {
@@ -112,9 +110,7 @@ final class HeaderParser {
       json.skip();
       return;
     }
-    if (json.peek() != JsonReader.Kind.OBJECT) {
-      throw json.unwanted("invalid-metadata", "__metadata__ is no object");
-    }
+    json.require(JsonReader.Kind.OBJECT, "invalid-metadata", "__metadata__ is no object");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String key = json.memberName();
       json.countNote();

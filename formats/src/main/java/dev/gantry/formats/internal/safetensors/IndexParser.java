@@ -13,13 +13,13 @@ import java.util.OptionalLong;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// Reads `{"metadata": {"total_size": n, …}, "weight_map": {tensor: shard, …}}`.
+/// Reads `{"metadata": {"total_size": n, …}, "weight_map": {tensor: file, …}}`.
 final class IndexParser {
   private final FileBytes bytes;
   private final JsonReader json;
 
-  /// One copy of each shard's name, which many tensors share.
-  private final Map<String, String> shards = new HashMap<>();
+  /// One copy of each data file's name, which many tensors share.
+  private final Map<String, String> dataFiles = new HashMap<>();
 
   private OptionalLong totalSize = OptionalLong.empty();
 
@@ -37,9 +37,7 @@ final class IndexParser {
   }
 
   SafetensorsIndex parse() {
-    if (json.peek() != Kind.OBJECT) {
-      throw json.unwanted("not-an-object", "the index is JSON, but no object");
-    }
+    json.require(Kind.OBJECT, "not-an-object", "the index is JSON, but no object");
     @Nullable SequencedMap<String, SafetensorsIndex.Entry> weightMap = null;
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (json.memberName()) {
@@ -86,9 +84,7 @@ final class IndexParser {
   }
 
   private SequencedMap<String, SafetensorsIndex.Entry> weightMap() {
-    if (json.peek() != Kind.OBJECT) {
-      throw json.unwanted("invalid-weight-map", "weight_map is no object");
-    }
+    json.require(Kind.OBJECT, "invalid-weight-map", "weight_map is no object");
     SequencedMap<String, SafetensorsIndex.Entry> weightMap = new LinkedHashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String tensor = json.memberName();
@@ -96,16 +92,16 @@ final class IndexParser {
       if (json.peek() != Kind.STRING) {
         throw json.unwanted("shard-name-not-a-string", "tensor '" + tensor + "' has no file name");
       }
-      String shard = shard(json.string(), tensor);
+      String dataFile = dataFile(json.string(), tensor);
       if (weightMap.size() == SafetensorsHeader.MAX_TENSORS) {
         throw json.malformed(
             "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
       }
       json.countEntry();
       SafetensorsIndex.Entry earlier =
-          weightMap.putIfAbsent(tensor, new SafetensorsIndex.Entry(shard, offset));
+          weightMap.putIfAbsent(tensor, new SafetensorsIndex.Entry(dataFile, offset));
       if (earlier != null) {
-        throw duplicate(tensor, earlier.shard(), shard, offset);
+        throw duplicate(tensor, earlier.dataFile(), dataFile, offset);
       }
     }
     return weightMap;
@@ -123,13 +119,13 @@ final class IndexParser {
   }
 
   /// A name that can only mean a file beside the index.
-  private String shard(String name, String tensor) {
-    String known = shards.get(name);
+  private String dataFile(String name, String tensor) {
+    String known = dataFiles.get(name);
     if (known != null) {
       return known;
     }
-    JsonMembers.checkShardName(json, name, "tensor '" + tensor + "' is in '" + name + "'");
-    shards.put(name, name);
+    JsonMembers.checkFileName(json, name, "tensor '" + tensor + "' is in '" + name + "'");
+    dataFiles.put(name, name);
     return name;
   }
 }

@@ -39,12 +39,12 @@ public final class NewSafetensors {
   }
 
   private final Target target;
-  private final List<NewDataFile> shards;
+  private final List<NewDataFile> dataFiles;
   private final Optional<NewFile> index;
 
-  private NewSafetensors(Target target, List<NewDataFile> shards, Optional<NewFile> index) {
+  private NewSafetensors(Target target, List<NewDataFile> dataFiles, Optional<NewFile> index) {
     this.target = target;
-    this.shards = List.copyOf(shards);
+    this.dataFiles = List.copyOf(dataFiles);
     this.index = index;
   }
 
@@ -56,8 +56,8 @@ public final class NewSafetensors {
   public static NewSafetensors file(
       Path file, Collection<NewTensor> tensors, Map<String, String> metadata) {
     WriteRules.check(tensors, metadata);
-    NewDataFile shard = NewDataFile.of(file, tensors, new TreeMap<>(metadata));
-    return new NewSafetensors(new Target.OneFile(file), List.of(shard), Optional.empty());
+    NewDataFile dataFile = NewDataFile.of(file, tensors, new TreeMap<>(metadata));
+    return new NewSafetensors(new Target.OneFile(file), List.of(dataFile), Optional.empty());
   }
 
   /// A folder of data files, each filled with tensors in the order that is given here, so that
@@ -66,59 +66,63 @@ public final class NewSafetensors {
   /// @param metadata the notes (`__metadata__`) of every data file
   /// @throws MisuseException as [#file] has it
   public static NewSafetensors folder(
-      Path folder, Collection<NewTensor> tensors, Map<String, String> metadata, Sharding sharding) {
+      Path folder,
+      Collection<NewTensor> tensors,
+      Map<String, String> metadata,
+      DataFileOptions options) {
     WriteRules.check(tensors, metadata);
     SortedMap<String, String> notes = new TreeMap<>(metadata);
-    List<List<NewTensor>> cut = cut(tensors, sharding.shardBytes());
-    List<NewDataFile> shards = new ArrayList<>(cut.size());
+    List<List<NewTensor>> cut = cut(tensors, options.fileBytes());
+    List<NewDataFile> dataFiles = new ArrayList<>(cut.size());
     for (List<NewTensor> some : cut) {
-      String name = fileName(sharding.stem(), shards.size() + 1, cut.size());
-      shards.add(NewDataFile.of(folder.resolve(name), some, notes));
+      String name = fileName(options.stem(), dataFiles.size() + 1, cut.size());
+      dataFiles.add(NewDataFile.of(folder.resolve(name), some, notes));
     }
-    boolean indexed = shards.size() > 1 || sharding.indexOfOne();
+    boolean indexed = dataFiles.size() > 1 || options.indexOfOne();
     Optional<NewFile> index =
         indexed
             ? Optional.of(
-                indexFile(folder.resolve(sharding.stem() + SafetensorsOpener.INDEX_SUFFIX), shards))
+                indexFile(
+                    folder.resolve(options.stem() + SafetensorsOpener.INDEX_SUFFIX), dataFiles))
             : Optional.empty();
-    return new NewSafetensors(new Target.Folder(folder), shards, index);
+    return new NewSafetensors(new Target.Folder(folder), dataFiles, index);
   }
 
   /// @param number from 1 to `count`
   private static String fileName(String stem, int number, int count) {
     return count == 1
-        ? stem + SafetensorsOpener.SHARD_SUFFIX
+        ? stem + SafetensorsOpener.FILE_SUFFIX
         : String.format(
-            Locale.ROOT, "%s-%05d-of-%05d%s", stem, number, count, SafetensorsOpener.SHARD_SUFFIX);
+            Locale.ROOT, "%s-%05d-of-%05d%s", stem, number, count, SafetensorsOpener.FILE_SUFFIX);
   }
 
-  private static List<List<NewTensor>> cut(Collection<NewTensor> tensors, long shardBytes) {
+  private static List<List<NewTensor>> cut(Collection<NewTensor> tensors, long fileBytes) {
     List<List<NewTensor>> cut = new ArrayList<>();
-    List<NewTensor> shard = new ArrayList<>();
-    cut.add(shard);
+    List<NewTensor> dataFile = new ArrayList<>();
+    cut.add(dataFile);
     long bytes = 0;
     for (NewTensor tensor : tensors) {
       long length = tensor.source().length();
       // After a tensor that is too large by itself the difference is negative, and nothing joins
       // it.
-      if (length > shardBytes - bytes && !shard.isEmpty()) {
-        shard = new ArrayList<>();
-        cut.add(shard);
+      if (length > fileBytes - bytes && !dataFile.isEmpty()) {
+        dataFile = new ArrayList<>();
+        cut.add(dataFile);
         bytes = 0;
       }
-      shard.add(tensor);
+      dataFile.add(tensor);
       bytes += length;
     }
     return cut;
   }
 
   /// `{"metadata": {"total_size": n}, "weight_map": {tensor: file, …}}`, tensors by name.
-  private static NewFile indexFile(Path file, List<NewDataFile> shards) {
+  private static NewFile indexFile(Path file, List<NewDataFile> dataFiles) {
     SortedMap<String, String> weightMap = new TreeMap<>();
-    for (NewDataFile shard : shards) {
-      shard.tensors().forEach(tensor -> weightMap.put(tensor.name(), shard.name()));
+    for (NewDataFile dataFile : dataFiles) {
+      dataFile.tensors().forEach(tensor -> weightMap.put(tensor.name(), dataFile.name()));
     }
-    long totalSize = shards.stream().mapToLong(NewDataFile::dataBytes).sum();
+    long totalSize = dataFiles.stream().mapToLong(NewDataFile::dataBytes).sum();
     byte[] text =
         new JsonWriter("the index", SafetensorsIndex.MAX_INDEX_BYTES)
             .indented(json -> {
@@ -138,8 +142,8 @@ public final class NewSafetensors {
   }
 
   /// The data files, by number.
-  public List<NewDataFile> shards() {
-    return shards;
+  public List<NewDataFile> dataFiles() {
+    return dataFiles;
   }
 
   /// The `*.safetensors.index.json`, if there is to be one.
@@ -151,12 +155,12 @@ public final class NewSafetensors {
   /// crash leaves it without some data files, readers say so; data files without their index would pass for
   /// whole weights.
   public List<NewFile> files() {
-    return Stream.concat(index.stream(), shards.stream().map(NewDataFile::file)).toList();
+    return Stream.concat(index.stream(), dataFiles.stream().map(NewDataFile::file)).toList();
   }
 
   /// The size of all tensors together, in bytes.
   public long totalBytes() {
-    return shards.stream().mapToLong(NewDataFile::dataBytes).sum();
+    return dataFiles.stream().mapToLong(NewDataFile::dataBytes).sum();
   }
 
   Target target() {

@@ -20,7 +20,7 @@ public final class SafetensorsFormat implements WeightsFormat {
 
   @Override
   public List<String> suffixes() {
-    return List.of(SafetensorsOpener.SHARD_SUFFIX, ".json");
+    return List.of(SafetensorsOpener.FILE_SUFFIX, ".json");
   }
 
   /// A length that a header can have, and the JSON object that it is.

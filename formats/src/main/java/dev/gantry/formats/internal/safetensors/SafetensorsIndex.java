@@ -24,9 +24,9 @@ public record SafetensorsIndex(
 
   /// Where the index puts a tensor.
   ///
-  /// @param shard the name of a file in the folder of the index, never a path that leads elsewhere
+  /// @param dataFile the name of a file in the folder of the index, never a path that leads elsewhere
   /// @param offset where in the index this is said, in bytes
-  public record Entry(String shard, long offset) {}
+  public record Entry(String dataFile, long offset) {}
 
   public SafetensorsIndex {
     weightMap = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(weightMap));

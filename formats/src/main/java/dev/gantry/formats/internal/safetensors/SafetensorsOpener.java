@@ -25,7 +25,7 @@ import java.util.TreeMap;
 /// Opens safetensors weights: finds their data files, reads the headers and makes one catalogue of
 /// them.
 public final class SafetensorsOpener {
-  static final String SHARD_SUFFIX = ".safetensors";
+  static final String FILE_SUFFIX = ".safetensors";
   static final String INDEX_SUFFIX = ".safetensors.index.json";
   private static final String USUAL_INDEX = "model" + INDEX_SUFFIX;
 
@@ -64,7 +64,7 @@ public final class SafetensorsOpener {
 
   /// Whether a folder has any data file or index of this format.
   static boolean isIn(Path folder) {
-    return !list(folder, INDEX_SUFFIX).isEmpty() || !list(folder, SHARD_SUFFIX).isEmpty();
+    return !list(folder, INDEX_SUFFIX).isEmpty() || !list(folder, FILE_SUFFIX).isEmpty();
   }
 
   static WeightsCatalogue openFolder(Path folder) {
@@ -86,10 +86,10 @@ public final class SafetensorsOpener {
     if (indexes.size() == 1) {
       return openIndex(SafetensorsIndex.read(indexes.getFirst()));
     }
-    List<Path> files = list(folder, SHARD_SUFFIX);
+    List<Path> files = list(folder, FILE_SUFFIX);
     if (files.isEmpty()) {
       throw new MalformedFileException(
-          folder, 0, "no-safetensors", "the folder has no *" + SHARD_SUFFIX + " and no index");
+          folder, 0, "no-safetensors", "the folder has no *" + FILE_SUFFIX + " and no index");
     }
     return openFiles(files.stream().map(SafetensorsHeader::read).toList());
   }
@@ -144,7 +144,7 @@ public final class SafetensorsOpener {
       header.metadata().forEach(metadata::putIfAbsent);
       for (StoredTensor tensor : header.tensors().values()) {
         SafetensorsIndex.Entry entry = index.weightMap().get(tensor.name());
-        if (entry != null && entry.shard().equals(name)) {
+        if (entry != null && entry.dataFile().equals(name)) {
           tensors.put(tensor.name(), tensor);
         } else if (entry != null) {
           elsewhere.putIfAbsent(tensor.name(), file);
@@ -169,18 +169,18 @@ public final class SafetensorsOpener {
     index
         .weightMap()
         .forEach((tensor, entry) -> {
-          if (files.containsKey(entry.shard())) {
+          if (files.containsKey(entry.dataFile())) {
             return;
           }
-          Location file = index.file().sibling(entry.shard());
+          Location file = index.file().sibling(entry.dataFile());
           if (file instanceof Location.Local(Path path, _) && !Files.exists(path)) {
             throw new MalformedFileException(
                 index.file(),
                 entry.offset(),
                 "missing-shard",
-                "'" + entry.shard() + "' with tensor '" + tensor + "' is not there");
+                "'" + entry.dataFile() + "' with tensor '" + tensor + "' is not there");
           }
-          files.put(entry.shard(), file);
+          files.put(entry.dataFile(), file);
         });
     return files;
   }
@@ -200,7 +200,7 @@ public final class SafetensorsOpener {
           "tensor '"
               + name
               + "' is not in '"
-              + entry.shard()
+              + entry.dataFile()
               + "'"
               + (other == null ? "" : " but in " + other));
     }
@@ -209,7 +209,7 @@ public final class SafetensorsOpener {
           index.file(),
           entry.offset(),
           "tensor-in-two-shards",
-          "tensor '" + name + "' is in '" + entry.shard() + "' and in " + other);
+          "tensor '" + name + "' is in '" + entry.dataFile() + "' and in " + other);
     }
   }
 }

@@ -67,7 +67,7 @@ final class SafetensorsOutput {
 
   private void requireEmpty(Path folder) {
     String reason = "holds weights already";
-    requireNone(folder, SafetensorsOpener.SHARD_SUFFIX, reason);
+    requireNone(folder, SafetensorsOpener.FILE_SUFFIX, reason);
     requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, reason);
     weights.files().forEach(SafetensorsOutput::requireFree);
   }

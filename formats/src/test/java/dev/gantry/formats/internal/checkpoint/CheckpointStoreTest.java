@@ -12,6 +12,7 @@ import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.NoLeaks;
@@ -50,7 +51,7 @@ class CheckpointStoreTest {
     return CheckpointStore.open(session, root(), retention, 50_000);
   }
 
-  /// Tensors whose bytes the step decides, in shards.
+  /// Tensors whose bytes the step decides, in data files.
   private static UnsavedCheckpoint checkpoint(long step) {
     List<NewTensor> model = new ArrayList<>();
     for (int i = 0; i < 10; i++) {
@@ -253,7 +254,7 @@ class CheckpointStoreTest {
       assertThatThrownBy(() -> new UnsavedCheckpoint(1, groups(), Map.of(), Map.of(), bad))
           .isInstanceOf(MisuseException.class);
     }
-    String longest = "x".repeat(UnsavedCheckpoint.MAX_TEXT_CHARACTERS);
+    String longest = "x".repeat(JsonReader.MAX_STRING_CHARACTERS);
     assertThatThrownBy(
             () -> new UnsavedCheckpoint(1, groups(), Map.of("", longest + "x"), Map.of(), Map.of()))
         .isInstanceOf(MisuseException.class);

@@ -24,7 +24,7 @@ final class Gate extends ForwardingFileCalls {
     return super.mkdir(folder, mode);
   }
 
-  /// Returns when a saver is there that nobody has waited for yet.
+  /// Returns when the next saver has come to the gate: each call waits for another one.
   void awaitSaver() {
     there.acquireUninterruptibly();
   }

@@ -74,7 +74,7 @@ class ManifestTest {
   }
 
   @Test
-  void membersThatNobodyKnowsAreCounted() {
+  void unknownMembersAreCounted() {
     StringBuilder members = new StringBuilder();
     for (int i = 0; i <= Manifest.MAX_ENTRIES; i++) {
       members.append("'-").append(Integer.toString(i, Character.MAX_RADIX)).append("':0,");

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.function.Consumer;
 
 /// Counts the calls that change files or make changes last, which are the numbered steps of the
-/// protocols, and lets somebody act just before one of them. Thread-safe.
+/// protocols, and runs an action just before one of them. Thread-safe.
 final class ProtocolSteps extends ForwardingFileCalls {
   private final int point;
   private final Consumer<String> action;

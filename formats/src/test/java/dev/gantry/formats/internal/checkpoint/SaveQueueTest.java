@@ -38,8 +38,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Who waits for whom. The saver is held at a gate, so that what returns meanwhile has not waited
-/// for it; who waits is seen to.
+/// Which calls wait for the saver. A gate holds it, so a call that returns meanwhile has not waited
+/// for it; of a call that waits, the test sees its thread wait.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class SaveQueueTest {

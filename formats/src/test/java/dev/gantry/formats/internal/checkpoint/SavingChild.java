@@ -87,9 +87,9 @@ final class SavingChild implements AutoCloseable {
 
   /// Ends it with SIGKILL.
   ///
-  /// @return what it had said until then, and nobody had read
+  /// @return what it had printed until then and was not read yet
   List<String> kill() {
-    // By its handle, since the process itself would close what was said but not read.
+    // By its handle, since the process itself would close what was printed but not read.
     process.toHandle().destroyForcibly();
     List<String> rest = lines.lines().toList();
     close();

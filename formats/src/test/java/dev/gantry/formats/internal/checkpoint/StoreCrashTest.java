@@ -158,7 +158,7 @@ class StoreCrashTest {
 
   /// A process that ends between making a folder and making that last.
   @Test
-  void aFolderThatSomebodyHasJustMade() {
+  void aFolderThatAnotherProgramHasJustMade() {
     CrashReplay replay = CrashReplay.before(tree);
     assertThat(calls.mkdir(tree.resolve("run"), 0777)).isZero();
     save("run", new Name(1, 0));

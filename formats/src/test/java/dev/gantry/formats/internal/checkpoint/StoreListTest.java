@@ -135,7 +135,7 @@ class StoreListTest {
     assertThat(TestCheckpoints.steps(root())).containsExactly(1L, 3L);
   }
 
-  /// A link in a circle is as an open that fails: what the bytes are, nobody knows.
+  /// A link that leads to itself cannot be opened, so the manifest may still be whole.
   @Test
   void aManifestThatCannotBeOpenedIsAnErrorAndNotDamage() throws IOException {
     try (CheckpointStore store = open(Retention.ALL)) {

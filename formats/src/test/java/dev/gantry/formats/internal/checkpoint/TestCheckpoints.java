@@ -32,10 +32,10 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
-/// Small checkpoints of several shards and two groups, whose every byte follows from their step and
+/// Small checkpoints of several data files and two groups, whose every byte follows from their step and
 /// version; and the proof that one on the disk is such.
 final class TestCheckpoints {
-  /// Makes two shards of the model.
+  /// Makes two data files of the model.
   static final long SHARD_BYTES = 12_000;
 
   private static final String VERSION = "version";

@@ -31,9 +31,9 @@ final class HandmadeSafetensors {
   HandmadeSafetensors tensor(String name, DType dtype, long... shape) {
     int begin = body.size();
     long bits = dtype.bits() * Arrays.stream(shape).reduce(1, Math::multiplyExact);
-    byte[] filling = new byte[Math.toIntExact(bits / Byte.SIZE)];
-    Arrays.fill(filling, (byte) members.size());
-    body.writeBytes(filling);
+    byte[] fill = new byte[Math.toIntExact(bits / Byte.SIZE)];
+    Arrays.fill(fill, (byte) members.size());
+    body.writeBytes(fill);
     members.add(entry(name, dtype.name(), begin, body.size(), shape));
     return this;
   }

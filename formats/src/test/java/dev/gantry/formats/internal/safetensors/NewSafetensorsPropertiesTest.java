@@ -139,11 +139,12 @@ class NewSafetensorsPropertiesTest {
   void aFolderGivesBackWhatItWasGiven(
       @ForAll("tensors") List<NewTensor> tensors,
       @ForAll("notes") Map<String, String> notes,
-      @ForAll @LongRange(min = 1, max = 3000) long shardBytes,
+      @ForAll @LongRange(min = 1, max = 3000) long fileBytes,
       @ForAll boolean indexOfOne) {
-    Sharding sharding = Sharding.defaults().withShardBytes(shardBytes).withIndexOfOne(indexOfOne);
-    NewSafetensors made = NewSafetensors.folder(folder, tensors, notes, sharding);
-    assertThat(made.index().isPresent()).isEqualTo(indexOfOne || made.shards().size() > 1);
+    DataFileOptions options =
+        DataFileOptions.defaults().withFileBytes(fileBytes).withIndexOfOne(indexOfOne);
+    NewSafetensors made = NewSafetensors.folder(folder, tensors, notes, options);
+    assertThat(made.index().isPresent()).isEqualTo(indexOfOne || made.dataFiles().size() > 1);
     assertReadBack(made, folder, tensors, notes);
     made.index()
         .ifPresent(index -> {
@@ -162,7 +163,7 @@ class NewSafetensorsPropertiesTest {
       NewSafetensors made, Path place, List<NewTensor> tensors, Map<String, String> notes) {
     WriteReport report = made.write(session, WriteOptions.defaults().withThreads(1));
     WeightsCatalogue read = SafetensorsOpener.open(place);
-    // Through an index, a reader comes to shards by their tensors only.
+    // Through an index, a reader comes to data files by their tensors only.
     boolean unnamed = made.index().isPresent() && tensors.isEmpty();
     assertThat(read.metadata()).isEqualTo(unnamed ? Map.of() : notes);
     assertThat(read.totalBytes()).isEqualTo(made.totalBytes());
@@ -175,13 +176,13 @@ class NewSafetensorsPropertiesTest {
       assertThat(TestFiles.expected(info.extent())).isEqualTo(bytes(tensor.source()));
       assertThat(info.extent().offset() % tensor.dtype().alignmentBytes()).isZero();
     }
-    for (NewDataFile shard : made.shards()) {
-      SafetensorsHeader header = SafetensorsHeader.read(shard.file().file());
+    for (NewDataFile dataFile : made.dataFiles()) {
+      SafetensorsHeader header = SafetensorsHeader.read(dataFile.file().file());
       assertThat(header.dataStart() % 4096).isZero();
       assertThat(header.metadata()).containsExactlyEntriesOf(new TreeMap<>(notes));
       // Tensors without bytes stand by name between those with the same offset.
       assertThat(header.tensors().keySet())
-          .containsExactlyInAnyOrderElementsOf(names(shard.tensors()));
+          .containsExactlyInAnyOrderElementsOf(names(dataFile.tensors()));
     }
     assertChecksumsLineUp(made, report);
   }
@@ -189,10 +190,10 @@ class NewSafetensorsPropertiesTest {
   private static void assertChecksumsLineUp(NewSafetensors made, WriteReport report) {
     assertThat(report.files().stream().map(WriteReport.FileReport::file))
         .containsExactlyElementsOf(made.files().stream().map(NewFile::file).toList());
-    int first = report.files().size() - made.shards().size();
-    for (int i = 0; i < made.shards().size(); i++) {
+    int first = report.files().size() - made.dataFiles().size();
+    for (int i = 0; i < made.dataFiles().size(); i++) {
       List<Integer> parts = report.files().get(first + i).checksums().orElseThrow().parts();
-      List<NewTensor> tensors = made.shards().get(i).tensors();
+      List<NewTensor> tensors = made.dataFiles().get(i).tensors();
       assertThat(parts).hasSize(1 + tensors.size());
       for (int j = 0; j < tensors.size(); j++) {
         assertThat(parts.get(1 + j))
@@ -211,28 +212,29 @@ class NewSafetensorsPropertiesTest {
   @Property
   void shardsAreFullButNotFuller(
       @ForAll("tensors") List<NewTensor> tensors,
-      @ForAll @LongRange(min = 1, max = 1000) long shardBytes) {
-    List<NewDataFile> shards =
+      @ForAll @LongRange(min = 1, max = 1000) long fileBytes) {
+    List<NewDataFile> dataFiles =
         NewSafetensors.folder(
-                folder, tensors, Map.of(), Sharding.defaults().withShardBytes(shardBytes))
-            .shards();
+                folder, tensors, Map.of(), DataFileOptions.defaults().withFileBytes(fileBytes))
+            .dataFiles();
     Map<String, NewDataFile> places = new HashMap<>();
-    for (NewDataFile shard : shards) {
-      assertThat(shard.dataBytes() <= shardBytes || shard.tensors().size() == 1)
-          .as("%s bytes in a shard of %s", shard.dataBytes(), shardBytes)
+    for (NewDataFile dataFile : dataFiles) {
+      assertThat(dataFile.dataBytes() <= fileBytes || dataFile.tensors().size() == 1)
+          .as("%s bytes in a data file of %s", dataFile.dataBytes(), fileBytes)
           .isTrue();
-      shard.tensors().forEach(tensor -> places.put(tensor.name(), shard));
+      dataFile.tensors().forEach(tensor -> places.put(tensor.name(), dataFile));
     }
-    // In the order that was given, from shard to shard, and to the next only when one is full.
+    // In the order that was given, from data file to data file, and to the next only when one is
+    // full.
     for (int i = 1; i < tensors.size(); i++) {
       NewDataFile before = places.get(tensors.get(i - 1).name());
       NewDataFile here = places.get(tensors.get(i).name());
       assertThat(before).isNotNull();
       assertThat(here).isNotNull();
-      int step = shards.indexOf(here) - shards.indexOf(before);
+      int step = dataFiles.indexOf(here) - dataFiles.indexOf(before);
       assertThat(step).isBetween(0, 1);
       if (step == 1) {
-        assertThat(before.dataBytes() + tensors.get(i).source().length()).isGreaterThan(shardBytes);
+        assertThat(before.dataBytes() + tensors.get(i).source().length()).isGreaterThan(fileBytes);
       }
     }
   }
@@ -250,8 +252,8 @@ class NewSafetensorsPropertiesTest {
   }
 
   private byte[] header(List<NewTensor> tensors, Map<String, String> notes) {
-    NewDataFile shard =
-        NewSafetensors.file(folder.resolve("x"), tensors, notes).shards().getFirst();
-    return bytes(shard.file().parts().getFirst());
+    NewDataFile dataFile =
+        NewSafetensors.file(folder.resolve("x"), tensors, notes).dataFiles().getFirst();
+    return bytes(dataFile.file().parts().getFirst());
   }
 }

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class NewSafetensorsTest {
   private static final Path FOLDER = Path.of("folder");
 
-  /// Of bytes that nobody looks at.
+  /// Of bytes that no test reads.
   private static NewTensor tensor(String name, DType dtype, long... shape) {
     long bits = dtype.bits() * Arrays.stream(shape).reduce(1, Math::multiplyExact);
     return new NewTensor(
@@ -41,12 +41,12 @@ class NewSafetensorsTest {
     return NewSafetensors.file(FOLDER.resolve("x.safetensors"), List.of(tensors), metadata);
   }
 
-  private static NewSafetensors folder(long shardBytes, NewTensor... tensors) {
+  private static NewSafetensors folder(long fileBytes, NewTensor... tensors) {
     return NewSafetensors.folder(
         FOLDER,
         List.of(tensors),
         Map.of(),
-        Sharding.defaults().withStem("m").withShardBytes(shardBytes));
+        DataFileOptions.defaults().withStem("m").withFileBytes(fileBytes));
   }
 
   private static byte[] bytes(Source source) {
@@ -69,14 +69,14 @@ class NewSafetensorsTest {
 
   @Test
   void headerOfASmallFile() {
-    NewDataFile shard =
+    NewDataFile dataFile =
         file(
                 Map.of("format", "pt", "epoch", "3"),
                 tensor("b", DType.BF16, 2, 3),
                 tensor("é\n\"😀", DType.F6_E2M3, 4),
                 tensor("a", DType.BF16),
                 tensor("none", DType.F32, 0, 7))
-            .shards()
+            .dataFiles()
             .getFirst();
     String json =
         """
@@ -92,8 +92,8 @@ class NewSafetensorsTest {
     System.arraycopy(length, 0, expected, 0, length.length);
     byte[] utf8 = json.getBytes(StandardCharsets.UTF_8);
     System.arraycopy(utf8, 0, expected, length.length, utf8.length);
-    assertThat(bytes(shard.file().parts().getFirst())).isEqualTo(expected);
-    assertThat(shard.file().size()).isEqualTo(4096 + 17);
+    assertThat(bytes(dataFile.file().parts().getFirst())).isEqualTo(expected);
+    assertThat(dataFile.file().size()).isEqualTo(4096 + 17);
   }
 
   @Test
@@ -101,7 +101,11 @@ class NewSafetensorsTest {
     List<NewTensor> tensors =
         Arrays.stream(DType.values()).map(dtype -> tensor(dtype.name(), dtype, 4)).toList();
     List<DType> order =
-        NewSafetensors.file(Path.of("x"), tensors, Map.of()).shards().getFirst().tensors().stream()
+        NewSafetensors.file(Path.of("x"), tensors, Map.of())
+            .dataFiles()
+            .getFirst()
+            .tensors()
+            .stream()
             .map(NewTensor::dtype)
             .toList();
     assertThat(order)
@@ -114,7 +118,7 @@ class NewSafetensorsTest {
   void indexOfSeveralShards() {
     NewSafetensors made =
         folder(10, tensor("b\"", DType.U8, 6), tensor("ü", DType.U8, 4), tensor("a", DType.U8, 1));
-    assertThat(made.shards().stream().map(NewDataFile::name))
+    assertThat(made.dataFiles().stream().map(NewDataFile::name))
         .containsExactly("m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors");
     assertThat(made.index().map(NewSafetensorsTest::text))
         .hasValue(
@@ -141,7 +145,7 @@ class NewSafetensorsTest {
   void oneShardHasAPlainNameAndAnIndexIfWanted() {
     assertThat(folder(10, tensor("a", DType.U8, 10)).files().stream().map(NewFile::file))
         .containsExactly(FOLDER.resolve("m.safetensors"));
-    Sharding indexed = Sharding.defaults().withIndexOfOne(true);
+    DataFileOptions indexed = DataFileOptions.defaults().withIndexOfOne(true);
     NewSafetensors made = NewSafetensors.folder(FOLDER, List.of(), Map.of(), indexed);
     assertThat(made.files().stream().map(NewFile::file))
         .containsExactly(
@@ -159,9 +163,9 @@ class NewSafetensorsTest {
             tensor("large", DType.U8, 11),
             tensor("empty", DType.U8, 0),
             tensor("next", DType.U8, 10));
-    assertThat(made.shards().stream().map(shard -> shard.tensors().size()))
+    assertThat(made.dataFiles().stream().map(dataFile -> dataFile.tensors().size()))
         .containsExactly(1, 1, 2);
-    assertThat(made.shards().get(1).tensors().getFirst().name()).isEqualTo("large");
+    assertThat(made.dataFiles().get(1).tensors().getFirst().name()).isEqualTo("large");
   }
 
   @Test
@@ -170,17 +174,17 @@ class NewSafetensorsTest {
         IntStream.range(0, 20_000)
             .mapToObj(i -> tensor("model.layers." + i + ".weight", DType.BF16, i))
             .toArray(NewTensor[]::new);
-    NewDataFile shard = file(Map.of(), tensors).shards().getFirst();
-    assertThat(shard.tensors()).hasSize(20_000);
-    assertThat(shard.file().parts()).hasSize(20_001);
-    assertThat(bytes(shard.file().parts().getFirst()).length % 4096).isZero();
+    NewDataFile dataFile = file(Map.of(), tensors).dataFiles().getFirst();
+    assertThat(dataFile.tensors()).hasSize(20_000);
+    assertThat(dataFile.file().parts()).hasSize(20_001);
+    assertThat(bytes(dataFile.file().parts().getFirst()).length % 4096).isZero();
   }
 
   @Test
   void namesThatCannotBeReadAgainAreRefused() {
     NewTensor tensor = tensor("twice", DType.U8, 1);
     assertRefused(() -> file(Map.of(), tensor, tensor), "two tensors", "'twice'");
-    // In different shards, too.
+    // In different data files, too.
     assertRefused(() -> folder(1, tensor, tensor("other", DType.U8, 1), tensor), "'twice'");
     assertRefused(() -> file(Map.of(), tensor("__metadata__", DType.U8, 1)), "__metadata__");
     for (String half : List.of("a\ud83d", "\ude00b", "\ude00\ud83d")) {
@@ -220,11 +224,11 @@ class NewSafetensorsTest {
   @ParameterizedTest
   @ValueSource(strings = {"", "a/b", "a\\b", "/", "a\u0000", "\ud83d"})
   void stemsThatNameNoFileAreRefused(String stem) {
-    assertRefused(() -> Sharding.defaults().withStem(stem), "stem");
+    assertRefused(() -> DataFileOptions.defaults().withStem(stem), "stem");
   }
 
   @Test
   void shardsWithoutRoomAreRefused() {
-    assertRefused(() -> Sharding.defaults().withShardBytes(0), "0");
+    assertRefused(() -> DataFileOptions.defaults().withFileBytes(0), "0");
   }
 }

@@ -69,8 +69,8 @@ class RemoteSafetensorsTest {
         Region region = loaded.regions().get(i);
         byte[] bytes = new byte[Math.toIntExact(region.length())];
         region.copyTo(MemorySegment.ofArray(bytes));
-        byte filling = (byte) (tensors.get(i).name().equals("a") ? 0 : 1);
-        assertThat(bytes).hasSize((int) tensors.get(i).bytes()).containsOnly(filling);
+        byte fill = (byte) (tensors.get(i).name().equals("a") ? 0 : 1);
+        assertThat(bytes).hasSize((int) tensors.get(i).bytes()).containsOnly(fill);
       }
       assertThat(loaded.report().files())
           .extracting(report -> report.file().toString())

@@ -32,7 +32,7 @@ class SafetensorsIndexTest {
              'weight_map': {'b': 'two.safetensors', 'a': 'one.safetensors'}, 'other': 1}
             """);
     assertThat(index.weightMap().keySet()).containsExactly("b", "a");
-    assertThat(index.weightMap().get("a")).returns("one.safetensors", e -> e.shard());
+    assertThat(index.weightMap().get("a")).returns("one.safetensors", e -> e.dataFile());
     assertThat(index.totalSize()).isEqualTo(OptionalLong.of(12));
   }
 

@@ -20,7 +20,7 @@ class SafetensorsOpenerTest {
 
   @TempDir Path folder;
 
-  private Path shard(String name, String... tensors) throws IOException {
+  private Path dataFile(String name, String... tensors) throws IOException {
     HandmadeSafetensors writer = new HandmadeSafetensors().metadata("from", name);
     for (String tensor : tensors) {
       writer.tensor(tensor, DType.U8, 2);
@@ -45,7 +45,7 @@ class SafetensorsOpenerTest {
 
   @Test
   void aFileIsACheckpoint() throws IOException {
-    Path file = shard("one.safetensors", "b", "a");
+    Path file = dataFile("one.safetensors", "b", "a");
     WeightsCatalogue weights = SafetensorsOpener.open(file);
     assertThat(weights.tensors().keySet()).containsExactly("b", "a");
     assertThat(weights.files()).map(Location::path).containsExactly(file);
@@ -55,8 +55,8 @@ class SafetensorsOpenerTest {
 
   @Test
   void aFolderIsAllItsFilesByName() throws IOException {
-    Path two = shard("2.safetensors", "a");
-    Path one = shard("1.safetensors", "c", "b");
+    Path two = dataFile("2.safetensors", "a");
+    Path one = dataFile("1.safetensors", "c", "b");
     Files.createDirectory(folder.resolve("3.safetensors"));
     Files.writeString(folder.resolve("readme.txt"), "not a tensor");
     WeightsCatalogue weights = SafetensorsOpener.open(folder);
@@ -68,9 +68,9 @@ class SafetensorsOpenerTest {
 
   @Test
   void anIndexSaysWhichTensorsCount() throws IOException {
-    Path one = shard("1.safetensors", "a", "unnamed");
-    Path two = shard("2.safetensors", "b", "unnamed");
-    shard("other.safetensors", "a");
+    Path one = dataFile("1.safetensors", "a", "unnamed");
+    Path two = dataFile("2.safetensors", "b", "unnamed");
+    dataFile("other.safetensors", "a");
     Path index = index(INDEX, "'b':'2.safetensors','a':'1.safetensors'");
     for (Path path : new Path[] {index, folder}) {
       WeightsCatalogue weights = SafetensorsOpener.open(path);
@@ -81,7 +81,7 @@ class SafetensorsOpenerTest {
 
   @Test
   void theUsualIndexGoesBeforeOthersAndTheOnlyOneBeforeNone() throws IOException {
-    shard("1.safetensors", "a", "b");
+    dataFile("1.safetensors", "a", "b");
     index("variant.safetensors.index.json", "'b':'1.safetensors'");
     assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("b");
     index(INDEX, "'a':'1.safetensors'");
@@ -90,7 +90,7 @@ class SafetensorsOpenerTest {
 
   @Test
   void severalIndexesWithoutTheUsualOneAreNotGuessedAt() throws IOException {
-    shard("1.safetensors", "a");
+    dataFile("1.safetensors", "a");
     index("x.safetensors.index.json", "'a':'1.safetensors'");
     index("y.safetensors.index.json", "'a':'1.safetensors'");
     assertRefused(folder, "several-indexes", INDEX);
@@ -114,15 +114,15 @@ class SafetensorsOpenerTest {
 
   @Test
   void aTensorThatItsShardLacksIsNamed() throws IOException {
-    shard("1.safetensors", "a");
+    dataFile("1.safetensors", "a");
     assertRefused(
         index(INDEX, "'a':'1.safetensors','b':'1.safetensors'"), "tensor-not-in-shard", "'b'");
   }
 
   @Test
   void aTensorInTheOtherShardIsNamed() throws IOException {
-    shard("1.safetensors", "a", "b");
-    shard("2.safetensors", "c");
+    dataFile("1.safetensors", "a", "b");
+    dataFile("2.safetensors", "c");
     assertRefused(
         index(INDEX, "'a':'1.safetensors','b':'2.safetensors','c':'2.safetensors'"),
         "tensor-not-in-shard",
@@ -132,8 +132,8 @@ class SafetensorsOpenerTest {
 
   @Test
   void aTensorInTwoShardsIsNamed() throws IOException {
-    shard("1.safetensors", "a", "b");
-    shard("2.safetensors", "b", "c");
+    dataFile("1.safetensors", "a", "b");
+    dataFile("2.safetensors", "b", "c");
     assertRefused(folder, "tensor-in-two-shards", "'b'", "1.safetensors", "2.safetensors");
     assertRefused(
         index(INDEX, "'a':'1.safetensors','b':'2.safetensors','c':'2.safetensors'"),
@@ -145,7 +145,7 @@ class SafetensorsOpenerTest {
 
   @Test
   void aMalformedShardIsRefusedByItsOwnName() throws IOException {
-    shard("1.safetensors", "a");
+    dataFile("1.safetensors", "a");
     Path broken = Files.write(folder.resolve("2.safetensors"), new byte[3]);
     assertRefused(folder, "header-too-small", broken.toString());
   }
@@ -177,8 +177,8 @@ class SafetensorsOpenerTest {
   }
 
   @Test
-  void nobodyCanChangeIt() throws IOException {
-    WeightsCatalogue weights = SafetensorsOpener.open(shard("1.safetensors", "a"));
+  void theCatalogueCannotBeChanged() throws IOException {
+    WeightsCatalogue weights = SafetensorsOpener.open(dataFile("1.safetensors", "a"));
     assertThatThrownBy(() -> weights.tensors().clear())
         .isInstanceOf(UnsupportedOperationException.class);
     assertThatThrownBy(() -> weights.metadata().clear())

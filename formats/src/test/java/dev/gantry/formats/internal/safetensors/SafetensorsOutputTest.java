@@ -58,10 +58,10 @@ class SafetensorsOutputTest {
         .toList();
   }
 
-  /// In three shards.
+  /// In three data files.
   private static NewSafetensors sharded(Path target, long seed) {
-    Sharding sharding = Sharding.defaults().withShardBytes(2 * TENSOR_BYTES);
-    return NewSafetensors.folder(target, tensors(6, seed), Map.of(), sharding);
+    DataFileOptions options = DataFileOptions.defaults().withFileBytes(2 * TENSOR_BYTES);
+    return NewSafetensors.folder(target, tensors(6, seed), Map.of(), options);
   }
 
   private static void write(NewSafetensors checkpoint) {

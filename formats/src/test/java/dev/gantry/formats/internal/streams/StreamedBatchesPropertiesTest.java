@@ -88,7 +88,7 @@ class StreamedBatchesPropertiesTest {
     try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
-        // Of a compressed file without records nobody knows that it has none.
+        // That a compressed file has no records is known only after it was read.
         Compression each = shards.get(i) == 0 ? Compression.NONE : compression;
         files.add(Streams.write(session, folder, i, shards.get(i), each));
       }

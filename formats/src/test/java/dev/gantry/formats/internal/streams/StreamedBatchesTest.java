@@ -211,10 +211,10 @@ class StreamedBatchesTest {
       for (int i = 0; i < 50; i++) {
         try (EpochChain epochs = new EpochChain(batches, batches.start(), 9)) {
           for (int batch = 0; batch < 5; batch++) {
-            BatchPlan<BatchView> filling = epochs.next().orElseThrow();
+            BatchPlan<BatchView> plan = epochs.next().orElseThrow();
             // The others are not.
             if (batch == 1) {
-              filling.hostWrites().writers().getFirst().write(slot);
+              plan.hostWrites().writers().getFirst().write(slot);
             }
           }
         }

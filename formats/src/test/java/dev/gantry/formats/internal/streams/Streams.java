@@ -80,13 +80,13 @@ final class Streams {
     return all;
   }
 
-  private static Batch make(BatchPlan<BatchView> filling) {
+  private static Batch make(BatchPlan<BatchView> plan) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment slot = arena.allocate(Math.max(1, filling.hostWrites().bytes()));
-      for (HostWrites.HostWriter maker : filling.hostWrites().writers().reversed()) {
-        maker.write(slot);
+      MemorySegment slot = arena.allocate(Math.max(1, plan.hostWrites().bytes()));
+      for (HostWrites.HostWriter writer : plan.hostWrites().writers().reversed()) {
+        writer.write(slot);
       }
-      BatchView label = filling.label();
+      BatchView label = plan.label();
       FieldView ids = label.fields().getFirst();
       List<Long> found = new ArrayList<>();
       for (int i = 0; i < label.samples(); i++) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.shards;
+package dev.gantry.formats.internal.json;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.json.JsonReader;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// The members of one JSON object as they come: none may come twice, and some must come. Not
+/// The names of one JSON object's members as they are read: none may come twice, and some must come. Not
 /// thread-safe.
-final class MemberNames {
+public final class MemberNames {
   private final JsonReader json;
   private final String subject;
   private final long position;
@@ -17,7 +16,7 @@ final class MemberNames {
 
   /// @param subject what the object is, for errors
   /// @param position where it begins, in bytes
-  MemberNames(JsonReader json, String subject, long position) {
+  public MemberNames(JsonReader json, String subject, long position) {
     this.json = json;
     this.subject = subject;
     this.position = position;
@@ -26,7 +25,7 @@ final class MemberNames {
   /// The name of the member that has begun.
   ///
   /// @throws MalformedFileException of kind `duplicate-field`
-  String next() {
+  public String next() {
     String name = json.memberName();
     if (!seen.add(name)) {
       throw json.malformed("duplicate-field", subject + " has a second '" + name + "'");
@@ -35,7 +34,7 @@ final class MemberNames {
   }
 
   /// @throws MalformedFileException of kind `missing-NAME`, with `-` for `_`
-  void require(List<String> names) {
+  public void require(List<String> names) {
     for (String name : names) {
       if (!seen.contains(name)) {
         throw json.malformedAt(
