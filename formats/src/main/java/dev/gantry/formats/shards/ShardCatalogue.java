@@ -26,7 +26,7 @@ final class ShardCatalogue implements SampleCatalogue {
   private final int[] chosen;
 
   private final List<Field> fields;
-  private final List<Long> shardSamples;
+  private final List<Long> fileSamples;
   private final List<Location> files;
   private final String identity;
 
@@ -40,7 +40,7 @@ final class ShardCatalogue implements SampleCatalogue {
       }
     }
     fields = names.stream().map(name -> set.fields().get(number(set, name))).toList();
-    shardSamples = set.shards().stream().map(Shard::samples).toList();
+    fileSamples = set.shards().stream().map(Shard::samples).toList();
     files = set.shards().stream().map(shard -> Location.of(shard.file())).toList();
     identity = identity(set);
   }
@@ -90,8 +90,8 @@ final class ShardCatalogue implements SampleCatalogue {
   }
 
   @Override
-  public List<Long> shardSamples() {
-    return shardSamples;
+  public List<Long> fileSamples() {
+    return fileSamples;
   }
 
   @Override
@@ -108,10 +108,10 @@ final class ShardCatalogue implements SampleCatalogue {
 
   @Override
   public void pieces(int field, SampleRun run, PieceSink sink) {
-    Shard shard = set.shards().get(run.shard());
+    Shard shard = set.shards().get(run.file());
     Objects.checkFromIndexSize(run.first(), run.count(), shard.samples());
     long offset = shard.offset(chosen[field]) + run.first() * fields.get(field).sampleBytes();
-    sink.piece(files.get(run.shard()), offset, run.count());
+    sink.piece(files.get(run.file()), offset, run.count());
   }
 
   @Override

@@ -20,7 +20,7 @@ public interface SampleCatalogue extends AutoCloseable {
   List<Field> fields();
 
   /// How many samples each data file has, 0 or more.
-  List<Long> shardSamples();
+  List<Long> fileSamples();
 
   /// Tells this dataset from others, and from itself once its files have changed, for example by the
   /// names and sizes of its files. It should depend neither on the folder of the files nor on which

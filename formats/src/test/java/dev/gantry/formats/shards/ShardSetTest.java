@@ -410,7 +410,7 @@ class ShardSetTest {
   void aRunOfSamplesIsOnePiece() throws IOException {
     try (SampleCatalogue store = open(GOOD).catalogue(List.of("b", "a"))) {
       assertThat(store.fields()).extracting(Field::name).containsExactly("b", "a");
-      assertThat(store.shardSamples()).containsExactly(3L, 2L);
+      assertThat(store.fileSamples()).containsExactly(3L, 2L);
       assertThat(store.source(0)).isEqualTo(new FieldSource.InFiles(8, true));
       assertThat(store.source(1)).isEqualTo(new FieldSource.InFiles(3, true));
       assertThat(pieces(store, 0, new SampleRun(0, 1, 2))).containsExactly("one.bin 4104 2");

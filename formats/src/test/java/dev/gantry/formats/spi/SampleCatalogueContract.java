@@ -45,8 +45,8 @@ public abstract class SampleCatalogueContract {
   /// All samples of each data file, its first half, and each sample by itself.
   private static List<SampleRun> runs(SampleCatalogue catalogue) {
     List<SampleRun> runs = new ArrayList<>();
-    for (int file = 0; file < catalogue.shardSamples().size(); file++) {
-      int samples = Math.toIntExact(catalogue.shardSamples().get(file));
+    for (int file = 0; file < catalogue.fileSamples().size(); file++) {
+      int samples = Math.toIntExact(catalogue.fileSamples().get(file));
       if (samples > 0) {
         runs.add(new SampleRun(file, 0, samples));
         runs.add(new SampleRun(file, 0, (samples + 1) / 2));
@@ -87,7 +87,7 @@ public abstract class SampleCatalogueContract {
     int bytes = Math.toIntExact(field.sampleBytes());
     byte[] all = new byte[run.count() * bytes];
     for (int i = 0; i < run.count(); i++) {
-      System.arraycopy(value(field.name(), run.shard(), run.first() + i), 0, all, i * bytes, bytes);
+      System.arraycopy(value(field.name(), run.file(), run.first() + i), 0, all, i * bytes, bytes);
     }
     return all;
   }
@@ -137,7 +137,7 @@ public abstract class SampleCatalogueContract {
     try (SampleCatalogue first = open();
         SampleCatalogue second = open()) {
       assertThat(second.fields()).isEqualTo(first.fields());
-      assertThat(second.shardSamples()).isEqualTo(first.shardSamples());
+      assertThat(second.fileSamples()).isEqualTo(first.fileSamples());
       assertThat(second.identity()).isEqualTo(first.identity()).isNotEmpty();
       assertThat(second.sampleSpan()).isEqualTo(first.sampleSpan());
       for (int field = 0; field < first.fields().size(); field++) {

@@ -34,7 +34,7 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
   }
 
   private static BatchLayout exactly(SampleCatalogue store, BatchBounds bounds, PlanLimits limits) {
-    ReadBound reads = new ReadBound(store.shardSamples(), bounds, limits);
+    ReadBound reads = new ReadBound(store.fileSamples(), bounds, limits);
     List<Field> fields = store.fields();
     long raw = 0;
     long mostSpacing = 0;

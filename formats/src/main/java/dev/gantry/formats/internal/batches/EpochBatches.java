@@ -31,9 +31,9 @@ public final class EpochBatches implements Batches {
   private EpochBatches(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
     this.store = store;
     this.options = options;
-    this.order = OrderIdentity.of(store.identity(), store.shardSamples(), options);
-    this.batches = EpochOrder.of(store.shardSamples(), options, 0).batches();
-    BatchBounds bounds = BatchBounds.of(store.shardSamples(), options);
+    this.order = OrderIdentity.of(store.identity(), store.fileSamples(), options);
+    this.batches = EpochOrder.of(store.fileSamples(), options, 0).batches();
+    BatchBounds bounds = BatchBounds.of(store.fileSamples(), options);
     this.planner = new BatchPlanner(store, bounds, limits);
   }
 
@@ -79,7 +79,7 @@ public final class EpochBatches implements Batches {
           "no state of this dataset, whose epochs have " + batches + " batches: " + state.toText());
     }
     return new Source(
-        EpochOrder.of(store.shardSamples(), options, state.epoch()), state.epoch(), state.batch());
+        EpochOrder.of(store.fileSamples(), options, state.epoch()), state.epoch(), state.batch());
   }
 
   @Override

@@ -59,7 +59,7 @@ final class HostFields {
         int first = Math.max(from, at);
         int count = Math.min(to, at + run.count()) - first;
         if (count > 0) {
-          SampleRun cut = new SampleRun(run.shard(), run.first() + (first - at), count);
+          SampleRun cut = new SampleRun(run.file(), run.first() + (first - at), count);
           for (Target target : targets) {
             store.write(target.field(), cut, memory, target.offset() + first * target.rowBytes());
           }

@@ -15,12 +15,12 @@ final class ReadBound {
   /// What completes two blocks.
   private static final long EDGES = 2L * (PlanLimits.BLOCK_BYTES - 1);
 
-  private final List<Long> shardSamples;
+  private final List<Long> fileSamples;
   private final BatchBounds bounds;
   private final long gap;
 
-  ReadBound(List<Long> shardSamples, BatchBounds bounds, PlanLimits limits) {
-    this.shardSamples = shardSamples;
+  ReadBound(List<Long> fileSamples, BatchBounds bounds, PlanLimits limits) {
+    this.fileSamples = fileSamples;
     this.bounds = bounds;
     this.gap = floor(limits.gapBytes());
   }
@@ -33,7 +33,7 @@ final class ReadBound {
     long ofBatch = either(bounds.samples(), bounds.runs(), single, first, spacing);
     // Nothing is read twice.
     long ofFiles = 0;
-    for (long samples : shardSamples) {
+    for (long samples : fileSamples) {
       if (samples > 0 && ofFiles < ofBatch) {
         ofFiles = sum(ofFiles, either(samples, 1, single, first, spacing));
       }

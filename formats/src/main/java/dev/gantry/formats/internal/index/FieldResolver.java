@@ -12,38 +12,38 @@ import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Finds what a wanted field is over all shards, or why it cannot be had.
+/// Finds what a wanted field is over all data files, or why they do not have it.
 final class FieldResolver {
   private final TfRecordField wanted;
   private final String name;
 
   /// Those that have records: the others are never asked.
-  private final List<TfRecordIndex> shards;
+  private final List<TfRecordIndex> indexes;
 
-  /// @param shards one or more
-  FieldResolver(TfRecordField wanted, List<TfRecordIndex> shards) {
+  /// @param indexes one or more
+  FieldResolver(TfRecordField wanted, List<TfRecordIndex> indexes) {
     this.wanted = wanted;
     this.name = wanted.feature();
-    this.shards = shards;
+    this.indexes = indexes;
   }
 
   /// @throws MisuseException if not all records have the feature alike, or not as it is wanted
   TfRecordCatalogue.StoredField resolve() {
-    TfRecordIndex firstShard = shards.getFirst();
-    TfRecordIndex.Feature first = feature(firstShard);
+    TfRecordIndex firstIndex = indexes.getFirst();
+    TfRecordIndex.Feature first = feature(firstIndex);
     FeatureSpec.Kind kind = first.kind().orElseThrow();
     long elements = first.elements().orElseThrow();
-    for (TfRecordIndex shard : shards) {
-      TfRecordIndex.Feature other = feature(shard);
+    for (TfRecordIndex index : indexes) {
+      TfRecordIndex.Feature other = feature(index);
       if (other.kind().orElseThrow() != kind || other.elements().orElseThrow() != elements) {
         throw unfit(
             IndexFormat.elements(other.kind().orElseThrow(), other.elements().orElseThrow())
                 + " in "
-                + shard.file()
+                + index.file()
                 + ", and "
                 + IndexFormat.elements(kind, elements)
                 + " in "
-                + firstShard.file()
+                + firstIndex.file()
                 + "; read them apart, or stream the files");
       }
     }
@@ -51,19 +51,19 @@ final class FieldResolver {
     return new TfRecordCatalogue.StoredField(field, kind, elements, source(field, kind));
   }
 
-  private TfRecordIndex.Feature feature(TfRecordIndex shard) {
+  private TfRecordIndex.Feature feature(TfRecordIndex index) {
     TfRecordIndex.Feature feature =
-        shard
+        index
             .summary()
             .feature(name)
             .orElseThrow(() ->
                 new MisuseException(
                     "the index of "
-                        + shard.file()
+                        + index.file()
                         + " has no feature '"
                         + name
                         + "', but "
-                        + shard.summary().features().stream()
+                        + index.summary().features().stream()
                             .map(TfRecordIndex.Feature::name)
                             .toList()));
     if (!feature.isDirect()) {
@@ -71,7 +71,7 @@ final class FieldResolver {
           "not to be read by an index: "
               + feature.obstacle().map(Obstacle::describe).orElse("it has no value")
               + " of "
-              + shard.file()
+              + index.file()
               + "; stream the files");
     }
     return feature;
@@ -114,20 +114,20 @@ final class FieldResolver {
   private void requireRoom(DType dtype) {
     Elements.IntegerRange range =
         Elements.range(dtype).orElseThrow(() -> unfit("integers, which " + dtype + " is not for"));
-    for (TfRecordIndex shard : shards) {
-      MemorySegment values = shard.column(IndexFormat.tensor(name, IndexFormat.VALUES)).bytes();
+    for (TfRecordIndex index : indexes) {
+      MemorySegment values = index.column(IndexFormat.tensor(name, IndexFormat.VALUES)).bytes();
       long count = values.byteSize() / Long.BYTES;
       for (long i = 0; i < count; i++) {
         long value = MappedColumn.signedLong(values, i);
         if (!range.contains(value)) {
-          long record = i / (count / shard.summary().records());
+          long record = i / (count / index.summary().records());
           throw unfit(
               "the integer "
                   + value
                   + " in record "
                   + record
                   + " of "
-                  + shard.file()
+                  + index.file()
                   + ", which "
                   + dtype
                   + " has no room for");
@@ -143,11 +143,11 @@ final class FieldResolver {
     long spacing = field.sampleBytes();
     boolean aligned = true;
     int alignment = field.dtype().alignmentBytes();
-    for (TfRecordIndex shard : shards) {
-      MemorySegment records = shard.column(IndexFormat.RECORD_OFFSET).bytes();
-      MemorySegment offsets = shard.offsets(name).bytes();
+    for (TfRecordIndex index : indexes) {
+      MemorySegment records = index.column(IndexFormat.RECORD_OFFSET).bytes();
+      MemorySegment offsets = index.offsets(name).bytes();
       long before = -1;
-      for (long record = 0; record < shard.summary().records(); record++) {
+      for (long record = 0; record < index.summary().records(); record++) {
         long at = TfRecordCatalogue.offset(records, offsets, record);
         aligned &= at % alignment == 0;
         spacing = before < 0 ? spacing : Math.max(spacing, at - before);

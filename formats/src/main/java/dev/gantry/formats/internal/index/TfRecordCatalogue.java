@@ -19,29 +19,29 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// TFRecord files as samples, by their indexes: each file is a shard, each record a sample. Bytes
+/// TFRecord files as samples, by their indexes: each record is a sample. Bytes
 /// and floats go from the file to where they are wanted as they are; integers come from the index.
 ///
 /// Which bytes are right was checked when the files were indexed; they are not checked again. The
 /// files must stay as they are while they are read: one that is another when it is opened again is an
 /// error. Thread-safe.
 public final class TfRecordCatalogue implements SampleCatalogue {
-  private final List<TfRecordIndex> shards;
+  private final List<TfRecordIndex> indexes;
   private final List<StoredField> fields;
   private final long sampleSpan;
   private final KnownFiles files =
       new KnownFiles("its index is of the other; rebuild the index: ./gantry index FILE");
 
-  private TfRecordCatalogue(List<TfRecordIndex> shards, List<StoredField> fields) {
-    this.shards = List.copyOf(shards);
+  private TfRecordCatalogue(List<TfRecordIndex> indexes, List<StoredField> fields) {
+    this.indexes = List.copyOf(indexes);
     this.fields = List.copyOf(fields);
-    this.sampleSpan = sampleSpan(shards, fields);
-    shards.forEach(shard -> files.expect(Location.of(shard.file()), shard.identity()));
+    this.sampleSpan = sampleSpan(indexes, fields);
+    indexes.forEach(index -> files.expect(Location.of(index.file()), index.identity()));
   }
 
   /// Opens the indexes of files; nothing else stays open.
   ///
-  /// @param files the shards, in order
+  /// @param files the data files, in order
   /// @param fields in order; empty for all features of the first file with records, as they are
   ///     stored
   /// @throws MisuseException if a file has no index of it as it is now, or a feature is not the
@@ -51,18 +51,18 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
   public static TfRecordCatalogue open(
       List<Path> files, List<TfRecordField> fields, GantrySession session) {
-    List<TfRecordIndex> shards = new ArrayList<>();
+    List<TfRecordIndex> indexes = new ArrayList<>();
     boolean opened = false;
     try {
       for (Path file : files) {
-        shards.add(index(file, session));
+        indexes.add(index(file, session));
       }
-      TfRecordCatalogue store = new TfRecordCatalogue(shards, resolve(fields, shards));
+      TfRecordCatalogue store = new TfRecordCatalogue(indexes, resolve(fields, indexes));
       opened = true;
       return store;
     } finally {
       if (!opened) {
-        shards.forEach(TfRecordIndex::close);
+        indexes.forEach(TfRecordIndex::close);
       }
     }
   }
@@ -75,11 +75,12 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     };
   }
 
-  private static List<StoredField> resolve(List<TfRecordField> wanted, List<TfRecordIndex> shards) {
+  private static List<StoredField> resolve(
+      List<TfRecordField> wanted, List<TfRecordIndex> indexes) {
     List<TfRecordIndex> filled =
-        shards.stream().filter(shard -> shard.summary().records() > 0).toList();
+        indexes.stream().filter(index -> index.summary().records() > 0).toList();
     if (filled.isEmpty()) {
-      throw new MisuseException("no records in " + shards.size() + " TFRecord files");
+      throw new MisuseException("no records in " + indexes.size() + " TFRecord files");
     }
     List<TfRecordField> chosen =
         wanted.isEmpty()
@@ -104,19 +105,19 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   }
 
   @Override
-  public List<Long> shardSamples() {
-    return shards.stream().map(shard -> shard.summary().records()).toList();
+  public List<Long> fileSamples() {
+    return indexes.stream().map(index -> index.summary().records()).toList();
   }
 
   /// Names and sizes of the files, and how many records they have.
   @Override
   public String identity() {
     StringBuilder identity = new StringBuilder("tfrecord");
-    for (TfRecordIndex shard : shards) {
+    for (TfRecordIndex index : indexes) {
       // No name has a slash.
-      identity.append('/').append(shard.file().getFileName());
-      identity.append('/').append(shard.fileBytes());
-      identity.append('/').append(shard.summary().records());
+      identity.append('/').append(index.file().getFileName());
+      identity.append('/').append(index.fileBytes());
+      identity.append('/').append(index.summary().records());
     }
     return identity.toString();
   }
@@ -133,10 +134,10 @@ public final class TfRecordCatalogue implements SampleCatalogue {
 
   @Override
   public void pieces(int field, SampleRun run, PieceSink sink) {
-    TfRecordIndex shard = shards.get(run.shard());
-    MemorySegment records = shard.column(IndexFormat.RECORD_OFFSET).bytes();
-    MemorySegment offsets = shard.offsets(fields.get(field).field().name()).bytes();
-    Location file = Location.of(shard.file());
+    TfRecordIndex index = indexes.get(run.file());
+    MemorySegment records = index.column(IndexFormat.RECORD_OFFSET).bytes();
+    MemorySegment offsets = index.offsets(fields.get(field).field().name()).bytes();
+    Location file = Location.of(index.file());
     for (long record = run.first(); record < run.first() + run.count(); record++) {
       sink.piece(file, offset(records, offsets, record), 1);
     }
@@ -148,29 +149,29 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   }
 
   /// The most bytes of a record that the fields of a sample are spread over, of fields that are read from the files; 0 where there are none.
-  static long sampleSpan(List<TfRecordIndex> shards, List<StoredField> fields) {
+  static long sampleSpan(List<TfRecordIndex> indexes, List<StoredField> fields) {
     List<StoredField> filed =
         fields.stream()
             .filter(field -> field.source() instanceof FieldSource.InFiles)
             .filter(field -> field.field().sampleBytes() > 0)
             .toList();
     long most = 0;
-    for (TfRecordIndex shard : shards) {
-      if (!filed.isEmpty() && shard.summary().records() > 0) {
-        most = Math.max(most, mostSpan(shard, filed));
+    for (TfRecordIndex index : indexes) {
+      if (!filed.isEmpty() && index.summary().records() > 0) {
+        most = Math.max(most, mostSpan(index, filed));
       }
     }
     return most;
   }
 
-  private static long mostSpan(TfRecordIndex shard, List<StoredField> filed) {
+  private static long mostSpan(TfRecordIndex index, List<StoredField> filed) {
     MemorySegment[] offsets =
         filed.stream()
-            .map(field -> shard.offsets(field.field().name()).bytes())
+            .map(field -> index.offsets(field.field().name()).bytes())
             .toArray(MemorySegment[]::new);
     long[] lengths = filed.stream().mapToLong(field -> field.field().sampleBytes()).toArray();
     long most = 0;
-    for (long record = 0; record < shard.summary().records(); record++) {
+    for (long record = 0; record < index.summary().records(); record++) {
       long first = Long.MAX_VALUE;
       long end = 0;
       for (int i = 0; i < offsets.length; i++) {
@@ -192,7 +193,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   public void write(int field, SampleRun run, MemorySegment target, long offset) {
     StoredField stored = fields.get(field);
     String values = IndexFormat.tensor(stored.field().name(), IndexFormat.VALUES);
-    MemorySegment integers = shards.get(run.shard()).column(values).bytes();
+    MemorySegment integers = indexes.get(run.file()).column(values).bytes();
     long first = run.first() * stored.elements();
     long count = run.count() * stored.elements();
     int bytes = stored.field().dtype().alignmentBytes();
@@ -208,7 +209,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
 
   @Override
   public void close() {
-    shards.forEach(TfRecordIndex::close);
+    indexes.forEach(TfRecordIndex::close);
   }
 
   /// A field and the feature of its name.

@@ -9,10 +9,10 @@ import java.util.List;
 /// @param samples in a batch
 /// @param runs that its samples are in
 public record BatchBounds(int samples, int runs) {
-  public static BatchBounds of(List<Long> shardSamples, OrderOptions options) {
-    long total = shardSamples.stream().mapToLong(Long::longValue).sum();
+  public static BatchBounds of(List<Long> fileSamples, OrderOptions options) {
+    long total = fileSamples.stream().mapToLong(Long::longValue).sum();
     int samples = mostSamples(total, options);
-    return new BatchBounds(samples, RunBound.of(shardSamples, options, samples));
+    return new BatchBounds(samples, RunBound.of(fileSamples, options, samples));
   }
 
   private static int mostSamples(long total, OrderOptions options) {

@@ -5,13 +5,13 @@ package dev.gantry.formats.internal.order;
 /// the end of the files to their beginning, so that it is each epoch another block that is short
 /// and comes last.
 final class BlockSequence implements SampleSequence {
-  private final ShardSequence files;
+  private final FileSequence files;
   private final int blockSamples;
   private final long fullBlocks;
   private final long offset;
   private final Permutation order;
 
-  BlockSequence(ShardSequence files, int blockSamples, long seed, long epoch) {
+  BlockSequence(FileSequence files, int blockSamples, long seed, long epoch) {
     this.files = files;
     this.blockSamples = blockSamples;
     this.fullBlocks = files.size() / blockSamples;

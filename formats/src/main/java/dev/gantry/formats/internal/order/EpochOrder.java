@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
-/// The samples of one epoch as one rank gets them: a pure function of the shards' sizes, the
+/// The samples of one epoch as one rank gets them: a pure function of the data files' sizes, the
 /// options and the epoch's number. Immutable, thread-safe.
 ///
 /// The epoch's samples are dealt in rounds: of each round the ranks take a batch each, one after
@@ -33,24 +33,24 @@ public final class EpochOrder {
     this.rest = samples.size() % round;
   }
 
-  /// Takes time and memory of the number of shards, and never of the number of samples.
+  /// Takes time and memory of the number of data files, and never of the number of samples.
   ///
-  /// @param shardSamples the samples of each shard, 0 or more, up to [#MOST_SAMPLES] together
+  /// @param fileSamples the samples of each data file, 0 or more, up to [#MOST_SAMPLES] together
   /// @param epoch its number, from 0
-  public static EpochOrder of(List<Long> shardSamples, OrderOptions options, long epoch) {
-    return new EpochOrder(SampleSequence.of(shardSamples, options, epoch), options);
+  public static EpochOrder of(List<Long> fileSamples, OrderOptions options, long epoch) {
+    return new EpochOrder(SampleSequence.of(fileSamples, options, epoch), options);
   }
 
-  /// In which order an epoch reads whole shards, none of them empty; for [Shuffle.Samples], before
+  /// In which order an epoch reads whole data files, none of them empty; for [Shuffle.Samples], before
   /// a buffer mixes their samples.
   ///
-  /// @return the shards' numbers
-  /// @throws MisuseException for [Shuffle.Blocks], which mixes shards
-  public static int[] shards(int shards, Shuffle shuffle, long epoch) {
+  /// @return the data files' numbers
+  /// @throws MisuseException for [Shuffle.Blocks], which mixes data files
+  public static int[] files(int files, Shuffle shuffle, long epoch) {
     return switch (shuffle) {
-      case Shuffle.None() -> IntStream.range(0, shards).toArray();
-      case Shuffle.Shards(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
-      case Shuffle.Samples(long seed) -> Permutation.shuffled(shards, Mix.key(seed, epoch, 0));
+      case Shuffle.None() -> IntStream.range(0, files).toArray();
+      case Shuffle.Shards(long seed) -> Permutation.shuffled(files, Mix.key(seed, epoch, 0));
+      case Shuffle.Samples(long seed) -> Permutation.shuffled(files, Mix.key(seed, epoch, 0));
       case Shuffle.Blocks _ -> throw new MisuseException("blocks mix shards");
     };
   }

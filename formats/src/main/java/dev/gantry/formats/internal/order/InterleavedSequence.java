@@ -9,21 +9,21 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.TreeMap;
 
-/// Several shards are open at once, each in a place of its own. In each round every place gives a
-/// block of its shard's samples, or what the shard has left; where a shard ends, the next one takes
+/// Several data files are open at once, each in a place of its own. In each round every place gives
+/// a block of its file's samples, or what the file has left; where a file ends, the next one takes
 /// its place, from the next round on.
 ///
-/// A shard is open for as many rounds as it has blocks, so all rounds are known beforehand: between
-/// the rounds in which shards begin or end, each gives the same number of samples. Memory is a few
-/// numbers a shard.
+/// A file is open for as many rounds as it has blocks, so all rounds are known beforehand: between
+/// the rounds in which files begin or end, each gives the same number of samples. Memory is a few
+/// numbers a file.
 final class InterleavedSequence implements SampleSequence {
-  private final ShardSequence shards;
+  private final FileSequence files;
   private final int block;
 
-  /// The shards of each place, in their order.
+  /// The data files of each place, in their order.
   private final int[][] places;
 
-  /// The round in which each shard begins.
+  /// The round in which each data file begins.
   private final long[] begins;
 
   /// Where the number of samples a round changes: the round, its first position, and the number.
@@ -32,11 +32,11 @@ final class InterleavedSequence implements SampleSequence {
   private final long[] positions;
   private final long[] samples;
 
-  /// @param open places, 2 up to the number of shards
-  InterleavedSequence(ShardSequence shards, int open, int block) {
-    this.shards = shards;
+  /// @param open places, 2 up to the number of data files
+  InterleavedSequence(FileSequence files, int open, int block) {
+    this.files = files;
     this.block = block;
-    this.begins = new long[shards.shards()];
+    this.begins = new long[files.files()];
     this.places = assign(open);
     Map<Long, Long> changes = changes();
     this.rounds = changes.keySet().stream().mapToLong(Long::longValue).toArray();
@@ -50,7 +50,7 @@ final class InterleavedSequence implements SampleSequence {
 
   @Override
   public long size() {
-    return shards.size();
+    return files.size();
   }
 
   private record Free(long round, int place) {}
@@ -63,7 +63,7 @@ final class InterleavedSequence implements SampleSequence {
       free.add(new Free(0, place));
       assigned.add(new ArrayList<>());
     }
-    for (int i = 0; i < shards.shards(); i++) {
+    for (int i = 0; i < files.files(); i++) {
       Free first = free.remove();
       begins[i] = first.round();
       assigned.get(first.place()).add(i);
@@ -74,16 +74,16 @@ final class InterleavedSequence implements SampleSequence {
         .toArray(int[][]::new);
   }
 
-  /// The round after the last one of a shard.
+  /// The round after the last one of a data file.
   private long end(int i) {
-    return begins[i] + Math.ceilDiv(shards.samples(i), (long) block);
+    return begins[i] + Math.ceilDiv(files.samples(i), (long) block);
   }
 
   /// By how much the number of samples a round changes, by round.
   private Map<Long, Long> changes() {
     Map<Long, Long> changes = new TreeMap<>();
-    for (int i = 0; i < shards.shards(); i++) {
-      long last = shards.samples(i) - (end(i) - 1 - begins[i]) * block;
+    for (int i = 0; i < files.files(); i++) {
+      long last = files.samples(i) - (end(i) - 1 - begins[i]) * block;
       changes.merge(begins[i], (long) block, Long::sum);
       changes.merge(end(i) - 1, last - block, Long::sum);
       changes.merge(end(i), -last, Long::sum);
@@ -104,7 +104,7 @@ final class InterleavedSequence implements SampleSequence {
   private final class Walk {
     private long round;
 
-    /// The places that are open in the round, and for each place the index of its shard.
+    /// The places that are open in the round, and for each place the index of its data file.
     private final int[] open = new int[places.length];
 
     private final int[] at = new int[places.length];
@@ -120,12 +120,12 @@ final class InterleavedSequence implements SampleSequence {
       }
     }
 
-    private int lastBegun(int[] shardsOfPlace) {
+    private int lastBegun(int[] filesOfPlace) {
       int low = 0;
-      int high = shardsOfPlace.length - 1;
+      int high = filesOfPlace.length - 1;
       while (low < high) {
         int middle = (low + high + 1) >>> 1;
-        if (begins[shardsOfPlace[middle]] <= round) {
+        if (begins[filesOfPlace[middle]] <= round) {
           low = middle;
         } else {
           high = middle - 1;
@@ -142,17 +142,17 @@ final class InterleavedSequence implements SampleSequence {
         int stillOpen = 0;
         for (int i = 0; i < count && left > 0; i++) {
           int place = open[i];
-          int shard = places[place][at[place]];
-          long first = (round - begins[shard]) * block;
-          long rest = shards.samples(shard) - first;
-          // A last shard that is alone gives all of it at once.
+          int file = places[place][at[place]];
+          long first = (round - begins[file]) * block;
+          long rest = files.samples(file) - first;
+          // A last data file that is alone gives all of it at once.
           long given = count == 1 ? rest : Math.min(block, rest);
           long skipped = Math.min(toSkip, given);
           long taken = Math.min(left, given - skipped);
           toSkip -= skipped;
           left -= taken;
           if (taken > 0) {
-            runs.add(shards.shard(shard), first + skipped, taken);
+            runs.add(files.file(file), first + skipped, taken);
           }
           if (given < rest || ++at[place] < places[place].length) {
             open[stillOpen++] = place;

@@ -23,9 +23,9 @@ public final class OrderIdentity {
   private OrderIdentity() {}
 
   /// @param dataset tells it from others
-  /// @param shardSamples empty where they are not known
-  public static String of(String dataset, List<Long> shardSamples, OrderOptions options) {
-    return hash(dataset, shardSamples)
+  /// @param fileSamples empty where they are not known
+  public static String of(String dataset, List<Long> fileSamples, OrderOptions options) {
+    return hash(dataset, fileSamples)
         + ",batch="
         + options.batchSize()
         + ",last="
@@ -76,10 +76,10 @@ public final class OrderIdentity {
     };
   }
 
-  private static String hash(String dataset, List<Long> shardSamples) {
+  private static String hash(String dataset, List<Long> fileSamples) {
     try {
       MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      for (long samples : shardSamples) {
+      for (long samples : fileSamples) {
         digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, samples));
       }
       // Ends the sizes: none of them is negative.

@@ -8,8 +8,8 @@ import dev.gantry.formats.Shuffle;
 /// Which samples come when, and to whom.
 ///
 /// @param batchSize samples in a batch of one rank
-/// @param interleave shards that are read in turn, `interleaveBlock` samples of each; 1 for one
-///     shard after the other. Where samples or blocks are reached by number and shuffled, all shards
+/// @param interleave data files that are read in turn, `interleaveBlock` samples of each; 1 for one
+///     file after the other. Where samples or blocks are reached by number and shuffled, all files
 ///     are mixed already, and it changes nothing
 /// @param rank this worker's number, from 0
 /// @param world how many workers there are; all have the same number of batches

@@ -9,7 +9,7 @@ import java.util.stream.LongStream;
 /// How many runs a batch has at most, in any epoch. It need not be the least such number, but where
 /// batches are single runs it is 1, since nothing has to be packed then.
 final class RunBound {
-  /// The sizes of the shards that have any samples.
+  /// The sizes of the data files that have any samples.
   private final long[] sizes;
 
   private final long total;
@@ -22,16 +22,16 @@ final class RunBound {
   }
 
   /// @param samples the most that a batch has
-  static int of(List<Long> shardSamples, OrderOptions options, int samples) {
+  static int of(List<Long> fileSamples, OrderOptions options, int samples) {
     RunBound bound =
         new RunBound(
-            shardSamples.stream().mapToLong(Long::longValue).filter(size -> size > 0).toArray(),
+            fileSamples.stream().mapToLong(Long::longValue).filter(size -> size > 0).toArray(),
             options);
     boolean any = samples < 2 || samples > bound.total;
     return any ? samples : (int) Math.min(samples, bound.runs(samples));
   }
 
-  /// The shards that take turns: as in [SampleSequence], never more than there are.
+  /// The data files that take turns: as in [SampleSequence], never more than there are.
   private int interleave() {
     return Math.min(options.interleave(), sizes.length);
   }
@@ -67,20 +67,20 @@ final class RunBound {
     };
   }
 
-  /// Whether this many shards hold multiples of the batch size.
+  /// Whether this many data files hold multiples of the batch size.
   private boolean multiples(int count) {
     return LongStream.of(sizes).limit(count).allMatch(size -> size % options.batchSize() == 0);
   }
 
-  /// The most shards that `window` consecutive samples are in: the first of the samples is then
-  /// the last one of its shard.
+  /// The most data files that `window` consecutive samples are in: the first of the samples is then
+  /// the last one of its data file.
   private int most(long window, boolean circular) {
     int places = circular ? 2 * sizes.length : sizes.length;
     int most = 0;
     int next = 1;
     long whole = 0;
     for (int first = 0; first < sizes.length; first++) {
-      // The shards between first and next lie wholly within the window, and leave it a sample.
+      // The data files between first and next lie wholly within the window, and leave it a sample.
       while (next < places && whole + sizes[next % sizes.length] < window - 1) {
         whole += sizes[next % sizes.length];
         next++;
@@ -95,7 +95,7 @@ final class RunBound {
     return window == 1 ? 1 : most;
   }
 
-  /// As [#most], with the smallest shards between the first one and the last.
+  /// As [#most], with the smallest data files between the first one and the last.
   private long mostInAnyOrder(long window) {
     long[] ascending = LongStream.of(sizes).sorted().toArray();
     int whole = 0;
@@ -116,14 +116,14 @@ final class RunBound {
     } else {
       blocks = (samples - 2L) / blockSamples + (wraps() ? 3 : 2);
     }
-    // Each end of a shard cuts one block of the epoch in two.
-    long shardsOfBlock = most(Math.min(blockSamples, total), true);
-    return Math.min(blocks * shardsOfBlock, blocks + sizes.length);
+    // Each end of a data file cuts one block of the epoch in two.
+    long filesOfBlock = most(Math.min(blockSamples, total), true);
+    return Math.min(blocks * filesOfBlock, blocks + sizes.length);
   }
 
   private long runsInterleaved(int samples) {
     // Turns are as long as they can be, but the window's first and last one, and the last one of
-    // each shard.
+    // each data file.
     long last = Math.min(sizes.length, samples - 2);
     return 2 + last + (samples - 2 - last) / options.interleaveBlock();
   }

@@ -5,21 +5,21 @@ import dev.gantry.formats.spi.SampleRun;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Gathers a batch's runs, and makes one of those that follow each other in a shard.
+/// Gathers a batch's runs, and makes one of those that follow each other in a data file.
 final class RunCollector {
   private final List<SampleRun> runs = new ArrayList<>();
-  private int shard;
+  private int file;
   private long first;
   private int count;
 
   /// @param samples 1 or more; those of a batch fit an int
-  void add(int shard, long first, long samples) {
-    if (count > 0 && shard == this.shard && first == this.first + count) {
+  void add(int file, long first, long samples) {
+    if (count > 0 && file == this.file && first == this.first + count) {
       count = Math.toIntExact(count + samples);
       return;
     }
     flush();
-    this.shard = shard;
+    this.file = file;
     this.first = first;
     this.count = Math.toIntExact(samples);
   }
@@ -31,7 +31,7 @@ final class RunCollector {
 
   private void flush() {
     if (count > 0) {
-      runs.add(new SampleRun(shard, first, count));
+      runs.add(new SampleRun(file, first, count));
       count = 0;
     }
   }

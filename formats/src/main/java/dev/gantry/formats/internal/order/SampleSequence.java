@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /// All samples of a dataset in the order of one epoch. Immutable.
-sealed interface SampleSequence permits ShardSequence, BlockSequence, InterleavedSequence {
+sealed interface SampleSequence permits FileSequence, BlockSequence, InterleavedSequence {
   /// The number of samples.
   long size();
 
@@ -16,31 +16,30 @@ sealed interface SampleSequence permits ShardSequence, BlockSequence, Interleave
   /// @param count positions, all of them below [#size]
   void collect(long position, long count, RunCollector runs);
 
-  /// @throws MisuseException if a shard's number of samples is negative, or all together
+  /// @throws MisuseException if a data file's number of samples is negative, or all together
   ///     are more than [EpochOrder#MOST_SAMPLES]
-  static SampleSequence of(List<Long> shardSamples, OrderOptions options, long epoch) {
-    int[] shards =
-        IntStream.range(0, shardSamples.size()).filter(i -> shardSamples.get(i) != 0).toArray();
+  static SampleSequence of(List<Long> fileSamples, OrderOptions options, long epoch) {
+    int[] files =
+        IntStream.range(0, fileSamples.size()).filter(i -> fileSamples.get(i) != 0).toArray();
     return switch (options.shuffle()) {
       case Shuffle.None _, Shuffle.Shards _ -> {
-        int[] order = EpochOrder.shards(shards.length, options.shuffle(), epoch);
-        yield ofShards(IntStream.of(order).map(i -> shards[i]).toArray(), shardSamples, options);
+        int[] order = EpochOrder.files(files.length, options.shuffle(), epoch);
+        yield ofFiles(IntStream.of(order).map(i -> files[i]).toArray(), fileSamples, options);
       }
-      case Shuffle.Samples(long seed) -> blocks(shards, shardSamples, 1, seed, epoch);
+      case Shuffle.Samples(long seed) -> blocks(files, fileSamples, 1, seed, epoch);
       case Shuffle.Blocks(long seed, int samples) ->
-          blocks(shards, shardSamples, samples, seed, epoch);
+          blocks(files, fileSamples, samples, seed, epoch);
     };
   }
 
   private static SampleSequence blocks(
-      int[] shards, List<Long> shardSamples, int samples, long seed, long epoch) {
-    return new BlockSequence(new ShardSequence(shards, shardSamples), samples, seed, epoch);
+      int[] files, List<Long> fileSamples, int samples, long seed, long epoch) {
+    return new BlockSequence(new FileSequence(files, fileSamples), samples, seed, epoch);
   }
 
-  private static SampleSequence ofShards(
-      int[] shards, List<Long> shardSamples, OrderOptions options) {
-    ShardSequence oneByOne = new ShardSequence(shards, shardSamples);
-    int open = Math.min(options.interleave(), shards.length);
+  private static SampleSequence ofFiles(int[] files, List<Long> fileSamples, OrderOptions options) {
+    FileSequence oneByOne = new FileSequence(files, fileSamples);
+    int open = Math.min(options.interleave(), files.length);
     return open < 2 ? oneByOne : new InterleavedSequence(oneByOne, open, options.interleaveBlock());
   }
 }

@@ -227,7 +227,7 @@ public final class StreamedBatches implements Batches {
 
   private Records stream(long epoch, StreamCursor from, TfRecordReader.Faults faults) {
     List<Path> ordered = new ArrayList<>(files.size());
-    for (int file : EpochOrder.shards(files.size(), order.shuffle(), epoch)) {
+    for (int file : EpochOrder.files(files.size(), order.shuffle(), epoch)) {
       ordered.add(files.get(file));
     }
     RecordStream stream =

@@ -78,9 +78,9 @@ class BatchPlannerPropertyTest {
       @ForAll("limits") PlanLimits limits,
       @ForAll @LongRange(max = 100) long epoch) {
     EpochBatches batches = EpochBatches.of(store, options, limits);
-    EpochOrder order = EpochOrder.of(store.shardSamples(), options, epoch);
+    EpochOrder order = EpochOrder.of(store.fileSamples(), options, epoch);
     BatchPlanner planner =
-        new BatchPlanner(store, BatchBounds.of(store.shardSamples(), options), limits);
+        new BatchPlanner(store, BatchBounds.of(store.fileSamples(), options), limits);
     for (long batch = 0; batch < order.batches(); batch++) {
       List<SampleRun> runs = order.batch(batch);
       BatchPlan<BatchView> plan = planner.plan(runs, batches.start());

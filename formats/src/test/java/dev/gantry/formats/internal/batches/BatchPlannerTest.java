@@ -41,7 +41,7 @@ class BatchPlannerTest {
     }
 
     @Override
-    public List<Long> shardSamples() {
+    public List<Long> fileSamples() {
       return List.of(samples);
     }
 
@@ -82,7 +82,7 @@ class BatchPlannerTest {
 
   private static BatchPlanner planner(SampleCatalogue store, OrderOptions options) {
     return new BatchPlanner(
-        store, BatchBounds.of(store.shardSamples(), options), BatchPlanner.LIMITS);
+        store, BatchBounds.of(store.fileSamples(), options), BatchPlanner.LIMITS);
   }
 
   @Test
@@ -193,7 +193,7 @@ class BatchPlannerTest {
     SampleCatalogue store = new Images(label, 6000, BLOCK, Long.BYTES, false);
     OrderOptions options =
         new OrderOptions(32, LastBatch.KEEP, new Shuffle.Samples(42), 1, 1, 0, 1);
-    EpochOrder order = EpochOrder.of(store.shardSamples(), options, 0);
+    EpochOrder order = EpochOrder.of(store.fileSamples(), options, 0);
     BatchPlanner planner = planner(store, options);
     for (long batch = 0; batch < order.batches(); batch++) {
       BatchPlan<BatchView> plan = planner.plan(order.batch(batch), AFTER);

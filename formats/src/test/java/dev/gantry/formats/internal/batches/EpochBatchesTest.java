@@ -141,7 +141,7 @@ class EpochBatchesTest {
     }
 
     @Override
-    public List<Long> shardSamples() {
+    public List<Long> fileSamples() {
       return List.of(4L);
     }
 

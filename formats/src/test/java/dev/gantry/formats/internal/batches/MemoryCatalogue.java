@@ -133,7 +133,7 @@ final class MemoryCatalogue implements SampleCatalogue {
   }
 
   @Override
-  public List<Long> shardSamples() {
+  public List<Long> fileSamples() {
     return shardSamples;
   }
 
@@ -176,8 +176,8 @@ final class MemoryCatalogue implements SampleCatalogue {
   @Override
   public void pieces(int field, SampleRun run, PieceSink sink) {
     check(field, run);
-    Location file = Location.of(path(run.shard()));
-    long[] ofShard = offsets.get(field).get(run.shard());
+    Location file = Location.of(path(run.file()));
+    long[] ofShard = offsets.get(field).get(run.file());
     int first = (int) run.first();
     if (kind == Kind.DENSE) {
       sink.piece(file, ofShard[first], run.count());
@@ -193,7 +193,7 @@ final class MemoryCatalogue implements SampleCatalogue {
     check(field, run);
     long at = offset;
     for (int i = 0; i < run.count(); i++) {
-      byte[] value = values.get(field).get(run.shard())[(int) run.first() + i];
+      byte[] value = values.get(field).get(run.file())[(int) run.first() + i];
       MemorySegment.copy(value, 0, target, ValueLayout.JAVA_BYTE, at, value.length);
       at += value.length;
     }
@@ -203,7 +203,7 @@ final class MemoryCatalogue implements SampleCatalogue {
     if (fields.get(field).sampleBytes() == 0
         || run.count() < 1
         || run.first() < 0
-        || run.first() + run.count() > shardSamples.get(run.shard())) {
+        || run.first() + run.count() > shardSamples.get(run.file())) {
       throw new AssertionError("not to be asked: field " + field + ", " + run);
     }
   }

@@ -66,7 +66,7 @@ class CatalogueRefusalTest extends IndexedFiles {
             + "; stream the files",
         TfRecordField.of("floats"));
     try (TfRecordCatalogue store = open(TfRecordField.of("image"))) {
-      assertThat(store.shardSamples()).hasSize(4);
+      assertThat(store.fileSamples()).hasSize(4);
     }
   }
 

@@ -48,7 +48,7 @@ record RingReplay(
     try (EpochBatches batches = EpochBatches.of(store, order, limits);
         PrefetchRing<BatchView> opened =
             session.ring(options(batches), batches.from(batches.start()))) {
-      EpochOrder epoch = EpochOrder.of(store.shardSamples(), order, 0);
+      EpochOrder epoch = EpochOrder.of(store.fileSamples(), order, 0);
       assertThat(batches.batchesPerEpoch()).hasValue(epoch.batches());
       Views views = new Views(0, 0);
       List<Region> regions = new ArrayList<>();
@@ -83,7 +83,7 @@ record RingReplay(
     List<List<byte[]>> samples = new ArrayList<>();
     for (SampleRun run : runs) {
       int first = Math.toIntExact(run.first());
-      samples.addAll(decoded.get(run.shard()).subList(first, first + run.count()));
+      samples.addAll(decoded.get(run.file()).subList(first, first + run.count()));
     }
     int strided = 0;
     try (batch) {

@@ -36,7 +36,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
               new Field("image", DType.U8, Shape.of(TestExamples.IMAGE_BYTES)),
               new Field("floats", DType.F32, Shape.of(TestExamples.FLOATS)),
               new Field("label", DType.I64, Shape.of(2)));
-      assertThat(store.shardSamples()).containsExactly((long) FIRST, 0L, (long) SECOND);
+      assertThat(store.fileSamples()).containsExactly((long) FIRST, 0L, (long) SECOND);
     }
   }
 
@@ -89,7 +89,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
         for (int shard : new int[] {0, 2}) {
           byte[] bytes = Files.readAllBytes(files.get(shard));
           List<Long> offsets = new ArrayList<>();
-          int count = (int) (long) store.shardSamples().get(shard);
+          int count = (int) (long) store.fileSamples().get(shard);
           Location expected = Location.of(files.get(shard));
           store.pieces(
               field,

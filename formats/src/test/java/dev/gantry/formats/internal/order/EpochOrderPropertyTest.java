@@ -128,8 +128,8 @@ class EpochOrderPropertyTest {
       assertThat(runs).allMatch(run -> run.count() > 0);
       for (int i = 1; i < runs.size(); i++) {
         SampleRun before = runs.get(i - 1);
-        assertThat(new Sample(before.shard(), before.first() + before.count()))
-            .isNotEqualTo(new Sample(runs.get(i).shard(), runs.get(i).first()));
+        assertThat(new Sample(before.file(), before.first() + before.count()))
+            .isNotEqualTo(new Sample(runs.get(i).file(), runs.get(i).first()));
       }
     }
   }
@@ -233,7 +233,7 @@ class EpochOrderPropertyTest {
           for (long batch : new long[] {0, order.batches() / 2, order.batches() - 1}) {
             for (SampleRun run : order.batch(batch)) {
               assertThat(run.first()).isNotNegative();
-              assertThat(run.first() + run.count()).isLessThanOrEqualTo(shards.get(run.shard()));
+              assertThat(run.first() + run.count()).isLessThanOrEqualTo(shards.get(run.file()));
             }
           }
         }

@@ -81,7 +81,7 @@ public final class Orders {
     List<Sample> samples = new ArrayList<>();
     for (SampleRun run : runs) {
       for (int i = 0; i < run.count(); i++) {
-        samples.add(new Sample(run.shard(), run.first() + i));
+        samples.add(new Sample(run.file(), run.first() + i));
       }
     }
     return samples;

@@ -76,7 +76,7 @@ class StreamedBatchesPropertiesTest {
   }
 
   private static LongStream ids(SampleRun run) {
-    return LongStream.range(0, run.count()).map(i -> run.shard() * Streams.FILE + run.first() + i);
+    return LongStream.range(0, run.count()).map(i -> run.file() * Streams.FILE + run.first() + i);
   }
 
   @Property(tries = 150)

@@ -5,21 +5,21 @@ import dev.gantry.core.MisuseException;
 import java.util.Arrays;
 import java.util.List;
 
-/// One shard after the other.
-final class ShardSequence implements SampleSequence {
-  private final int[] shards;
+/// One data file after the other.
+final class FileSequence implements SampleSequence {
+  private final int[] files;
 
-  /// The position of each shard's first sample, and the number of all samples.
+  /// The position of each data file's first sample, and the number of all samples.
   private final long[] starts;
 
-  /// @param shards in their order, none of them empty
-  ShardSequence(int[] shards, List<Long> shardSamples) {
-    this.shards = shards;
-    this.starts = new long[shards.length + 1];
-    for (int i = 0; i < shards.length; i++) {
-      long samples = shardSamples.get(shards[i]);
+  /// @param files in their order, none of them empty
+  FileSequence(int[] files, List<Long> fileSamples) {
+    this.files = files;
+    this.starts = new long[files.length + 1];
+    for (int i = 0; i < files.length; i++) {
+      long samples = fileSamples.get(files[i]);
       if (samples < 0 || samples > EpochOrder.MOST_SAMPLES - starts[i]) {
-        throw new MisuseException("samples of shards out of range: " + shardSamples);
+        throw new MisuseException("samples of shards out of range: " + fileSamples);
       }
       starts[i + 1] = starts[i] + samples;
     }
@@ -27,16 +27,16 @@ final class ShardSequence implements SampleSequence {
 
   @Override
   public long size() {
-    return starts[shards.length];
+    return starts[files.length];
   }
 
-  int shards() {
-    return shards.length;
+  int files() {
+    return files.length;
   }
 
-  /// The number of the shard at `place` in the dataset.
-  int shard(int place) {
-    return shards[place];
+  /// The number of the data file at `place` in the dataset.
+  int file(int place) {
+    return files[place];
   }
 
   long samples(int place) {
@@ -51,7 +51,7 @@ final class ShardSequence implements SampleSequence {
     long end = position + count;
     while (at < end) {
       long until = Math.min(end, starts[place + 1]);
-      runs.add(shards[place], at - starts[place], until - at);
+      runs.add(files[place], at - starts[place], until - at);
       at = until;
       place++;
     }
