@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
@@ -19,19 +28,19 @@ record IndexNotes(
     long records,
     List<TfRecordIndex.Feature> features,
     Map<String, Integer> checksums) {
-  static final String FORMAT = "format";
-  static final String VERSION = "version";
-  static final String FILE_SIZE = "file_size";
-  static final String FILE_MODIFIED = "file_mtime_ns";
-  static final String RECORDS = "records";
-  static final String CHECKSUM = "crc32c";
-  static final String TENSOR_CHECKSUM = "crc32c/";
-  static final String NUMBER = "number";
-  static final String KIND = "kind";
-  static final String MISSING = "missing";
-  static final String ELEMENTS = "elements";
-  static final String OBSTACLE = "obstacle";
-  static final String OBSTACLE_RECORD = "obstacle-record";
+  private static final String FORMAT = "format";
+  private static final String VERSION = "version";
+  private static final String FILE_SIZE = "file_size";
+  private static final String FILE_MODIFIED = "file_mtime_ns";
+  private static final String RECORDS = "records";
+  private static final String CHECKSUM = "crc32c";
+  private static final String TENSOR_CHECKSUM = "crc32c/";
+  private static final String NUMBER = "number";
+  private static final String KIND = "kind";
+  private static final String MISSING = "missing";
+  private static final String ELEMENTS = "elements";
+  private static final String OBSTACLE = "obstacle";
+  private static final String OBSTACLE_RECORD = "obstacle-record";
 
   IndexNotes {
     features = List.copyOf(features);
@@ -93,5 +102,125 @@ record IndexNotes(
   TfRecordIndex.Summary summary() {
     long framing = records * IndexFormat.FRAMING_BYTES;
     return new TfRecordIndex.Summary(records, stamp.size() - framing, features);
+  }
+
+  /// Reads the notes of an index, of which nothing is believed before their checksum is right.
+  static final class Parser {
+    private final Path index;
+    private final SequencedMap<String, String> notes;
+
+    /// @param notes in the order of the header
+    Parser(Path index, SequencedMap<String, String> notes) {
+      this.index = index;
+      this.notes = notes;
+    }
+
+    /// @throws MalformedFileException if it is no index, or damaged; what an unknown version has to
+    ///     say is not looked at
+    long version() {
+      if (!IndexFormat.FORMAT.equals(notes.get(FORMAT))) {
+        throw malformed("not-an-index", "a safetensors file, but no index of a TFRecord file");
+      }
+      return number(VERSION, 0, Long.MAX_VALUE);
+    }
+
+    /// Of [IndexFormat#VERSION].
+    IndexNotes parse() {
+      int sum = IndexNotes.checksum(notes);
+      if (sum != checksum(CHECKSUM)) {
+        throw malformed(
+            "checksum-mismatch",
+            "the notes have CRC32C " + digits(sum) + ", and say " + notes.get(CHECKSUM));
+      }
+      long size = number(FILE_SIZE, 0, Long.MAX_VALUE);
+      long modified = number(FILE_MODIFIED, Long.MIN_VALUE, Long.MAX_VALUE);
+      long records = number(RECORDS, 0, size / IndexFormat.FRAMING_BYTES);
+      Map<String, Integer> checksums = new HashMap<>();
+      for (String note : notes.keySet()) {
+        if (note.startsWith(TENSOR_CHECKSUM)) {
+          checksums.put(note.substring(TENSOR_CHECKSUM.length()), checksum(note));
+        }
+      }
+      return new IndexNotes(new FileStamp(size, modified), records, features(records), checksums);
+    }
+
+    private List<TfRecordIndex.Feature> features(long records) {
+      List<String> names =
+          notes.keySet().stream()
+              .filter(note -> IndexFormat.isPart(note, NUMBER))
+              .map(note -> IndexFormat.feature(note, NUMBER))
+              .toList();
+      TfRecordIndex.Feature[] features = new TfRecordIndex.Feature[names.size()];
+      for (String name : names) {
+        int number = (int) number(IndexFormat.tensor(name, NUMBER), 0, names.size() - 1L);
+        features[number] = feature(name, records);
+      }
+      if (Arrays.asList(features).contains(null)) {
+        throw malformed("invalid-note", "two features of the same number");
+      }
+      return List.of(features);
+    }
+
+    private TfRecordIndex.Feature feature(String name, long records) {
+      String kindNote = IndexFormat.tensor(name, KIND);
+      Optional<FeatureSpec.Kind> kind = Optional.ofNullable(notes.get(kindNote)).map(this::kind);
+      long missing = number(IndexFormat.tensor(name, MISSING), 0, records);
+      Optional<Obstacle> obstacle =
+          Optional.ofNullable(notes.get(IndexFormat.tensor(name, OBSTACLE)))
+              .map(reason ->
+                  new Obstacle(
+                      number(
+                          IndexFormat.tensor(name, OBSTACLE_RECORD), 0, Math.max(0, records - 1)),
+                      reason));
+      String elementsNote = IndexFormat.tensor(name, ELEMENTS);
+      OptionalLong elements = OptionalLong.empty();
+      if (notes.containsKey(elementsNote)) {
+        if (kind.isEmpty() || obstacle.isPresent() || missing > 0) {
+          throw malformed("invalid-note", "'" + elementsNote + "' of what is not in all records");
+        }
+        long most =
+            switch (kind.get()) {
+              case BYTES -> Integer.MAX_VALUE;
+              case FLOAT -> Integer.MAX_VALUE / Float.BYTES;
+              case INT64 -> TfRecordIndex.Options.MOST_VALUES;
+            };
+        elements = OptionalLong.of(number(elementsNote, 0, most));
+      } else if (obstacle.isEmpty() && records > 0) {
+        throw malformed("invalid-note", "'" + elementsNote + "' is missing");
+      }
+      return new TfRecordIndex.Feature(name, kind, missing, elements, obstacle);
+    }
+
+    private FeatureSpec.Kind kind(String text) {
+      return IndexFormat.kind(text)
+          .orElseThrow(() -> malformed("invalid-note", "no kind of feature: '" + text + "'"));
+    }
+
+    private long number(String note, long least, long most) {
+      String text = notes.getOrDefault(note, "");
+      try {
+        long number = Long.parseLong(text);
+        if (number >= least && number <= most) {
+          return number;
+        }
+      } catch (NumberFormatException _) {
+        // As a number out of range.
+      }
+      throw malformed(
+          "invalid-note",
+          "'" + note + "' is '" + text + "', no number from " + least + " to " + most);
+    }
+
+    private int checksum(String note) {
+      String text = notes.getOrDefault(note, "");
+      if (!text.matches("[0-9a-f]{8}")) {
+        throw malformed("invalid-note", "'" + note + "' is '" + text + "', not 8 digits");
+      }
+      return Integer.parseUnsignedInt(text, 16);
+    }
+
+    private MalformedFileException malformed(String kind, String detail) {
+      return new MalformedFileException(index, 0, kind, detail);
+    }
   }
 }

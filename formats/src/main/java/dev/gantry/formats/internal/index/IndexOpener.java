@@ -38,7 +38,7 @@ final class IndexOpener {
     if (header.isEmpty()) {
       return new Unusable(index + " is not there");
     }
-    IndexNotesParser parser = new IndexNotesParser(index, header.get().metadata());
+    IndexNotes.Parser parser = new IndexNotes.Parser(index, header.get().metadata());
     long version = parser.version();
     if (version != IndexFormat.VERSION) {
       return new Unusable(
