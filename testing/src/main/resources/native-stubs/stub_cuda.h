@@ -1,6 +1,6 @@
 /* A libcuda.so.1 without a GPU: "device" memory is the host's, and streams run late on purpose.
  *
- * Nothing that is queued on a stream happens before somebody waits for it or asks for it, so that a
+ * Work that is queued on a stream runs only when a thread waits for it or asks about it, so that a
  * missing synchronisation shows as wrong bytes on every run. Device memory is filled with rubbish
  * and no better aligned than the driver promises. A call without a current context is refused, as
  * the driver does. */

@@ -1,4 +1,4 @@
-/* Streams and events. A stream is a list of operations that run when somebody waits. */
+/* Streams and events. A stream is a list of operations that run when a thread waits for them. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

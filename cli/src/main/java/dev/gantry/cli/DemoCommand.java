@@ -13,13 +13,13 @@ import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.cli.internal.demo.ImageFiles;
 import dev.gantry.cli.internal.demo.ImageTraining;
 import dev.gantry.cli.internal.demo.KillTrial;
-import dev.gantry.cli.internal.demo.LoadTrial;
 import dev.gantry.cli.internal.demo.PointTraining;
 import dev.gantry.cli.internal.demo.SampleImages;
 import dev.gantry.cli.internal.demo.SampleTraining;
 import dev.gantry.cli.internal.demo.SampleWeights;
 import dev.gantry.cli.internal.demo.TemporaryFolder;
 import dev.gantry.cli.internal.demo.TrainingRun;
+import dev.gantry.cli.internal.demo.Trial;
 import dev.gantry.cli.internal.digest.ArrayDigest;
 import dev.gantry.samples.ServeModel;
 import java.io.IOException;
@@ -97,7 +97,7 @@ final class DemoCommand implements Callable<Integer> {
     }
     Device device = Engine.getInstance().defaultDevice();
     SampleWeights sample = make(folder);
-    LoadTrial whole = load(sample, device);
+    Trial whole = load(sample, device);
     answer(folder);
     kill(new PointTraining(), folder.resolve("points"));
     learn(folder);
@@ -117,9 +117,8 @@ final class DemoCommand implements Callable<Integer> {
     return sample;
   }
 
-  private LoadTrial load(SampleWeights sample, Device device) throws IOException {
-    LoadTrial trial =
-        LoadTrial.gantry(sample.index(), device, arrays -> checkDigests(sample, arrays));
+  private Trial load(SampleWeights sample, Device device) throws IOException {
+    Trial trial = Trial.load(sample.index(), device, arrays -> checkDigests(sample, arrays));
     say(
         "loaded  to %s; SHA-256 of all %d tensors, read from the loaded memory, is that of what"
             + " was written",
@@ -219,7 +218,7 @@ final class DemoCommand implements Callable<Integer> {
     return Math.round(100 * share) + "%";
   }
 
-  private void compare(SampleWeights sample, LoadTrial whole, Device device, Path folder)
+  private void compare(SampleWeights sample, Trial whole, Device device, Path folder)
       throws IOException {
     Comparison comparison = Comparison.of(sample, whole, device, folder);
     say("");

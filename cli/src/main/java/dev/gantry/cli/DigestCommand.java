@@ -2,8 +2,7 @@
 package dev.gantry.cli;
 
 import dev.gantry.cli.internal.digest.RecordDigests;
-import dev.gantry.cli.internal.digest.ShardDigests;
-import dev.gantry.cli.internal.digest.WeightsDigests;
+import dev.gantry.cli.internal.digest.TensorDigests;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.Device;
@@ -48,8 +47,8 @@ final class DigestCommand implements Runnable {
 
   private Report digests(GantrySession session, Device target) {
     return switch (Input.open(session, file)) {
-      case Input.Weights(WeightsCatalogue weights) -> WeightsDigests.of(session, weights, target);
-      case Input.Shards(ShardSet set) -> ShardDigests.of(session, set, target);
+      case Input.Weights(WeightsCatalogue weights) -> TensorDigests.of(session, weights, target);
+      case Input.Shards(ShardSet set) -> TensorDigests.of(session, set, target);
       case Input.Records(List<Path> files) -> RecordDigests.of(session, files);
     };
   }

@@ -196,7 +196,7 @@ class RecordConversionTest {
   @Test
   void aFailureLeavesAFolderAsItWas() throws IOException {
     Path out = Files.createDirectory(temporary.resolve("out"));
-    Files.writeString(out.resolve("notes"), "of somebody");
+    Files.writeString(out.resolve("notes"), "not ours");
     Path in = records(example(1), example(2), example(3).floats("x", 1));
     assertRefused(65, "record 2", "--samples-per-shard", 1, in, out);
     assertThat(TestSamples.names(out)).containsExactly("notes");

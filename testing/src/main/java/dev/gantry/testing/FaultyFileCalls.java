@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// Calls of each function are counted from 1 over all threads, failed ones included. Of several
 /// faults for one call the first that was asked for takes effect, and every [After] before it.
 /// Thread-safe.
-public final class FaultyFileCalls implements FileCalls {
+public final class FaultyFileCalls extends ForwardingFileCalls {
   /// A call that can be made to fail.
   public enum Function {
     OPEN,
@@ -63,12 +63,11 @@ public final class FaultyFileCalls implements FileCalls {
 
   private record Rule(Function function, IntPredicate calls, Fault fault) {}
 
-  private final FileCalls real;
   private final List<Rule> rules = new CopyOnWriteArrayList<>();
   private final Map<Function, AtomicInteger> counts = new EnumMap<>(Function.class);
 
   public FaultyFileCalls(FileCalls real) {
-    this.real = real;
+    super(real);
     for (Function function : Function.values()) {
       counts.put(function, new AtomicInteger());
     }
@@ -102,19 +101,13 @@ public final class FaultyFileCalls implements FileCalls {
 
   @Override
   public int open(Path file, int flags, int mode) {
-    Fault fault = next(Function.OPEN);
-    return fault instanceof Fails fails ? code(fails) : real.open(file, flags, mode);
-  }
-
-  @Override
-  public int directFlag() {
-    return real.directFlag();
+    return (int) answer(Function.OPEN, () -> super.open(file, flags, mode));
   }
 
   @Override
   public int close(int fd) {
     Fault fault = next(Function.CLOSE);
-    int result = real.close(fd);
+    int result = super.close(fd);
     return fault instanceof Fails fails ? code(fails) : result;
   }
 
@@ -123,7 +116,7 @@ public final class FaultyFileCalls implements FileCalls {
     Fault fault = next(Function.PREAD);
     return fault instanceof Fails fails
         ? code(fails)
-        : returned(fault, real.pread(fd, target, shortened(fault, length), offset));
+        : returned(fault, super.pread(fd, target, shortened(fault, length), offset));
   }
 
   @Override
@@ -131,80 +124,68 @@ public final class FaultyFileCalls implements FileCalls {
     Fault fault = next(Function.PWRITE);
     return fault instanceof Fails fails
         ? code(fails)
-        : returned(fault, real.pwrite(fd, source, shortened(fault, length), offset));
+        : returned(fault, super.pwrite(fd, source, shortened(fault, length), offset));
   }
 
   @Override
   public int ftruncate(int fd, long length) {
-    Fault fault = next(Function.FTRUNCATE);
-    return fault instanceof Fails fails ? code(fails) : real.ftruncate(fd, length);
+    return (int) answer(Function.FTRUNCATE, () -> super.ftruncate(fd, length));
   }
 
   @Override
   public int fallocate(int fd, int mode, long offset, long length) {
-    Fault fault = next(Function.FALLOCATE);
-    return fault instanceof Fails fails ? code(fails) : real.fallocate(fd, mode, offset, length);
+    return (int) answer(Function.FALLOCATE, () -> super.fallocate(fd, mode, offset, length));
   }
 
   @Override
   public int fsync(int fd) {
-    Fault fault = next(Function.FSYNC);
-    return fault instanceof Fails fails ? code(fails) : real.fsync(fd);
+    return (int) answer(Function.FSYNC, () -> super.fsync(fd));
   }
 
   @Override
   public int rename(Path from, Path to) {
-    Fault fault = next(Function.RENAME);
-    return fault instanceof Fails fails ? code(fails) : real.rename(from, to);
+    return (int) answer(Function.RENAME, () -> super.rename(from, to));
   }
 
   @Override
   public int mkdir(Path folder, int mode) {
-    Fault fault = next(Function.MKDIR);
-    return fault instanceof Fails fails ? code(fails) : real.mkdir(folder, mode);
+    return (int) answer(Function.MKDIR, () -> super.mkdir(folder, mode));
   }
 
   @Override
   public int unlink(Path file) {
-    Fault fault = next(Function.UNLINK);
-    return fault instanceof Fails fails ? code(fails) : real.unlink(file);
+    return (int) answer(Function.UNLINK, () -> super.unlink(file));
   }
 
   @Override
   public int rmdir(Path folder) {
-    Fault fault = next(Function.RMDIR);
-    return fault instanceof Fails fails ? code(fails) : real.rmdir(folder);
+    return (int) answer(Function.RMDIR, () -> super.rmdir(folder));
   }
 
   @Override
   public StatResult stat(int fd) {
     Fault fault = next(Function.STAT);
-    return fault instanceof Fails fails ? StatResult.failed(code(fails)) : real.stat(fd);
-  }
-
-  @Override
-  public long pageBytes() {
-    return real.pageBytes();
+    return fault instanceof Fails fails ? StatResult.failed(code(fails)) : super.stat(fd);
   }
 
   @Override
   public long cachedBytes(int fd, long offset, long length) {
-    return answer(Function.CACHED_BYTES, () -> real.cachedBytes(fd, offset, length));
+    return answer(Function.CACHED_BYTES, () -> super.cachedBytes(fd, offset, length));
   }
 
   @Override
   public long mappedBytes(int fd, long offset, long length) {
-    return answer(Function.MAPPED_BYTES, () -> real.mappedBytes(fd, offset, length));
+    return answer(Function.MAPPED_BYTES, () -> super.mappedBytes(fd, offset, length));
   }
 
   @Override
   public long fileSystem(int fd) {
-    return answer(Function.FILE_SYSTEM, () -> real.fileSystem(fd));
+    return answer(Function.FILE_SYSTEM, () -> super.fileSystem(fd));
   }
 
   @Override
   public long mostDescriptors() {
-    return answer(Function.MOST_DESCRIPTORS, real::mostDescriptors);
+    return answer(Function.MOST_DESCRIPTORS, super::mostDescriptors);
   }
 
   private long answer(Function function, LongSupplier call) {
@@ -221,7 +202,7 @@ public final class FaultyFileCalls implements FileCalls {
     Fault fault = next(Function.PREAD_NO_WAIT);
     return fault instanceof Fails fails
         ? code(fails)
-        : returned(fault, real.preadNoWait(fd, target, shortened(fault, length), offset));
+        : returned(fault, super.preadNoWait(fd, target, shortened(fault, length), offset));
   }
 
   private @Nullable Fault next(Function function) {

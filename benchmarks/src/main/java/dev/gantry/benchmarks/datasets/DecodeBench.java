@@ -28,21 +28,11 @@ import java.util.List;
 /// Batches out of TFRecord files, read as streams: ours in memory of a ring, against
 /// tensorflow-hadoop's reader and protobuf with the values copied to a batch's memory. And decoding
 /// alone, of records in memory, on one thread.
-final class DecodeBench {
+record DecodeBench(GantrySession session, RecordFiles records) {
   private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
   private static final long MOST_IN_MEMORY_BYTES = 128L << 20;
   private static final int MOST_IN_MEMORY = 200_000;
   private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
-
-  private final GantrySession session;
-  private final RecordFiles records;
-  private final List<Path> files;
-
-  DecodeBench(GantrySession session, RecordFiles records) {
-    this.session = session;
-    this.records = records;
-    this.files = records.files();
-  }
 
   void run(int turns) throws Exception {
     check();
@@ -52,11 +42,11 @@ final class DecodeBench {
             "batches, " + records.kind(),
             records.count(),
             bytes,
-            files,
+            records.files(),
             List.of(
-                CopyCeiling.contestant(files, bytes, 1, CHUNK_BYTES),
+                CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
                 peer(1),
-                CopyCeiling.contestant(files, bytes, 2, CHUNK_BYTES),
+                CopyCeiling.contestant(records.files(), bytes, 2, CHUNK_BYTES),
                 new Contestant("gantry, ring of 2 on the host", records.count(), this::gantry),
                 peer(2)));
     all.run(turns);
@@ -66,7 +56,7 @@ final class DecodeBench {
   private Batches open() {
     return StreamedBatches.open(
         session,
-        files,
+        records.files(),
         records.features(),
         OrderOptions.of(records.batchSize()),
         TfRecordOptions.defaults());
@@ -101,7 +91,7 @@ final class DecodeBench {
     return new Contestant(
         "tensorflow-hadoop and protobuf, " + CopyCeiling.threads(threads),
         records.count(),
-        () -> CopyCeiling.each(files, threads, file -> peer(file, (_, _, _) -> {})));
+        () -> CopyCeiling.each(records.files(), threads, file -> peer(file, (_, _, _) -> {})));
   }
 
   private long peer(Path file, TensorFlowRecords.BatchSink sink) throws IOException {
@@ -132,7 +122,7 @@ final class DecodeBench {
     }
     ours.require("gantry's batches, " + records.kind(), expected);
     SampleDigest theirs = new SampleDigest();
-    for (Path file : files) {
+    for (Path file : records.files()) {
       var _ =
           peer(
               file,
@@ -166,7 +156,7 @@ final class DecodeBench {
       List<byte[]> theirs = new ArrayList<>();
       long bytes = 0;
       try (TfRecordReader reader =
-          TfRecordReader.open(session, files.getFirst(), TfRecordOptions.defaults())) {
+          TfRecordReader.open(session, records.files().getFirst(), TfRecordOptions.defaults())) {
         while (bytes < MOST_IN_MEMORY_BYTES && ours.size() < MOST_IN_MEMORY && reader.next()) {
           MemorySegment data = arena.allocate(reader.record().byteSize()).copyFrom(reader.record());
           ours.add(new RawRecord(reader.file(), reader.number(), reader.offset(), data));

@@ -11,18 +11,8 @@ import java.util.List;
 
 /// Records out of TFRecord files, both checksums of each compared: ours and tensorflow-hadoop's
 /// reader, on one thread and with a file on each of two; beside copies of the files by the JDK.
-final class RecordBench {
+record RecordBench(GantrySession session, RecordFiles records) {
   private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
-
-  private final GantrySession session;
-  private final RecordFiles records;
-  private final List<Path> files;
-
-  RecordBench(GantrySession session, RecordFiles records) {
-    this.session = session;
-    this.records = records;
-    this.files = records.files();
-  }
 
   void run(int turns) throws Exception {
     check();
@@ -34,18 +24,20 @@ final class RecordBench {
             "framing, " + records.kind(),
             records.count(),
             bytes,
-            files,
+            records.files(),
             List.of(
-                CopyCeiling.contestant(files, bytes, 1, CHUNK_BYTES),
+                CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
                 new Contestant(
                     "copy and CRC32C, 1 thread",
                     bytes,
                     () ->
                         CopyCeiling.each(
-                            files, 1, file -> CopyCeiling.copyAndChecksum(file, buffer.get()))),
+                            records.files(),
+                            1,
+                            file -> CopyCeiling.copyAndChecksum(file, buffer.get()))),
                 gantry(1),
                 hadoop(1),
-                CopyCeiling.contestant(files, bytes, 2, CHUNK_BYTES),
+                CopyCeiling.contestant(records.files(), bytes, 2, CHUNK_BYTES),
                 gantry(2),
                 hadoop(2)));
     all.run(turns);
@@ -55,7 +47,7 @@ final class RecordBench {
     return new Contestant(
         "gantry, " + CopyCeiling.threads(threads),
         records.count(),
-        () -> CopyCeiling.each(files, threads, this::read));
+        () -> CopyCeiling.each(records.files(), threads, this::read));
   }
 
   private long read(Path file) {
@@ -74,14 +66,16 @@ final class RecordBench {
     return new Contestant(
         "tensorflow-hadoop, " + CopyCeiling.threads(threads),
         records.count(),
-        () -> CopyCeiling.each(files, threads, file -> TensorFlowRecords.read(file, _ -> {})));
+        () ->
+            CopyCeiling.each(
+                records.files(), threads, file -> TensorFlowRecords.read(file, _ -> {})));
   }
 
   /// Whether all records are the same ones.
   private void check() throws IOException {
     SampleDigest ours = new SampleDigest();
     SampleDigest theirs = new SampleDigest();
-    for (Path file : files) {
+    for (Path file : records.files()) {
       try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
         while (reader.next()) {
           ours.add(reader.number(), reader.record().asByteBuffer());

@@ -97,7 +97,7 @@ class StubCudaTest {
   }
 
   @Test
-  void aCopyHasNotHappenedBeforeSomebodyWaits() {
+  void aCopyHappensOnlyWhenAThreadWaitsForIt() {
     ByteBuffer host = pinned.getByteBuffer(0, LENGTH);
     check(cuMemsetD8Async(memory, (byte) 1, LENGTH, stream));
     check(cuMemcpyDtoHAsync(pinned, memory, LENGTH, stream));

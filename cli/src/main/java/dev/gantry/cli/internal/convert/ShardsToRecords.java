@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
-import dev.gantry.cli.internal.digest.ShardDigests;
+import dev.gantry.cli.internal.digest.TensorDigests;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Extent;
@@ -44,7 +44,7 @@ public record ShardsToRecords(
     List<Path> targets = targets();
     checkOutput(targets);
     SampleExamples examples = new SampleExamples(set.fields());
-    ShardDigests.verify(session, set);
+    TensorDigests.verify(session, set);
     long start = System.nanoTime();
     if (count == null) {
       try (TfRecordWriter writer = TfRecordWriter.create(session, output, compression)) {

@@ -13,8 +13,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 
-/// The demo's table: the sample checkpoint loaded and saved by GantryCommand, and one shard of it by DJL's
-/// own code.
+/// The demo's table: the sample weights loaded and saved by Gantry, and one file of them by DJL's own
+/// code.
 public final class Comparison {
   private static final String DISK = "disk";
 
@@ -38,7 +38,7 @@ public final class Comparison {
 
   /// @param loaded all of the sample
   /// @param folder for what is saved, and removed again
-  public static Comparison of(SampleWeights sample, LoadTrial loaded, Device device, Path folder)
+  public static Comparison of(SampleWeights sample, Trial loaded, Device device, Path folder)
       throws IOException {
     Comparison comparison = new Comparison(sample, device);
     comparison.loads(loaded);
@@ -46,27 +46,34 @@ public final class Comparison {
     return comparison;
   }
 
-  private void loads(LoadTrial loaded) throws IOException {
+  private void loads(Trial loaded) throws IOException {
     Path file = sample.floatShard();
-    load(whole, "gantry", loaded, sample.bytes());
+    String to = name(device);
+    row("load", whole, "gantry", to, loaded, sample.bytes());
     cachedForGantry = resident(file);
-    load(shard, "gantry", LoadTrial.gantry(file, device, _ -> {}), shardBytes);
+    row("load", shard, "gantry", to, Trial.load(file, device, _ -> {}), shardBytes);
     cachedForDjl = resident(file);
     try {
-      load(shard, "DJL's decode", LoadTrial.djl(file, device), shardBytes);
+      row("load", shard, "DJL's decode", to, Trial.loadByDjl(file, device), shardBytes);
     } catch (OutOfMemoryError _) {
-      outOfMemory("load", "DJL's decode", name(device));
+      outOfMemory("load", "DJL's decode", to);
     }
   }
 
   private void saves(Path folder) throws IOException {
     Path target = folder.resolve("saved");
-    save(whole, "gantry", SaveTrial.gantry(sample.index(), device, target), sample.bytes());
+    row("save", whole, "gantry", DISK, Trial.save(sample.index(), device, target), sample.bytes());
     TemporaryFolder.delete(target);
-    save(shard, "gantry", SaveTrial.gantry(sample.floatShard(), device, target), shardBytes);
+    row("save", shard, "gantry", DISK, Trial.save(sample.floatShard(), device, target), shardBytes);
     TemporaryFolder.delete(target);
     try {
-      save(shard, "DJL's encode", SaveTrial.djl(sample.floatShard(), device, target), shardBytes);
+      row(
+          "save",
+          shard,
+          "DJL's encode",
+          DISK,
+          Trial.saveByDjl(sample.floatShard(), device, target),
+          shardBytes);
     } catch (OutOfMemoryError _) {
       outOfMemory("save", "DJL's encode", DISK);
     }
@@ -91,32 +98,16 @@ public final class Comparison {
     out.flush();
   }
 
-  private void load(String what, String by, LoadTrial trial, long bytes) {
-    row("load", what, by, name(device), trial.path(), trial.seconds(), trial.heapBytes(), bytes);
-  }
-
-  private void save(String what, String by, SaveTrial trial, long bytes) {
-    row("save", what, by, DISK, trial.path(), trial.seconds(), trial.heapBytes(), bytes);
-  }
-
-  private void row(
-      String verb,
-      String what,
-      String by,
-      String to,
-      String path,
-      double seconds,
-      long heapBytes,
-      long bytes) {
+  private void row(String verb, String what, String by, String to, Trial trial, long bytes) {
     table.row(
         verb,
         what,
         by,
         to,
-        path,
-        String.format(Locale.ROOT, "%.3f", seconds),
-        String.format(Locale.ROOT, "%.2f", bytes / 1e9 / seconds),
-        size(heapBytes));
+        trial.transport(),
+        String.format(Locale.ROOT, "%.3f", trial.seconds()),
+        String.format(Locale.ROOT, "%.2f", bytes / 1e9 / trial.seconds()),
+        size(trial.heapBytes()));
   }
 
   private void outOfMemory(String verb, String by, String to) {

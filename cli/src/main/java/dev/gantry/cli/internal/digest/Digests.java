@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.digest;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import dev.gantry.cli.internal.output.Json;
-import dev.gantry.cli.internal.output.Table;
-import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.ProgressListener;
-import dev.gantry.core.Shape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
-import java.io.IOException;
-import java.io.PrintWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.security.MessageDigest;
@@ -24,7 +17,6 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.SequencedMap;
 
 /// SHA-256 of tensors in files, loaded through the engine to a device and read back from there.
@@ -125,21 +117,5 @@ public final class Digests {
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java platform has SHA-256", e);
     }
-  }
-
-  /// @param byName what [#of] gave
-  static void print(Map<String, String> byName, PrintWriter out) {
-    byName.forEach((name, digest) -> out.println(digest + "  " + Table.line(name)));
-  }
-
-  /// What is known of one name, and its digest.
-  static void write(
-      String name, DType dtype, Shape shape, Map<String, String> byName, JsonGenerator json)
-      throws IOException {
-    json.writeObjectFieldStart(name);
-    json.writeStringField("dtype", dtype.name());
-    Json.writeShape(shape, json);
-    json.writeStringField("sha256", byName.get(name));
-    json.writeEndObject();
   }
 }

@@ -34,7 +34,7 @@ public final class Transfers {
     json.writeObjectFieldStart("transport");
     for (Transport transport : Transport.values()) {
       if (transport == Transport.HOST) {
-        // No file is fetched by the GPU itself yet.
+        // A documented key, of a transport that does not exist yet.
         json.writeNumberField("mapped", 0);
       }
       json.writeNumberField(transport.toString(), transfer.bytes(transport));

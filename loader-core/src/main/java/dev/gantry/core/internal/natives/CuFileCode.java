@@ -42,7 +42,7 @@ public enum CuFileCode {
   CU_FILE_HANDLE_ALREADY_REGISTERED(5028, "the file is registered already"),
   CU_FILE_DEVICE_NOT_FOUND(5029, "no such GPU"),
   CU_FILE_INTERNAL_ERROR(5030, "internal error, see cufile.log"),
-  CU_FILE_GETNEWFD_FAILED(5031, "no new file descriptor to be had"),
+  CU_FILE_GETNEWFD_FAILED(5031, "no new file descriptor available"),
   CU_FILE_NVFS_SETUP_ERROR(5033, "the nvidia-fs driver could not be initialised"),
   CU_FILE_IO_DISABLED(5034, "the configuration disables GPUDirect Storage for this file"),
   CU_FILE_BATCH_SUBMIT_FAILED(5035, "a batch could not be submitted"),

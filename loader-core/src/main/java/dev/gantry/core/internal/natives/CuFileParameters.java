@@ -15,21 +15,10 @@ import java.lang.foreign.MemorySegment;
 /// `/etc/cufile.json`. They can be set only before the driver opens. Reading gives the value that is
 /// staged before that, and the one in force after. Thread-safe.
 public final class CuFileParameters {
-  /// `CUFileBoolConfigParameter_t`.
+  /// Those of `CUFileBoolConfigParameter_t` that decide whether the CPU copies.
   public enum Flag {
-    PROPERTIES_USE_POLL_MODE(0),
     PROPERTIES_ALLOW_COMPAT_MODE(1),
-    FORCE_COMPAT_MODE(2),
-    FS_MISC_API_CHECK_AGGRESSIVE(3),
-    EXECUTION_PARALLEL_IO(4),
-    /// Deprecated in CUDA 13: both calls fail.
-    PROFILE_NVTX(5),
-    PROPERTIES_ALLOW_SYSTEM_MEMORY(6),
-    USE_PCIP2PDMA(7),
-    PREFER_IO_URING(8),
-    FORCE_ODIRECT_MODE(9),
-    SKIP_TOPOLOGY_DETECTION(10),
-    STREAM_MEMOPS_BYPASS(11);
+    FORCE_COMPAT_MODE(2);
 
     private final int value;
 

@@ -3,7 +3,6 @@ package dev.gantry.core.internal.commit;
 
 import static org.junit.jupiter.api.Assumptions.abort;
 
-import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Transport;
 import java.util.Set;
@@ -12,11 +11,6 @@ import org.junit.jupiter.api.Tag;
 
 @Tag("gpu")
 class CompatWriteGpuTest extends WriteContract {
-  @Override
-  protected Device device() {
-    return new Device.Cuda(0);
-  }
-
   /// libcufile takes no file where udev does not know its disk, as in many containers: then there
   /// is nothing to test here. The stub takes all.
   @BeforeEach
@@ -29,7 +23,7 @@ class CompatWriteGpuTest extends WriteContract {
   }
 
   @Override
-  protected Transport path() {
+  protected Transport transport() {
     return Transport.COMPAT;
   }
 

@@ -4,15 +4,12 @@ package dev.gantry.core.internal.commit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.testing.stub.StubControls;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -21,8 +18,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The path past the CPU, on a libcufile that has it, takes what is aligned; and what becomes of a
-/// file that it refuses in mid-way.
+/// Writes by `gds`, on a libcufile that has it: aligned bytes go past the CPU, and a file that cuFile
+/// refuses midway is staged from there on.
 @Tag("gpu-stub")
 class DirectWriteStubTest extends WriteContract {
   private static final int INTERNAL_ERROR = 5030;
@@ -31,21 +28,6 @@ class DirectWriteStubTest extends WriteContract {
   private final StubControls cuda = StubControls.cuda();
   private long wrongBases;
   private long disorder;
-
-  @Override
-  protected Device device() {
-    return new Device.Cuda(0);
-  }
-
-  @Override
-  protected @Nullable Transport path() {
-    return null;
-  }
-
-  @Override
-  protected Set<Transport> carriers() {
-    return Set.of(Transport.GDS, Transport.STAGED);
-  }
 
   @BeforeEach
   void directIoIsThere() {

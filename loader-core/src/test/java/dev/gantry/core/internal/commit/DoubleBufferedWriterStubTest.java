@@ -79,7 +79,7 @@ class DoubleBufferedWriterStubTest {
   }
 
   @Test
-  void buffersThatNobodyCanAwaitAreLeftToTheDevice() {
+  void buffersWhoseCopiesCannotBeAwaitedAreLeftToTheDevice() {
     cuda.fail("cuStreamSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     assertThatThrownBy(writer::close).hasMessageContaining("cuStreamSynchronize");

@@ -29,7 +29,7 @@ class HostWriteTest extends WriteContract {
   }
 
   @Override
-  protected Transport path() {
+  protected Transport transport() {
     return Transport.HOST;
   }
 

@@ -74,15 +74,20 @@ public abstract class WriteContract {
   private Path bytes;
   private Loaded memory;
 
-  /// Where the bytes of most parts are.
-  protected abstract Device device();
+  /// Where the bytes of most parts are; a GPU by default.
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
 
-  /// The path asked for, or null to have it chosen by evidence.
-  protected abstract @Nullable Transport path();
+  /// The transport asked for, or null to have it chosen by evidence.
+  protected @Nullable Transport transport() {
+    return null;
+  }
 
   /// The names under which the report may count what comes from the device.
   protected Set<Transport> carriers() {
-    return Set.of(Objects.requireNonNull(path()));
+    Transport only = transport();
+    return only == null ? Set.of(Transport.GDS, Transport.STAGED) : Set.of(only);
   }
 
   @BeforeEach
@@ -129,7 +134,7 @@ public abstract class WriteContract {
   }
 
   WriteOptions options() {
-    return WriteOptions.defaults().withTransport(path()).withRequestBytes(REQUEST);
+    return WriteOptions.defaults().withTransport(transport()).withRequestBytes(REQUEST);
   }
 
   WriteReport write(Path file, WriteOptions options, Part... parts) {
@@ -244,7 +249,8 @@ public abstract class WriteContract {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void pastThePageCacheUnlessItIsWanted(boolean pageCache) {
-    assumeTrue(!pageCache || path() != Transport.GDS, "gds is past the page cache or not at all");
+    assumeTrue(
+        !pageCache || transport() != Transport.GDS, "gds is past the page cache or not at all");
     WriteReport report =
         write(
             folder.resolve("file"),
@@ -323,7 +329,7 @@ public abstract class WriteContract {
       Files.delete(inMemory.resolve("file"));
     } catch (DeviceUnavailableException e) {
       // libcufile takes files of disks only.
-      assertThat(path()).isIn(Transport.GDS, Transport.COMPAT);
+      assertThat(transport()).isIn(Transport.GDS, Transport.COMPAT);
     } finally {
       Files.delete(inMemory);
     }

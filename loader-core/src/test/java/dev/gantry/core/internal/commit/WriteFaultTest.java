@@ -98,7 +98,7 @@ class WriteFaultTest extends OldAndNewFiles {
     return fault instanceof Fails(Errno errno) ? errno.code() : 0;
   }
 
-  /// Files are opened for direct writes, too, and asked for their alignment: nobody needs either.
+  /// Files are opened for direct writes, too, and asked for their alignment: a write can do without either.
   /// The first is the source, which must be opened, and asked for its size; but its file system
   /// need not be known.
   private static boolean isSpare(Function function, int number) {

@@ -118,7 +118,7 @@ class SlabTest {
     LiveResources.add(LiveResources.Kind.SLABS, -1);
   }
 
-  /// Whoever frees a slab may need a lock that another holds who asks something of the slab.
+  /// A thread that frees a slab may need a lock that another thread holds while it asks the slab.
   @Test
   void whatMustBeDoneBeforeHoldsNoLock() throws Exception {
     HostSlab slab = HostSlab.allocate(4096);
@@ -150,8 +150,8 @@ class SlabTest {
     to.release();
   }
 
-  /// However the last releases fall together: it is freed once, and nobody gets a share of it after
-  /// that.
+  /// However the last releases fall together: it is freed once, and no thread gets a share of
+  /// it after that.
   @Test
   void sharesAreCountedByManyThreads() throws Exception {
     int threads = 4;

@@ -49,14 +49,15 @@ class CuFileDriverTest {
   @Test
   void setsParametersOnlyBeforeTheDriverOpens() {
     CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
-    parameters.set(Flag.STREAM_MEMOPS_BYPASS, true);
+    parameters.set(Flag.FORCE_COMPAT_MODE, true);
     cuFile.openDriver();
-    assertThat(parameters.get(Flag.STREAM_MEMOPS_BYPASS)).isTrue();
-    assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isFalse();
-    assertThatThrownBy(() -> parameters.set(Flag.FORCE_COMPAT_MODE, true))
-        .hasMessageContaining("FORCE_COMPAT_MODE = true")
+    assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isTrue();
+    assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isTrue();
+    assertThatThrownBy(() -> parameters.set(Flag.FORCE_COMPAT_MODE, false))
+        .hasMessageContaining("FORCE_COMPAT_MODE = false")
         .hasMessageContaining("CU_FILE_DRIVER_ALREADY_OPEN");
     cuFile.closeDriver();
+    parameters.set(Flag.FORCE_COMPAT_MODE, false);
   }
 
   @Test

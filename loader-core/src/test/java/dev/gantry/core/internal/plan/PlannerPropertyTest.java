@@ -244,7 +244,7 @@ class PlannerPropertyTest {
         return i;
       }
     }
-    throw new AssertionError("nobody wants " + file);
+    throw new AssertionError("no extent is in " + file);
   }
 
   static long floor(long offset) {

@@ -20,8 +20,8 @@ final class SyntheticSlab {
 
   private final TreeMap<Long, Origin> origins = new TreeMap<>();
 
-  /// All reads, then all relocations, as a transfer makes them. The files end where nobody wants
-  /// more.
+  /// All reads, then all relocations, as a transfer makes them. The files end where the last
+  /// wanted byte does.
   static List<SyntheticSlab> carryOut(ReadPlan plan) {
     List<SyntheticSlab> slabs = new ArrayList<>();
     plan.slabSizes().forEach(_ -> slabs.add(new SyntheticSlab()));

@@ -27,7 +27,7 @@ final class Batches<T> implements BatchPlanSource<T> {
 
   @Override
   public Optional<BatchPlan<T>> next() {
-    assertThat(asking.tryLock()).as("asked by nobody else").isTrue();
+    assertThat(asking.tryLock()).as("asked by one thread at a time").isTrue();
     try {
       assertThat(closed).hasValue(0);
       int number = asked.getAndIncrement();

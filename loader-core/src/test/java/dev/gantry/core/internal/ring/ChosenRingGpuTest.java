@@ -3,6 +3,6 @@ package dev.gantry.core.internal.ring;
 
 import org.junit.jupiter.api.Tag;
 
-/// A ring of which nobody asked for any path.
+/// A ring that chooses its transport by evidence.
 @Tag("gpu")
 class ChosenRingGpuTest extends DeviceRingContract {}

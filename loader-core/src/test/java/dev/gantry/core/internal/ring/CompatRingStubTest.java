@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Tag;
 @Tag("gpu-stub")
 class CompatRingStubTest extends DeviceRingContract {
   @Override
-  Transport path() {
+  Transport transport() {
     return Transport.COMPAT;
   }
 }

@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Random;
 
 /// Random batch plans of which every byte is known.
-@SuppressWarnings("ArrayRecordComponent") // Nobody compares them as records.
+@SuppressWarnings("ArrayRecordComponent") // No test compares them as records.
 final class Recipes {
   static final int BLOCK = PlanLimits.BLOCK_BYTES;
   static final int SLOT_BYTES = 40 * BLOCK;

@@ -73,7 +73,7 @@ abstract class RingContract {
   abstract Device device();
 
   /// The path asked for, or null to have it chosen by evidence.
-  @Nullable Transport path() {
+  @Nullable Transport transport() {
     return null;
   }
 
@@ -89,7 +89,7 @@ abstract class RingContract {
 
   TransferOptions transfer() {
     return TransferOptions.defaults()
-        .withTransport(path())
+        .withTransport(transport())
         .withThreads(3)
         .withLimits(PlanLimits.DEFAULT.withRequestBytes(Recipes.REQUEST_BYTES));
   }
@@ -259,7 +259,7 @@ abstract class RingContract {
           .containsExactly(Location.of(file));
     }
     assertThat(calls.count(Function.OPEN)).isEqualTo(1);
-    if (path() != Transport.COMPAT) {
+    if (transport() != Transport.COMPAT) {
       assertThat(calls.count(Function.PREAD)).isEqualTo(1000);
     }
   }
@@ -393,7 +393,7 @@ abstract class RingContract {
   }
 
   @Test
-  void aFillingThatDoesNotFitIsAMisuse() {
+  void aBatchPlanThatDoesNotFitIsAMisuse() {
     Location file = Location.of(folder.resolve("shard4"));
     int slot = Recipes.SLOT_BYTES;
     List<BatchPlan<Integer>> wrong =

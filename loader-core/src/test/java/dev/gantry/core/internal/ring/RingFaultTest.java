@@ -209,7 +209,7 @@ class RingFaultTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   @Timeout(60)
-  void aCheckedExceptionThatNobodyDeclaredIsThrownInPlaceOfTheBatch(boolean whileMaking) {
+  void anUndeclaredCheckedExceptionIsThrownInPlaceOfTheBatch(boolean whileMaking) {
     IOException mine = new IOException("mine");
     Batches<Integer> source =
         new Batches<>(

@@ -77,7 +77,7 @@ class RingsTest {
     }
   }
 
-  /// As it does where memory for the batch's own objects is not to be had.
+  /// As where there is no memory for the batch's own objects.
   @Test
   @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
   void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Tag;
 @Tag("gpu")
 class StagedRingGpuTest extends DeviceRingContract {
   @Override
-  Transport path() {
+  Transport transport() {
     return Transport.STAGED;
   }
 }

@@ -275,7 +275,7 @@ class SourceFileTest {
       assertThat(file.residency(0, MANY)).as("one of four").isEqualTo(Residency.COLD);
       assertThat(file.residency(0, 4096)).isEqualTo(Residency.COLD);
       assertThat(calls.count(Function.CACHED_BYTES)).as("not asked again").isEqualTo(1);
-      assertThat(file.residentBytes()).as("not to be had so").isEqualTo(-1);
+      assertThat(file.residentBytes()).as("unknown by this means").isEqualTo(-1);
     }
   }
 

@@ -4,7 +4,6 @@ package dev.gantry.core.internal.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.abort;
 
-import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Transport;
@@ -20,11 +19,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Tag("gpu")
 class CompatTransportGpuTest extends TransportContract {
-  @Override
-  protected Device device() {
-    return new Device.Cuda(0);
-  }
-
   /// libcufile takes no file where udev does not know its disk, as in many containers: then there is
   /// nothing to test here. The stub takes all.
   @BeforeEach
@@ -42,7 +36,7 @@ class CompatTransportGpuTest extends TransportContract {
   }
 
   @Override
-  protected Transport path() {
+  protected Transport transport() {
     return Transport.COMPAT;
   }
 }

@@ -23,8 +23,6 @@ import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
 import java.util.List;
-import java.util.Set;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -39,21 +37,6 @@ class DirectTransportStubTest extends TransportContract {
   private static final int PINNING_FAILED = 5036;
 
   private final StubControls cuFile = StubControls.cuFile();
-
-  @Override
-  protected Device device() {
-    return new Device.Cuda(0);
-  }
-
-  @Override
-  protected @Nullable Transport path() {
-    return null;
-  }
-
-  @Override
-  protected Set<Transport> carriers() {
-    return Set.of(Transport.GDS, Transport.STAGED);
-  }
 
   @BeforeEach
   void directIoIsThere() {

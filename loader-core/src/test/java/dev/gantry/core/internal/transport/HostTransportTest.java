@@ -11,7 +11,7 @@ class HostTransportTest extends TransportContract {
   }
 
   @Override
-  protected Transport path() {
+  protected Transport transport() {
     return Transport.HOST;
   }
 }

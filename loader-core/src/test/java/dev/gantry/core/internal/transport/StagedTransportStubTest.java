@@ -98,7 +98,7 @@ class StagedTransportStubTest {
   }
 
   @Test
-  void buffersThatNobodyCanAwaitAreLeftToTheDevice() {
+  void buffersWhoseCopiesCannotBeAwaitedAreLeftToTheDevice() {
     cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     assertThatThrownBy(reader::close).hasMessageContaining("cuEventSynchronize");

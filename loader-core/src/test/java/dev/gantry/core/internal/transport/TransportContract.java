@@ -24,7 +24,6 @@ import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -37,7 +36,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every path owes its callers: all bytes exact, wherever they are and however they are cut; a
+/// What every transport owes its callers: all bytes exact, wherever they are and however they are cut; a
 /// report that says who carried them; and nothing left behind.
 @ExtendWith(NoLeaks.class)
 public abstract class TransportContract {
@@ -48,15 +47,20 @@ public abstract class TransportContract {
   Path first;
   private Path second;
 
-  /// Where the bytes go.
-  protected abstract Device device();
+  /// Where the bytes go; a GPU by default.
+  protected Device device() {
+    return new Device.Cuda(0);
+  }
 
-  /// The path asked for, or null to have it chosen by evidence.
-  protected abstract @Nullable Transport path();
+  /// The transport asked for, or null to have it chosen by evidence.
+  protected @Nullable Transport transport() {
+    return null;
+  }
 
-  /// The names under which the report may count what this path carries.
+  /// The names under which the report may count what this transport carries.
   protected Set<Transport> carriers() {
-    return Set.of(Objects.requireNonNull(path()));
+    Transport only = transport();
+    return only == null ? Set.of(Transport.GDS, Transport.STAGED) : Set.of(only);
   }
 
   @BeforeEach
@@ -72,7 +76,7 @@ public abstract class TransportContract {
 
   TransferOptions options() {
     return TransferOptions.defaults()
-        .withTransport(path())
+        .withTransport(transport())
         .withLimits(new PlanLimits(64 << 10, 16 << 10, 1 << 20));
   }
 
