@@ -46,37 +46,25 @@ public abstract class StoreContract {
   }
 
   /// One read, with bytes around its target that must stay as they are.
-  private static final class Read implements ReadRequest {
+  private static final class Read extends ReadRequest {
     private final MemorySegment memory;
-    private final MemorySegment target;
-    private final long offset;
-    private final Cancellation cancellation = new Cancellation();
     private final CompletableFuture<byte[]> done = new CompletableFuture<>();
 
     Read(Arena arena, long offset, long length) {
-      memory = arena.allocate(length + 2 * GUARD_BYTES);
-      target = memory.asSlice(GUARD_BYTES, length);
-      this.offset = offset;
+      this(arena.allocate(length + 2 * GUARD_BYTES), offset);
     }
 
-    @Override
-    public MemorySegment target() {
-      return target;
-    }
-
-    @Override
-    public long offset() {
-      return offset;
-    }
-
-    @Override
-    public Cancellation cancellation() {
-      return cancellation;
+    private Read(MemorySegment memory, long offset) {
+      super(
+          memory.asSlice(GUARD_BYTES, memory.byteSize() - 2 * GUARD_BYTES),
+          offset,
+          new Cancellation());
+      this.memory = memory;
     }
 
     @Override
     public void completed() {
-      assertThat(done.complete(target.toArray(ValueLayout.JAVA_BYTE))).as("ends once").isTrue();
+      assertThat(done.complete(target().toArray(ValueLayout.JAVA_BYTE))).as("ends once").isTrue();
     }
 
     @Override
@@ -87,7 +75,7 @@ public abstract class StoreContract {
     byte[] await() {
       byte[] bytes = done.orTimeout(60, TimeUnit.SECONDS).join();
       assertThat(memory.asSlice(0, GUARD_BYTES).mismatch(zeros())).isEqualTo(-1);
-      assertThat(memory.asSlice(GUARD_BYTES + target.byteSize()).mismatch(zeros())).isEqualTo(-1);
+      assertThat(memory.asSlice(GUARD_BYTES + target().byteSize()).mismatch(zeros())).isEqualTo(-1);
       return bytes;
     }
 
@@ -138,8 +126,8 @@ public abstract class StoreContract {
         file.read(read);
       }
       for (Read read : reads) {
-        int from = (int) read.offset;
-        byte[] expected = Arrays.copyOfRange(bytes, from, from + (int) read.target.byteSize());
+        int from = (int) read.offset();
+        byte[] expected = Arrays.copyOfRange(bytes, from, from + (int) read.target().byteSize());
         assertThat(Arrays.equals(read.await(), expected)).as("offset %s", from).isTrue();
       }
     }
@@ -193,11 +181,11 @@ public abstract class StoreContract {
     try (Arena arena = Arena.ofShared();
         StoredFile file = open(put("cancelled", bytes))) {
       Read before = new Read(arena, 0, LENGTH);
-      before.cancellation.cancel();
+      before.cancellation().cancel();
       file.read(before);
       Read later = new Read(arena, 0, LENGTH);
       file.read(later);
-      later.cancellation.cancel();
+      later.cancellation().cancel();
       for (Read read : List.of(before, later)) {
         try {
           assertThat(Arrays.equals(read.await(), bytes)).isTrue();

@@ -5,23 +5,42 @@ import dev.gantry.core.Cancellation;
 import java.lang.foreign.MemorySegment;
 
 /// One read that a [StoredFile] carries out. Thread-safe.
-public interface ReadRequest {
+public abstract class ReadRequest {
+  private final MemorySegment target;
+  private final long offset;
+  private final Cancellation cancellation;
+
+  /// @param target native memory
+  /// @param offset of the first byte, from the start of the file
+  /// @param cancellation ends this read early
+  protected ReadRequest(MemorySegment target, long offset, Cancellation cancellation) {
+    this.target = target;
+    this.offset = offset;
+    this.cancellation = cancellation;
+  }
+
   /// Native memory, to be filled whole. Any thread may write to it.
-  MemorySegment target();
+  public final MemorySegment target() {
+    return target;
+  }
 
   /// Of the first byte, from the start of the file.
-  long offset();
+  public final long offset() {
+    return offset;
+  }
 
   /// Ends this read early. A store that can end it calls [#failed] soon after; any other store goes
   /// on to its end.
-  Cancellation cancellation();
+  public final Cancellation cancellation() {
+    return cancellation;
+  }
 
   /// The target is full.
-  void completed();
+  public abstract void completed();
 
   /// The read has failed.
   ///
   /// @param reason a [dev.gantry.core.GantryException] that names the file, the offset and why; any
   ///     other exception is reported as a defect of the store
-  void failed(Throwable reason);
+  public abstract void failed(Throwable reason);
 }

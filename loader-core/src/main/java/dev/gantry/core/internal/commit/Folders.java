@@ -11,7 +11,6 @@ import java.util.List;
 /// Changes entries of folders durably: an entry that was created, renamed or removed is on the disk
 /// only when its folder was synchronised. Thread-safe.
 public final class Folders {
-  private static final int ENOENT = 2;
 
   /// All rights for all, less the umask.
   private static final int MODE = 0777;
@@ -47,7 +46,7 @@ public final class Folders {
   /// Removes a file, or does nothing if it is gone; durable only after [#sync].
   public void removeFile(Path file) {
     int result = calls.unlink(file);
-    if (result != -ENOENT) {
+    if (result != -Errno.ENOENT.code()) {
       check("unlink", file, result);
     }
   }
@@ -56,7 +55,7 @@ public final class Folders {
   /// parent.
   public void removeFolder(Path folder) {
     int result = calls.rmdir(folder);
-    if (result != -ENOENT) {
+    if (result != -Errno.ENOENT.code()) {
       check("rmdir", folder, result);
     }
   }

@@ -18,10 +18,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /// since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no write
 /// is running.
 final class TargetFile implements AutoCloseable {
-  private static final int EINTR = 4;
-  private static final int EINVAL = 22;
-  private static final int ENOSYS = 38;
-  private static final int EOPNOTSUPP = 95;
   private static final int NONE = -1;
 
   /// Read and write for all, less the umask: as any program's file.
@@ -78,7 +74,7 @@ final class TargetFile implements AutoCloseable {
       return;
     }
     int result = FileCalls.retried(() -> calls.fallocate(buffered, 0, 0, bytes));
-    if (result < 0 && result != -EOPNOTSUPP && result != -ENOSYS) {
+    if (result < 0 && result != -Errno.EOPNOTSUPP.code() && result != -Errno.ENOSYS.code()) {
       throw new TransferException("fallocate", target + " length " + bytes, Errno.failure(-result));
     }
   }
@@ -103,12 +99,12 @@ final class TargetFile implements AutoCloseable {
     while (done < source.byteSize()) {
       MemorySegment rest = source.asSlice(done);
       long count = calls.pwrite(directly ? direct : buffered, rest, rest.byteSize(), offset + done);
-      if (count == -EINTR) {
+      if (count == -Errno.EINTR.code()) {
         continue;
       }
-      if (count == -EINVAL && directly) {
+      if (count == -Errno.EINVAL.code() && directly) {
         // Some file systems accept O_DIRECT in open and refuse it in write.
-        directAbsence = refusal("pwrite", EINVAL);
+        directAbsence = refusal("pwrite", Errno.EINVAL.code());
         directly = false;
         continue;
       }

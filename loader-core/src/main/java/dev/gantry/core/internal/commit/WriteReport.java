@@ -46,9 +46,4 @@ public record WriteReport(
   public long bytes() {
     return files.stream().mapToLong(FileReport::size).sum();
   }
-
-  /// 10⁹ bytes a second.
-  public double gigabytesPerSecond() {
-    return (double) bytes() / Math.max(1, elapsed.toNanos());
-  }
 }

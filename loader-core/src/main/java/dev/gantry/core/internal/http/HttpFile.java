@@ -7,7 +7,6 @@ import dev.gantry.core.internal.http.Refusal.Kind;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpResponse.ResponseInfo;
@@ -198,17 +197,13 @@ final class HttpFile implements StoredFile {
     }
   }
 
-  /// @param opened fails with the request
-  private record FirstByte(
-      MemorySegment target, Cancellation cancellation, CompletableFuture<HttpFile> opened)
-      implements ReadRequest {
-    FirstByte(CompletableFuture<HttpFile> opened) {
-      this(Arena.ofAuto().allocate(1), new Cancellation(), opened);
-    }
+  private static final class FirstByte extends ReadRequest {
+    private final CompletableFuture<HttpFile> opened;
 
-    @Override
-    public long offset() {
-      return 0;
+    /// @param opened fails with the request
+    FirstByte(CompletableFuture<HttpFile> opened) {
+      super(Arena.ofAuto().allocate(1), 0, new Cancellation());
+      this.opened = opened;
     }
 
     @Override

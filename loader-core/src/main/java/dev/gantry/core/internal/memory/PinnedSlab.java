@@ -19,16 +19,14 @@ public final class PinnedSlab extends CpuSlab {
     HugePages pages = HugePages.map(size);
     // Pinning would take the pages too, but one after the other.
     pages.touch();
-    boolean pinned = false;
-    try (var _ = context.enter()) {
-      context.driver().pin(pages.address(), pages.size());
-      pinned = true;
-    } finally {
-      if (!pinned) {
-        pages.unmap();
-      }
-    }
-    return new PinnedSlab(context, pages);
+    return Cleanup.orUndo(
+        () -> {
+          try (var _ = context.enter()) {
+            context.driver().pin(pages.address(), pages.size());
+          }
+          return new PinnedSlab(context, pages);
+        },
+        pages::unmap);
   }
 
   @Override

@@ -79,10 +79,6 @@ public enum CuFileCode {
     return code;
   }
 
-  public String meaning() {
-    return meaning;
-  }
-
   /// The constant of this code, or empty if the library is newer than this table.
   public static Optional<CuFileCode> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));

@@ -102,10 +102,6 @@ public enum Errno {
     return code;
   }
 
-  public String meaning() {
-    return meaning;
-  }
-
   /// The constant of this code, or empty if the table has none.
   public static Optional<Errno> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));

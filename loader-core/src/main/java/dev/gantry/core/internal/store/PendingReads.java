@@ -96,7 +96,7 @@ public final class PendingReads implements AutoCloseable {
     synchronized (this) {
       ending = List.copyOf(underWay);
     }
-    ending.forEach(read -> read.cancellation.cancel());
+    ending.forEach(read -> read.cancellation().cancel());
   }
 
   private synchronized void rethrow() {
@@ -108,39 +108,20 @@ public final class PendingReads implements AutoCloseable {
     }
   }
 
-  private final class Pending implements ReadRequest {
+  private final class Pending extends ReadRequest {
     private final SourceFile file;
-    private final MemorySegment target;
-    private final long offset;
     private final Runnable whenDone;
-    private final Cancellation cancellation = new Cancellation();
     private volatile Runnable forget = () -> {};
 
     Pending(SourceFile file, MemorySegment target, long offset, Runnable whenDone) {
+      super(target, offset, new Cancellation());
       this.file = file;
-      this.target = target;
-      this.offset = offset;
       this.whenDone = whenDone;
     }
 
     void begin() {
-      forget = file.whenEnded(cancellation::cancel);
+      forget = file.whenEnded(cancellation()::cancel);
       file.stored().read(this);
-    }
-
-    @Override
-    public MemorySegment target() {
-      return target;
-    }
-
-    @Override
-    public long offset() {
-      return offset;
-    }
-
-    @Override
-    public Cancellation cancellation() {
-      return cancellation;
     }
 
     @Override
@@ -154,7 +135,7 @@ public final class PendingReads implements AutoCloseable {
       Throwable shown =
           reason instanceof GantryException || reason instanceof Error
               ? reason
-              : new IllegalStateException("reading " + file.file() + " at " + offset, reason);
+              : new IllegalStateException("reading " + file.file() + " at " + offset(), reason);
       // In this order: a thread that waits for the last read then finds the failure.
       fail(shown);
       end();

@@ -17,9 +17,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 ///
 /// Reads continue after short counts, are retried after `EINTR`, and fail at the end of the file.
 public final class PosixFile implements LocalFile {
-  private static final int EINTR = 4;
-  private static final int EISDIR = 21;
-  private static final int EINVAL = 22;
   private static final int NONE = -1;
 
   private final FileCalls calls;
@@ -46,7 +43,7 @@ public final class PosixFile implements LocalFile {
       calls.close(buffered);
       throw failure(
           stat.directory() ? "open" : "statx",
-          Errno.failure(stat.directory() ? EISDIR : -stat.status()));
+          Errno.failure(stat.directory() ? Errno.EISDIR.code() : -stat.status()));
     }
     identity =
         new SourceFile.Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
@@ -127,10 +124,10 @@ public final class PosixFile implements LocalFile {
     while (done < required) {
       MemorySegment rest = target.asSlice(done);
       long count = calls.pread(directly ? direct : buffered, rest, rest.byteSize(), offset + done);
-      if (count == -EINTR) {
+      if (count == -Errno.EINTR.code()) {
         continue;
       }
-      if (count == -EINVAL && directly) {
+      if (count == -Errno.EINVAL.code() && directly) {
         // Some file systems take O_DIRECT when a file is opened, and refuse it when it is read.
         directly = false;
         continue;

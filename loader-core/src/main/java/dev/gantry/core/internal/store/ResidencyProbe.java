@@ -10,7 +10,6 @@ import java.util.concurrent.ThreadLocalRandom;
 /// Asks the kernel which bytes of an open file are in memory, by the first means that it answers
 /// to. Thread-safe.
 final class ResidencyProbe {
-  private static final int EAGAIN = 11;
 
   /// linux/magic.h
   private static final long TMPFS = 0x01021994;
@@ -127,7 +126,7 @@ final class ResidencyProbe {
       do {
         count = calls.preadNoWait(descriptor, arena.allocate(1), 1, at);
       } while (count == -Errno.EINTR.code());
-      return count == -EAGAIN ? 0 : count < 0 ? count : length;
+      return count == -Errno.EAGAIN.code() ? 0 : count < 0 ? count : length;
     }
   }
 

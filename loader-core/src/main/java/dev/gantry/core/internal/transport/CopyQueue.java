@@ -4,7 +4,9 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Queues copies between a device and two pinned buffers, on its own stream or a given one. For each
@@ -16,7 +18,7 @@ public final class CopyQueue implements AutoCloseable {
   private final boolean sleepers;
   private final CudaDriver.Stream own;
   private CudaDriver.Stream stream;
-  private final CudaDriver.Event[] copied = new CudaDriver.Event[BUFFERS];
+  private final List<CudaDriver.Event> copied = new ArrayList<>(BUFFERS);
 
   /// With short waits, which keep a processor busy.
   public CopyQueue(CudaContext context) {
@@ -32,20 +34,25 @@ public final class CopyQueue implements AutoCloseable {
     try (var _ = context.enter()) {
       own = driver.createStream();
       stream = own;
-      int events = 0;
+      boolean complete = false;
       try {
-        for (; events < BUFFERS; events++) {
-          copied[events] = sleepers ? driver.createSleepersEvent() : driver.createEvent();
+        while (copied.size() < BUFFERS) {
+          copied.add(sleepers ? driver.createSleepersEvent() : driver.createEvent());
         }
+        complete = true;
       } finally {
-        if (events < BUFFERS) {
-          for (int i = 0; i < events; i++) {
-            driver.destroy(copied[i]);
-          }
-          driver.destroy(own);
+        if (!complete) {
+          destroy();
         }
       }
     }
+  }
+
+  private void destroy() {
+    List<Runnable> actions = new ArrayList<>();
+    copied.forEach(event -> actions.add(() -> context.driver().destroy(event)));
+    actions.add(() -> context.driver().destroy(own));
+    Cleanup.runAll(actions);
   }
 
   /// Queues on `chosen` from now on, or on this queue's own stream if that is null.
@@ -56,10 +63,10 @@ public final class CopyQueue implements AutoCloseable {
   /// Waits until the copies that [#record] marked for a buffer are done, if there are any.
   public void await(int buffer) {
     if (sleepers) {
-      context.await(copied[buffer]);
+      context.await(copied.get(buffer));
     } else {
       try (var _ = context.enter()) {
-        context.driver().synchronize(copied[buffer]);
+        context.driver().synchronize(copied.get(buffer));
       }
     }
   }
@@ -88,7 +95,7 @@ public final class CopyQueue implements AutoCloseable {
   /// Marks all copies queued so far as those of `buffer`.
   public void record(int buffer) {
     try (var _ = context.enter()) {
-      context.driver().record(copied[buffer], stream);
+      context.driver().record(copied.get(buffer), stream);
     }
   }
 
@@ -102,19 +109,8 @@ public final class CopyQueue implements AutoCloseable {
   /// Waits for all copies on its own stream, and frees what it holds.
   @Override
   public void close() {
-    CudaDriver driver = context.driver();
     try (var _ = context.enter()) {
-      try {
-        driver.synchronize(own);
-      } finally {
-        try {
-          for (CudaDriver.Event event : copied) {
-            driver.destroy(event);
-          }
-        } finally {
-          driver.destroy(own);
-        }
-      }
+      Cleanup.runAll(List.of(() -> context.driver().synchronize(own), this::destroy));
     }
   }
 
