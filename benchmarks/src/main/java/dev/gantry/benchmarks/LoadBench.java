@@ -25,7 +25,7 @@ import java.util.Locale;
 /// How fast checkpoints come into a device's memory: `LoadBench DEVICE sweep|rows FILE…`.
 ///
 /// A run counts from the call to the return of a load: planning, opening, allocating and reading.
-/// Prints a line a run: `gantry PATH, cold|hot, GB/s, what`. All bytes are read back from the
+/// Prints a line a run: `gantry TRANSPORT, cold|hot, GB/s, what`. All bytes are read back from the
 /// device and compared with the file once for each row.
 public final class LoadBench {
   private static final int CHUNK_BYTES = 16 << 20;
@@ -57,27 +57,27 @@ public final class LoadBench {
     }
   }
 
-  /// Every path, first cold, then hot; the first hot run also pins the staging buffers.
+  /// Every transport, first cold, then hot; the first hot run also pins the staging buffers.
   private void rows(Path file) {
-    List<Transport> paths =
+    List<Transport> transports =
         device instanceof Device.Cuda
             ? List.of(Transport.STAGED, Transport.COMPAT, Transport.GDS)
             : List.of(Transport.HOST);
-    for (Transport path : paths) {
-      TransferOptions options = TransferOptions.defaults().withTransport(path);
+    for (Transport transport : transports) {
+      TransferOptions options = TransferOptions.defaults().withTransport(transport);
       try {
         if (PageCache.drop()) {
-          run(file, options, path + "\tcold");
+          run(file, options, transport + "\tcold");
           PageCache.drop();
-          run(file, options, path + "\tcold");
+          run(file, options, transport + "\tcold");
         }
         PageCache.warm(file);
         for (int i = 0; i < 3; i++) {
-          run(file, options, path + "\thot");
+          run(file, options, transport + "\thot");
         }
-        check(file, options, path);
+        check(file, options, transport);
       } catch (DeviceUnavailableException e) {
-        System.out.printf("gantry %s\t-\t%s%n", path, e.getMessage());
+        System.out.printf("gantry %s\t-\t%s%n", transport, e.getMessage());
       }
     }
     PageCache.warm(file);

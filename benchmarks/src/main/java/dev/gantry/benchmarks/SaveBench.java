@@ -8,8 +8,6 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
-import dev.gantry.core.internal.memory.CpuSlab;
-import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -85,10 +83,7 @@ public final class SaveBench {
           StoredTensor info = infos.get(i);
           tensors.add(
               new NewTensor(
-                  info.name(),
-                  info.dtype(),
-                  info.shape(),
-                  source(loaded.regions().get(i), device)));
+                  info.name(), info.dtype(), info.shape(), loaded.regions().get(i).source()));
         }
         SaveBench bench = new SaveBench(session, Path.of(arguments[1]), file, tensors);
         switch (arguments[2]) {
@@ -100,19 +95,8 @@ public final class SaveBench {
     }
   }
 
-  private static Source source(Region region, Device device) {
-    return switch (device) {
-      case Device.Host _ ->
-          new Source.HostMemory(
-              ((CpuSlab) Objects.requireNonNull(region.slab()))
-                  .segment()
-                  .asSlice(region.offset(), region.length()));
-      case Device.Cuda cuda -> new Source.DeviceMemory(cuda, region.address(), region.length());
-    };
-  }
-
   private void rows(Device device) {
-    save("path by evidence", WriteOptions.defaults());
+    save("transport by evidence", WriteOptions.defaults());
     save("through the page cache", WriteOptions.defaults().withPageCache(true));
     stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT, WriteOptions.defaults());
     if (device instanceof Device.Cuda) {
@@ -128,7 +112,7 @@ public final class SaveBench {
 
   /// One save into an empty folder, and another one, without the removal of a checkpoint before.
   private void once() {
-    save("path by evidence", WriteOptions.defaults(), Retention.ALL, 2);
+    save("transport by evidence", WriteOptions.defaults(), Retention.ALL, 2);
   }
 
   /// Saves by writers and request size, to choose the defaults by.

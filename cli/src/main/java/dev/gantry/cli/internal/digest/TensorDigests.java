@@ -25,6 +25,8 @@ import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 
@@ -42,7 +44,11 @@ public record TensorDigests(
   private static final long PIECE_BYTES = 64L << 20;
 
   /// @param sha256 lower-case hexadecimal
-  record Digest(String name, DType dtype, Shape shape, String sha256) {}
+  record Digest(String name, DType dtype, Shape shape, String sha256) {
+    static Digest of(String name, DType dtype, Shape shape, Map<String, String> byName) {
+      return new Digest(name, dtype, shape, Objects.requireNonNull(byName.get(name)));
+    }
+  }
 
   /// Compares the files' own checksums first.
   public static TensorDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
@@ -57,8 +63,7 @@ public record TensorDigests(
       SequencedMap<String, String> byName = digests.of(tensors);
       List<Digest> all =
           weights.tensors().values().stream()
-              .map(each ->
-                  new Digest(each.name(), each.dtype(), each.shape(), byName.get(each.name())))
+              .map(each -> Digest.of(each.name(), each.dtype(), each.shape(), byName))
               .toList();
       return new TensorDigests("tensors", all, OptionalLong.empty(), bytes, digests.report());
     }
@@ -74,8 +79,7 @@ public record TensorDigests(
       SequencedMap<String, String> byName = digests.of(extents(set));
       List<Digest> all =
           set.fields().stream()
-              .map(each ->
-                  new Digest(each.name(), each.dtype(), each.shape(), byName.get(each.name())))
+              .map(each -> Digest.of(each.name(), each.dtype(), each.shape(), byName))
               .toList();
       OptionalLong samples = OptionalLong.of(set.samples());
       return new TensorDigests("fields", all, samples, bytes, digests.report());

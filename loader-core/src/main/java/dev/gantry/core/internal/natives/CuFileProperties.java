@@ -8,38 +8,13 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
-import java.util.EnumSet;
-import java.util.Set;
 
 /// Properties of the open driver, as `cuFileDriverGetProperties` gives them.
 ///
-/// @param supported kinds of storage that can be reached directly
+/// @param storageFlags kinds of storage that can be reached directly, as bits of
+///     `CUfileDriverStatusFlags_t`
 /// @param allowsCompatMode whether bytes may be copied through the CPU if they cannot go directly
-public record CuFileProperties(Set<Storage> supported, boolean allowsCompatMode) {
-
-  /// `CUfileDriverStatusFlags_t`, by bit. 10 is not given out.
-  public enum Storage {
-    LUSTRE(0),
-    WEKAFS(1),
-    NFS(2),
-    GPFS(3),
-    NVME(4),
-    NVME_OVER_FABRICS(5),
-    SCSI(6),
-    SCALEFLUX_CSD(7),
-    NVMESH(8),
-    BEEGFS(9),
-    NVME_P2P(11),
-    SCATEFS(12),
-    VIRTIOFS(13);
-
-    private final int bit;
-
-    Storage(int bit) {
-      this.bit = bit;
-    }
-  }
-
+public record CuFileProperties(int storageFlags, boolean allowsCompatMode) {
   // typedef struct CUfileDrvProps {
   //   struct { unsigned major_version, minor_version; size_t poll_thresh_size, max_direct_io_size;
   //            unsigned dstatusflags, dcontrolflags; } nvfs;
@@ -57,22 +32,19 @@ public record CuFileProperties(Set<Storage> supported, boolean allowsCompatMode)
   /// Room for the structs of versions to come: the library writes as much as it knows.
   static final long ROOM_BYTES = 4096;
 
-  private static final int COMPAT_MODE = 1 << 1;
+  // CU_FILE_NVME_P2P_SUPPORTED
+  private static final int NVME_PEER_TO_PEER = 1 << 11;
 
-  public CuFileProperties {
-    supported = Set.copyOf(supported);
-  }
+  private static final int COMPAT_MODE = 1 << 1;
 
   static CuFileProperties read(MemorySegment struct) {
     return new CuFileProperties(
-        storage(intAt(struct, "dstatusflags")),
-        (intAt(struct, "dcontrolflags") & COMPAT_MODE) != 0);
+        intAt(struct, "dstatusflags"), (intAt(struct, "dcontrolflags") & COMPAT_MODE) != 0);
   }
 
-  private static Set<Storage> storage(int flags) {
-    Set<Storage> kinds = EnumSet.allOf(Storage.class);
-    kinds.removeIf(kind -> (flags >>> kind.bit & 1) == 0);
-    return kinds;
+  /// Whether NVMe disks write into device memory without nvidia-fs.
+  public boolean hasPeerToPeerNvme() {
+    return (storageFlags & NVME_PEER_TO_PEER) != 0;
   }
 
   private static int intAt(MemorySegment struct, String field) {

@@ -12,7 +12,6 @@ import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileProperties;
-import dev.gantry.core.internal.natives.CuFileProperties.Storage;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -231,7 +230,7 @@ public final class CuFileSession implements AutoCloseable {
     if (kind == Transport.COMPAT) {
       return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
     }
-    if (!Files.exists(NVIDIA_FS) && !properties.supported().contains(Storage.NVME_P2P)) {
+    if (!Files.exists(NVIDIA_FS) && !properties.hasPeerToPeerNvme()) {
       return "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through"
           + " the CPU";
     }

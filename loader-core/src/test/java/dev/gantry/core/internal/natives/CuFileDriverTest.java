@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.internal.natives.Availability.Present;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
-import dev.gantry.core.internal.natives.CuFileProperties.Storage;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
 import org.junit.jupiter.api.AfterEach;
@@ -41,7 +40,11 @@ class CuFileDriverTest {
     assertThatThrownBy(cuFile::properties).hasMessageContaining("CU_FILE_DRIVER_NOT_INITIALIZED");
     cuFile.openDriver();
     CuFileProperties properties = cuFile.properties();
-    assertThat(properties.supported()).containsExactlyInAnyOrder(Storage.NVME, Storage.SCSI);
+    int nvme = 1 << 4;
+    int scsi = 1 << 6;
+    assertThat(properties.storageFlags()).isEqualTo(nvme | scsi);
+    assertThat(properties.hasPeerToPeerNvme()).isFalse();
+    assertThat(new CuFileProperties(1 << 11, false).hasPeerToPeerNvme()).isTrue();
     assertThat(properties.allowsCompatMode()).isTrue();
     cuFile.closeDriver();
   }
