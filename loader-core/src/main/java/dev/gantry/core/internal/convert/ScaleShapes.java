@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/// Finds out from the shapes of a tensor and of its scales which element has which scale.
+public final class ScaleShapes {
+  private static final int SMALLEST_GUESS = 16;
+  private static final int LARGEST_GUESS = 256;
+
+  /// What one scale is for, as a model's configuration states it.
+  public record Block(long rows, long columns) {
+    public Block {
+      MisuseException.requireRange("rows of a block", rows, 1, Long.MAX_VALUE);
+      MisuseException.requireRange("columns of a block", columns, 1, Long.MAX_VALUE);
+    }
+  }
+
+  /// What was found out.
+  public sealed interface Fit {
+    record Found(ScaleGrid grid) implements Fit {}
+
+    /// @param reason why the scales do not fit the tensor, or leave open how
+    record None(String reason) implements Fit {}
+  }
+
+  private ScaleShapes() {}
+
+  /// Looks in this order for one scale; a scale for each index of the first axes (`[R]` or `[R, 1]` for
+  /// rows, `[E, 1, 1]` for matrices, `[O]` or `[O, 1, 1, 1]` for convolutions); a scale for each column
+  /// (`[1, C]`, or `[C]` where that is not also the number of rows); and scales for blocks of the last
+  /// two axes, also in many matrices (`[E, R/b, C/b]`).
+  ///
+  /// @param block as stated, or null. Block scales must be of that size. If no size is stated, it is the
+  ///     only power of two from 16 to 256 that fits an axis
+  public static Fit fit(Shape tensor, Shape scales, @Nullable Block block) {
+    try {
+      return find(tensor, scales, block);
+    } catch (MisuseException | ArithmeticException e) {
+      return new Fit.None(both(tensor, scales) + ": too large: " + e.getMessage());
+    }
+  }
+
+  private static Fit find(Shape tensor, Shape scales, @Nullable Block block) {
+    long[] of = tensor.toArray();
+    long elements = product(of, 0, of.length);
+    long[] given = withoutTrailingOnes(scales.toArray());
+    if (given.length == 0) {
+      return new Fit.Found(ScaleGrid.single(elements));
+    }
+    if (given.length <= of.length && Arrays.equals(given, Arrays.copyOf(of, given.length))) {
+      long rows = product(given, 0, given.length);
+      long columns = product(of, given.length, of.length);
+      return new Fit.Found(new ScaleGrid(1, rows, columns, 1, Math.max(1, columns)));
+    }
+    if (of.length == 0) {
+      return new Fit.None(both(tensor, scales) + ": a scalar has one scale");
+    }
+    long columns = of[of.length - 1];
+    if (scales.rank() <= of.length
+        && given[given.length - 1] == columns
+        && product(given, 0, given.length) == columns) {
+      long rows = product(of, 0, of.length - 1);
+      return new Fit.Found(new ScaleGrid(1, rows, columns, Math.max(1, rows), 1));
+    }
+    return blocks(tensor, scales, block);
+  }
+
+  private static Fit blocks(Shape tensor, Shape scales, @Nullable Block block) {
+    int rank = tensor.rank();
+    if (scales.rank() != rank) {
+      return new Fit.None(
+          both(tensor, scales) + ": scales of blocks have as many axes as their tensor");
+    }
+    for (int axis = 0; axis < rank - 2; axis++) {
+      if (tensor.dimension(axis) != scales.dimension(axis)) {
+        return new Fit.None(both(tensor, scales) + ": axis " + axis + " differs");
+      }
+    }
+    long rows = rank == 1 ? 1 : tensor.dimension(rank - 2);
+    long scaleRows = rank == 1 ? 1 : scales.dimension(rank - 2);
+    long columns = tensor.dimension(rank - 1);
+    long scaleColumns = scales.dimension(rank - 1);
+    long matrices = product(tensor.toArray(), 0, Math.max(0, rank - 2));
+    long blockRows = block == null ? guess(rows, scaleRows) : block.rows();
+    long blockColumns = block == null ? guess(columns, scaleColumns) : block.columns();
+    if (blockRows == 0 || blockColumns == 0) {
+      return new Fit.None(
+          both(tensor, scales)
+              + ": no block of "
+              + SMALLEST_GUESS
+              + " to "
+              + LARGEST_GUESS
+              + " fits; the size of blocks must be given (weight_block_size)");
+    }
+    if (Math.ceilDiv(rows, blockRows) != scaleRows
+        || Math.ceilDiv(columns, blockColumns) != scaleColumns) {
+      return new Fit.None(
+          both(tensor, scales)
+              + ": blocks of "
+              + blockRows
+              + " x "
+              + blockColumns
+              + " need "
+              + Math.ceilDiv(rows, blockRows)
+              + " x "
+              + Math.ceilDiv(columns, blockColumns)
+              + " scales");
+    }
+    return new Fit.Found(new ScaleGrid(matrices, rows, columns, blockRows, blockColumns));
+  }
+
+  /// The elements of an axis that share a scale; 0 if that is open. Two powers of two never fit more
+  /// than one scale.
+  private static long guess(long elements, long scales) {
+    if (scales == elements) {
+      return 1;
+    }
+    if (scales == 1) {
+      return elements;
+    }
+    for (long size = SMALLEST_GUESS; size <= LARGEST_GUESS; size *= 2) {
+      if (Math.ceilDiv(elements, size) == scales) {
+        return size;
+      }
+    }
+    return 0;
+  }
+
+  private static long[] withoutTrailingOnes(long[] dimensions) {
+    int rank = dimensions.length;
+    while (rank > 0 && dimensions[rank - 1] == 1) {
+      rank--;
+    }
+    return Arrays.copyOf(dimensions, rank);
+  }
+
+  private static long product(long[] dimensions, int from, int end) {
+    long product = 1;
+    for (int axis = from; axis < end; axis++) {
+      product = Math.multiplyExact(product, dimensions[axis]);
+    }
+    return product;
+  }
+
+  private static String both(Shape tensor, Shape scales) {
+    return "scales of shape " + scales + " for a tensor of shape " + tensor;
+  }
+}

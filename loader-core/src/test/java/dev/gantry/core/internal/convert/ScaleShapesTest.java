@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.convert.ScaleShapes.Block;
+import dev.gantry.core.internal.convert.ScaleShapes.Fit;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class ScaleShapesTest {
+  private static final Block STATED = new Block(128, 128);
+
+  static Stream<Arguments> found() {
+    return Stream.of(
+        // One scale.
+        found(shape(512, 256), shape(), null, ScaleGrid.single(512 * 256)),
+        found(shape(512, 256), shape(1), null, ScaleGrid.single(512 * 256)),
+        found(shape(100, 50), shape(1, 1), STATED, ScaleGrid.single(5000)),
+        found(shape(4, 8, 16), shape(1), null, ScaleGrid.single(512)),
+        found(shape(), shape(), null, ScaleGrid.single(1)),
+        // A scale for each row, matrix or output channel.
+        found(shape(512, 256), shape(512), null, new ScaleGrid(1, 512, 256, 1, 256)),
+        found(shape(512, 256), shape(512, 1), STATED, new ScaleGrid(1, 512, 256, 1, 256)),
+        found(shape(64, 64), shape(64), null, new ScaleGrid(1, 64, 64, 1, 64)),
+        found(shape(4, 8, 16), shape(4), null, new ScaleGrid(1, 4, 128, 1, 128)),
+        found(shape(4, 8, 16), shape(4, 1, 1), null, new ScaleGrid(1, 4, 128, 1, 128)),
+        found(shape(4, 8, 16), shape(4, 8), null, new ScaleGrid(1, 32, 16, 1, 16)),
+        found(shape(4, 8, 16), shape(4, 8, 1), null, new ScaleGrid(1, 32, 16, 1, 16)),
+        found(shape(9, 3, 2, 2), shape(9, 1, 1, 1), null, new ScaleGrid(1, 9, 12, 1, 12)),
+        found(shape(0, 16), shape(0), null, new ScaleGrid(1, 0, 16, 1, 16)),
+        // A scale for each column.
+        found(shape(512, 256), shape(256), null, new ScaleGrid(1, 512, 256, 512, 1)),
+        found(shape(64, 64), shape(1, 64), null, new ScaleGrid(1, 64, 64, 64, 1)),
+        found(shape(4, 8, 16), shape(1, 1, 16), null, new ScaleGrid(1, 32, 16, 32, 1)),
+        // Blocks, stated.
+        found(shape(512, 256), shape(4, 2), STATED, new ScaleGrid(1, 512, 256, 128, 128)),
+        found(shape(513, 257), shape(5, 3), STATED, new ScaleGrid(1, 513, 257, 128, 128)),
+        found(shape(512, 100), shape(4, 1), STATED, new ScaleGrid(1, 512, 100, 128, 100)),
+        found(shape(7, 500, 256), shape(7, 4, 2), STATED, new ScaleGrid(7, 500, 256, 128, 128)),
+        found(shape(90, 60), shape(3, 3), new Block(40, 20), new ScaleGrid(1, 90, 60, 40, 20)),
+        // Blocks, found out.
+        found(shape(512, 256), shape(4, 2), null, new ScaleGrid(1, 512, 256, 128, 128)),
+        found(shape(512, 256), shape(512, 8), null, new ScaleGrid(1, 512, 256, 1, 32)),
+        found(shape(512, 256), shape(1, 2), null, new ScaleGrid(1, 512, 256, 512, 128)),
+        found(shape(7, 512, 96), shape(7, 2, 3), null, new ScaleGrid(7, 512, 96, 256, 32)),
+        found(shape(1000), shape(8), null, new ScaleGrid(1, 1, 1000, 1, 128)));
+  }
+
+  private static Arguments found(
+      Shape tensor, Shape scales, @Nullable Block block, ScaleGrid grid) {
+    return Arguments.of(tensor, scales, block, grid);
+  }
+
+  private static Shape shape(long... dimensions) {
+    return Shape.of(dimensions);
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void found(Shape tensor, Shape scales, @Nullable Block block, Object grid) {
+    assertThat(ScaleShapes.fit(tensor, scales, block)).isEqualTo(new Fit.Found((ScaleGrid) grid));
+    assertThat(((ScaleGrid) grid).elements()).isEqualTo(tensor.elements().orElseThrow());
+    assertThat(((ScaleGrid) grid).scales()).isEqualTo(scales.elements().orElseThrow());
+  }
+
+  static Stream<Arguments> none() {
+    return Stream.of(
+        none(shape(512, 256), shape(4, 3), STATED, "blocks of 128 x 128 need 4 x 2 scales"),
+        none(shape(512, 256), shape(4, 1), STATED, "blocks of 128 x 128 need 4 x 2 scales"),
+        none(shape(512, 256), shape(2, 4), STATED, "blocks of 128 x 128 need 4 x 2 scales"),
+        none(shape(512, 256), shape(3, 2), null, "weight_block_size"),
+        none(shape(5120, 256), shape(2, 2), null, "weight_block_size"),
+        none(shape(512, 256), shape(4, 2, 1), STATED, "as many axes"),
+        none(shape(512, 256), shape(8), null, "as many axes"),
+        none(shape(512, 256), shape(0, 2), null, "weight_block_size"),
+        none(shape(7, 512, 256), shape(4, 2), STATED, "as many axes"),
+        none(shape(7, 512, 256), shape(1, 4, 2), STATED, "axis 0 differs"),
+        none(shape(), shape(3), null, "a scalar has one scale"),
+        none(shape(1L << 40, 1L << 40), shape(1), null, "too large"),
+        none(shape(1L << 32, 16), shape(1L << 32), null, "too large"));
+  }
+
+  private static Arguments none(Shape tensor, Shape scales, @Nullable Block block, String reason) {
+    return Arguments.of(tensor, scales, block, reason);
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void none(Shape tensor, Shape scales, @Nullable Block block, Object reason) {
+    assertThat(ScaleShapes.fit(tensor, scales, block))
+        .isInstanceOfSatisfying(
+            Fit.None.class,
+            none ->
+                assertThat(none.reason())
+                    .contains((String) reason, "scales of shape " + scales, "" + tensor));
+  }
+
+  @Test
+  void nonsenseIsRefused() {
+    assertThatThrownBy(() -> new Block(0, 1)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> new ScaleGrid(1, -1, 1, 1, 1)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> new ScaleGrid(1, 1, 1, 1, 0)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> new ScaleGrid(1L << 31, 1L << 31, 2, 1, 1))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("too many elements: 2147483648 x 2147483648 x 2");
+    assertThatThrownBy(() -> new ScaleGrid(1, 2, 1L << 31, 1, 1L << 31))
+        .isInstanceOf(MisuseException.class);
+  }
+}
