@@ -90,6 +90,8 @@ long stub_memory_count(const char *what);
 /* Streams. */
 long stub_stream_count(const char *what);
 
+long stub_kernel_count(const char *what);
+
 /* Runs what is queued and touches these bytes; how many operations there were. */
 long stub_finish_range(uintptr_t start, size_t bytes);
 

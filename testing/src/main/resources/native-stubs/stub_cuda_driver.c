@@ -270,6 +270,7 @@ long gantry_stub_count(const char *what) {
   pthread_mutex_lock(&stub_lock);
   long count = strcmp(what, "contexts") == 0 ? stub_contexts() : -1;
   count = count < 0 ? stub_memory_count(what) : count;
+  count = count < 0 ? stub_kernel_count(what) : count;
   count = count < 0 ? stub_stream_count(what) : count;
   pthread_mutex_unlock(&stub_lock);
   return count;

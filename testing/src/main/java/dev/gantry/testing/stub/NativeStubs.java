@@ -21,7 +21,8 @@ public final class NativeStubs {
           "stub_cuda_driver.c",
           "stub_cuda_memory.c",
           "stub_cuda_streams.c",
-          "stub_cuda_copies.c");
+          "stub_cuda_copies.c",
+          "stub_cuda_kernels.c");
   private static final List<String> CUFILE =
       List.of("stub_faults.c", "stub_cufile.c", "stub_cufile_newer.c");
   private static final List<String> HEADERS =

@@ -90,7 +90,7 @@ public final class StubControls {
     return ask("gantry_stub_calls", function);
   }
 
-  /// One of the stub's figures. libcuda: `contexts`, `device bytes`, `peak device bytes`, `pinned
+  /// One of the stub's figures. libcuda: `contexts`, `modules`, `device bytes`, `peak device bytes`, `pinned
   /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
   /// device bytes`, `to host bytes`, `freed while pending`, `freed while registered`. libcufile:
   /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,

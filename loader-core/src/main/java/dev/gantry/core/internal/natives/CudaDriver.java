@@ -139,7 +139,7 @@ public final class CudaDriver {
     /// The current context's default stream, which libtorch uses unless told otherwise.
     public static final Stream DEFAULT = new Stream(new CUstream());
 
-    private final CUstream handle;
+    final CUstream handle;
 
     private Stream(CUstream handle) {
       this.handle = handle;
@@ -392,7 +392,7 @@ public final class CudaDriver {
     return "address 0x" + Long.toHexString(address);
   }
 
-  private static void check(int result, String operation, String subject) {
+  static void check(int result, String operation, String subject) {
     if (result != CUresult.CUDA_SUCCESS) {
       throw new TransferException(operation, subject, failure(result));
     }
@@ -410,7 +410,7 @@ public final class CudaDriver {
   }
 
   /// A host address, for calls that distinguish it from a device's.
-  private static final class HostAddress extends jcuda.Pointer {
+  static final class HostAddress extends jcuda.Pointer {
     HostAddress(long address) {
       super(address);
     }

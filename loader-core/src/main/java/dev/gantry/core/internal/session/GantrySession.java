@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
@@ -17,6 +19,8 @@ import dev.gantry.core.internal.commit.SourceReading;
 import dev.gantry.core.internal.commit.WriteOperation;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.convert.Conversion;
+import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.Planner;
@@ -41,6 +45,7 @@ import java.util.List;
 public final class GantrySession implements Session {
   private final Transports transports;
   private final Rings rings;
+  private final Converters converters = new Converters();
 
   private GantrySession(FileCalls calls, List<Store> stores) {
     this.transports = new Transports(calls, stores);
@@ -183,6 +188,22 @@ public final class GantrySession implements Session {
     return new Folders(transports.calls());
   }
 
+  /// Converts bytes that were loaded; see [Converters#convert].
+  public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
+    transports.using(() -> {
+      converters.convert(tasks, device, cancellation);
+      return tasks;
+    });
+  }
+
+  /// Prepares conversions ahead, best while the bytes are being loaded; see [Converters#prepare].
+  public void prepareConversions(DType to, Device device) {
+    transports.using(() -> {
+      converters.prepare(to, device);
+      return to;
+    });
+  }
+
   /// Frees the pinned buffers that are kept for the next load and not in use. The next load allocates
   /// them again.
   @Override
@@ -222,6 +243,8 @@ public final class GantrySession implements Session {
       rings.close();
     } finally {
       transports.close();
+      // After the running conversions, for which the transports waited.
+      converters.close();
     }
   }
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// Elements of 8 bits that become wider ones: each is the value of its code times its scale, multiplied
+/// in 32 bits, then rounded to the nearest, ties to even. What is too large becomes infinite. NaN has
+/// one form in each dtype: 0x7FC0 in BF16, 0x7E00 in F16, 0x7FC00000 in F32.
+///
+/// @param from an F8 dtype but F8_E8M0, or I8
+/// @param to BF16, F16 or F32
+/// @param scaleType F32, BF16, F16 or F8_E8M0; null if there are no scales
+public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType scaleType) {
+  /// What can be converted.
+  public static final Set<DType> SOURCES =
+      Set.of(DType.F8_E4M3, DType.F8_E5M2, DType.F8_E4M3FNUZ, DType.F8_E5M2FNUZ, DType.I8);
+
+  /// What can be made.
+  public static final Set<DType> TARGETS = Set.of(DType.BF16, DType.F16, DType.F32);
+
+  /// What scales may be of.
+  public static final Set<DType> SCALES = Set.of(DType.F32, DType.BF16, DType.F16, DType.F8_E8M0);
+
+  public Conversion {
+    requireOneOf("the source's dtype", from, SOURCES);
+    requireOneOf("the target's dtype", to, TARGETS);
+    if (scaleType != null) {
+      requireOneOf("the scales' dtype", scaleType, SCALES);
+    }
+    if (grid.elements() > Long.MAX_VALUE / Float.BYTES) {
+      throw new MisuseException("too many elements: " + grid.elements());
+    }
+  }
+
+  /// Without scales.
+  public static Conversion plain(DType from, DType to, long elements) {
+    return new Conversion(from, to, ScaleGrid.single(elements), null);
+  }
+
+  private static void requireOneOf(String what, DType dtype, Set<DType> some) {
+    if (!some.contains(dtype)) {
+      throw new MisuseException(
+          what + " must be one of " + some.stream().sorted().toList() + " (was " + dtype + ")");
+    }
+  }
+
+  public long elements() {
+    return grid.elements();
+  }
+
+  public long sourceBytes() {
+    return elements();
+  }
+
+  public long targetBytes() {
+    return elements() * (to.bits() / Byte.SIZE);
+  }
+
+  public long scaleBytes() {
+    return scaleType == null ? 0 : grid.scales() * (scaleType.bits() / Byte.SIZE);
+  }
+
+  /// A conversion of bytes at addresses, all on one device.
+  ///
+  /// @param source of any alignment
+  /// @param scales of any alignment; 0 if there are none
+  /// @param target aligned to its elements; overlaps neither the source nor the scales
+  public record Task(Conversion what, long source, long scales, long target) {
+    public Task {
+      long bytes = what.targetBytes();
+      int alignment = what.to.alignmentBytes();
+      if (bytes > 0 && target % alignment != 0) {
+        throw new MisuseException(
+            "the target's address must be a multiple of " + alignment + " (was " + target + ")");
+      }
+      if (overlap(target, bytes, source, what.sourceBytes())
+          || overlap(target, bytes, scales, what.scaleBytes())) {
+        throw new MisuseException("the target overlaps what it is made of");
+      }
+    }
+
+    private static boolean overlap(long one, long oneBytes, long other, long otherBytes) {
+      return one < other + otherBytes && other < one + oneBytes;
+    }
+  }
+}

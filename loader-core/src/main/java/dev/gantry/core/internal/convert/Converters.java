@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// A session's conversions, and the kernels that they need on each device. Thread-safe, but for
+/// [#close].
+public final class Converters implements AutoCloseable {
+  private final Map<Device.Cuda, CudaConverter> devices = new ConcurrentHashMap<>();
+
+  /// Converts, and returns when all is done. On a CUDA device, that is after all work that was queued
+  /// on its default stream before.
+  ///
+  /// @param tasks none of which needs the results of another; their addresses are of `device`
+  /// @throws TransferException if the caller cancels, or the device fails
+  /// @throws DeviceUnavailableException if there is no such device
+  public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
+    switch (device) {
+      case Device.Host _ -> HostConverter.convert(tasks, cancellation);
+      case Device.Cuda cuda -> of(cuda).convert(tasks);
+    }
+  }
+
+  /// Has the driver compile the kernel for results of dtype `to`, which takes 40 ms or more where it
+  /// was not kept on disk, so that the first [#convert] need not wait for it.
+  ///
+  /// @throws MisuseException if `to` is not of [Conversion#TARGETS]
+  /// @throws DeviceUnavailableException if there is no such device
+  public void prepare(DType to, Device device) {
+    Conversion _ = Conversion.plain(DType.I8, to, 0);
+    switch (device) {
+      case Device.Host _ -> {}
+      case Device.Cuda cuda -> of(cuda).prepare(to);
+    }
+  }
+
+  private CudaConverter of(Device.Cuda device) {
+    return devices.computeIfAbsent(device, _ -> new CudaConverter(CudaContext.of(device)));
+  }
+
+  /// Unloads the kernels, none of which runs any more.
+  @Override
+  public void close() {
+    try {
+      Cleanup.runAll(
+          devices.values().stream().<Runnable>map(converter -> converter::close).toList());
+    } finally {
+      devices.clear();
+    }
+  }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.CudaKernel;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// Converts in the memory of a CUDA device, by the kernel of `convert.cu`. Thread-safe.
+final class CudaConverter implements AutoCloseable {
+  // As in convert.cu.
+  private static final int THREADS = 256;
+  private static final int STORE_BYTES = 16;
+  private static final int STEPS = 4;
+  private static final int PARAMETER_BYTES =
+      4 * Long.BYTES + 10 * Integer.BYTES + Codes.COUNT * Float.BYTES;
+
+  /// More blocks than run at once, so that the last ones end at the same time. The best of those tried on an H200.
+  private static final long MOST_BLOCKS = 8448;
+
+  /// The most elements of a launch with several scales, whose places the kernel computes in 32 bits.
+  private static final long MOST_ELEMENTS = Integer.MAX_VALUE;
+
+  private final CudaContext context;
+  private final Map<DType, CudaKernel> kernels = new ConcurrentHashMap<>();
+
+  CudaConverter(CudaContext context) {
+    this.context = context;
+  }
+
+  /// Has the driver compile what results of this dtype need, unless it has.
+  void prepare(DType to) {
+    CudaKernel _ = kernel(to);
+  }
+
+  private CudaKernel kernel(DType to) {
+    return kernels.computeIfAbsent(
+        to,
+        _ -> {
+          String entry = "convert_to_" + to.name().toLowerCase(Locale.ROOT);
+          String ptx = ptx(entry + ".ptx");
+          try (var _ = context.enter()) {
+            return CudaKernel.load(context.driver(), ptx, entry);
+          }
+        });
+  }
+
+  private static String ptx(String name) {
+    try (InputStream in =
+        Objects.requireNonNull(CudaConverter.class.getResourceAsStream(name), name)) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Converts after all work queued on the default stream, and returns when it is done.
+  void convert(List<Conversion.Task> tasks) {
+    try (var _ = context.enter();
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment parameter = arena.allocate(PARAMETER_BYTES, Long.BYTES);
+      try {
+        tasks.forEach(task -> launch(task, parameter));
+      } catch (RuntimeException | Error failure) {
+        // The caller frees the memory that earlier launches use.
+        boolean _ = context.comesToRest();
+        throw failure;
+      }
+      context.driver().synchronize(CudaDriver.Stream.DEFAULT);
+    }
+  }
+
+  private void launch(Conversion.Task task, MemorySegment parameter) {
+    ScaleGrid grid = task.what().grid();
+    if (grid.elements() == 0) {
+      return;
+    }
+    if (task.what().scaleType() == null || grid.scales() == 1) {
+      launch(task, 0, grid.elements(), parameter);
+      return;
+    }
+    long rows = grid.matrices() * grid.rows();
+    long step = MOST_ELEMENTS / grid.columns();
+    for (long row = 0; row < rows; row += step) {
+      launch(task, row, Math.min(step, rows - row) * grid.columns(), parameter);
+    }
+  }
+
+  /// @param row the first, counted through all matrices; 0 where there are not several scales
+  private void launch(Conversion.Task task, long row, long elements, MemorySegment parameter) {
+    DType to = task.what().to();
+    int bytes = to.bits() / Byte.SIZE;
+    fill(parameter.asByteBuffer().order(ByteOrder.nativeOrder()), task, row, elements);
+    // The first store may be of elements before the first.
+    long chunks = Math.ceilDiv(elements * bytes, STORE_BYTES) + 1;
+    long blocks = Math.min(MOST_BLOCKS, Math.ceilDiv(chunks, THREADS * STEPS));
+    kernel(to).launch((int) blocks, THREADS, parameter, CudaDriver.Stream.DEFAULT);
+  }
+
+  /// Writes the kernel's parameter, `struct Conversion`.
+  private static void fill(ByteBuffer parameter, Conversion.Task task, long row, long elements) {
+    Conversion what = task.what();
+    ScaleGrid grid = what.grid();
+    long first = row * grid.columns();
+    boolean several = what.scaleType() != null && grid.scales() > 1;
+    parameter.putLong(task.source() + first);
+    parameter.putLong(what.scaleType() == null ? 0 : task.scales());
+    parameter.putLong(task.target() + first * (what.to().bits() / Byte.SIZE));
+    parameter.putLong(elements);
+    parameter.putInt(several ? 1 : 0);
+    parameter.putInt((int) row);
+    // Of one scale, too large numbers may be cut here: the kernel does not read them.
+    parameter.putInt((int) grid.rows());
+    parameter.putInt((int) grid.columns());
+    parameter.putInt((int) grid.blockRows());
+    parameter.putInt((int) grid.blockColumns());
+    parameter.putInt((int) grid.scaleRows());
+    parameter.putInt((int) grid.scaleColumns());
+    parameter.putInt(what.scaleType() == null ? 0 : code(what.scaleType()));
+    parameter.putInt(0);
+    for (float value : Codes.values(what.from())) {
+      parameter.putFloat(value);
+    }
+  }
+
+  /// As in `enum ScaleType`.
+  private static int code(DType scales) {
+    return switch (scales) {
+      case F32 -> 0;
+      case BF16 -> 1;
+      case F16 -> 2;
+      case F8_E8M0 -> 3;
+      case BOOL,
+          F4,
+          F6_E2M3,
+          F6_E3M2,
+          U8,
+          I8,
+          F8_E5M2,
+          F8_E4M3,
+          F8_E4M3FNUZ,
+          F8_E5M2FNUZ,
+          I16,
+          U16,
+          I32,
+          U32,
+          C64,
+          F64,
+          I64,
+          U64 ->
+          throw new IllegalArgumentException("not a dtype of scales: " + scales);
+    };
+  }
+
+  @Override
+  public void close() {
+    try (var _ = context.enter()) {
+      Cleanup.runAll(kernels.values().stream().<Runnable>map(kernel -> kernel::unload).toList());
+    } finally {
+      kernels.clear();
+    }
+  }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.Objects;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class KernelSourceTest {
+  /// Else make-ptx.sh was not run after a change.
+  @ParameterizedTest
+  @ValueSource(strings = {"bf16", "f16", "f32"})
+  void thePtxWasMadeOfTheSource(String type) throws IOException, NoSuchAlgorithmException {
+    byte[] source = Files.readAllBytes(Path.of("src", "main", "cuda", "convert.cu"));
+    String sum = HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(source));
+    String name = "convert_to_" + type;
+    try (InputStream in =
+        Objects.requireNonNull(CudaConverter.class.getResourceAsStream(name + ".ptx"))) {
+      assertThat(new String(in.readAllBytes(), StandardCharsets.US_ASCII))
+          .startsWith("// Made by make-ptx.sh of convert.cu with SHA-256 " + sum + "\n")
+          .contains(".version 6.5\n", ".target sm_75\n", ".entry " + name + "(");
+    }
+  }
+}

@@ -1,0 +1,218 @@
+/* Modules and kernels. The stub reads no PTX but for the names of its entries; it knows what those of
+ * convert.cu do. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stub_cuda_streams.h"
+
+enum { CUDA_ERROR_INVALID_PTX = 218, CUDA_ERROR_NOT_FOUND = 500 };
+
+struct module {
+  char *image;
+  CUcontext context;
+  int live;
+};
+
+struct function {
+  struct module *module;
+  char name[64];
+};
+
+static long live_modules;
+
+long stub_kernel_count(const char *what) {
+  return strcmp(what, "modules") == 0 ? live_modules : -1;
+}
+
+EXPORT CUresult cuModuleLoadData(struct module **module, const void *image) {
+  ENTER("cuModuleLoadData", NEEDS_CONTEXT);
+  const char *text = image;
+  if (!strstr(text, ".version ") || !strstr(text, ".target ") || !strstr(text, ".entry ")) {
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  struct module *one = calloc(1, sizeof *one);
+  one->image = strdup(text);
+  one->context = stub_context();
+  one->live = 1;
+  live_modules++;
+  *module = one;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleUnload(struct module *module) {
+  ENTER("cuModuleUnload", NEEDS_CONTEXT);
+  if (!module || !module->live || module->context != stub_context()) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  module->live = 0;
+  live_modules--;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetFunction(
+    struct function **function, struct module *module, const char *name) {
+  ENTER("cuModuleGetFunction", NEEDS_CONTEXT);
+  if (!module || !module->live || module->context != stub_context()) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  struct function *one = calloc(1, sizeof *one);
+  char entry[96];
+  snprintf(one->name, sizeof one->name, "%s", name);
+  snprintf(entry, sizeof entry, ".entry %s(", one->name);
+  if (!strstr(module->image, entry)) {
+    free(one);
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  one->module = module;
+  *function = one;
+  return CUDA_SUCCESS;
+}
+
+/* As in convert.cu. */
+struct conversion {
+  const uint8_t *source;
+  const uint8_t *scales;
+  uint8_t *target;
+  int64_t elements;
+  uint32_t several, first_row, rows, columns, block_rows, block_columns, scale_rows, scale_columns;
+  uint32_t scale_type, unused;
+  float values[256];
+};
+
+struct launch {
+  struct conversion what;
+  struct function *function;
+};
+
+static float as_float(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static uint32_t as_bits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/* Half a unit in the last place is added by the float unit, which rounds to even. */
+static uint32_t to_f16(float value) {
+  uint32_t sign = as_bits(value) >> 16 & 0x8000;
+  float magnitude = as_float(as_bits(value) & 0x7fffffff);
+  if (magnitude >= 65520.0f) {
+    return sign | 0x7c00;
+  }
+  if (magnitude < 0x1p-14f) {
+    return sign | (as_bits(magnitude + 0.5f) - as_bits(0.5f));
+  }
+  uint32_t bits = as_bits(magnitude);
+  bits += 0xfff + (bits >> 13 & 1);
+  return sign | ((bits >> 13) - (112 << 10));
+}
+
+static float from_f16(uint32_t half) {
+  uint32_t sign = (half & 0x8000) << 16;
+  uint32_t rest = half & 0x7fff;
+  if (rest >= 0x7c00) {
+    return as_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+  }
+  float magnitude = rest < 0x400 ? (float)rest * 0x1p-24f : as_float((rest << 13) + (112u << 23));
+  return sign ? -magnitude : magnitude;
+}
+
+static float scale_at(const struct conversion *what, uint64_t index) {
+  uint16_t two;
+  float scale;
+  switch (what->scale_type) {
+    case 0:
+      memcpy(&scale, what->scales + 4 * index, 4);
+      return scale;
+    case 1:
+      memcpy(&two, what->scales + 2 * index, 2);
+      return as_float((uint32_t)two << 16);
+    case 2:
+      memcpy(&two, what->scales + 2 * index, 2);
+      return from_f16(two);
+    default: {
+      uint32_t exponent = what->scales[index];
+      return as_float(exponent == 0 ? 0x400000 : exponent == 255 ? 0x7fc00000 : exponent << 23);
+    }
+  }
+}
+
+static void store(const struct launch *one, int64_t at, float value) {
+  const char *name = one->function->name;
+  uint32_t bits = as_bits(value);
+  if (strcmp(name, "convert_to_f32") == 0) {
+    bits = value != value ? 0x7fc00000 : bits;
+    memcpy(one->what.target + 4 * at, &bits, 4);
+    return;
+  }
+  uint16_t two = strcmp(name, "convert_to_f16") == 0
+                     ? (value != value ? 0x7e00 : to_f16(value))
+                     : (value != value ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  memcpy(one->what.target + 2 * at, &two, 2);
+}
+
+static uint64_t scales_of(const struct conversion *what) {
+  if (!what->several) {
+    return what->scales ? 1 : 0;
+  }
+  uint64_t last = what->first_row + (uint64_t)(what->elements - 1) / what->columns;
+  return (last / what->rows + 1) * what->scale_rows * what->scale_columns;
+}
+
+static int is_device(const void *start, uint64_t bytes) {
+  return bytes == 0 || stub_block((uintptr_t)start, bytes, DEVICE) != NULL;
+}
+
+static void convert(void *argument) {
+  struct launch *one = argument;
+  const struct conversion *what = &one->what;
+  uint64_t result = strcmp(one->function->name, "convert_to_f32") == 0 ? 4 : 2;
+  uint64_t scale_bytes = what->scale_type == 0 ? 4 : what->scale_type == 3 ? 1 : 2;
+  if (!one->function->module->live || !is_device(what->source, what->elements) ||
+      !is_device(what->target, result * what->elements) ||
+      (uintptr_t)what->target % result != 0 ||
+      !is_device(what->scales, scale_bytes * scales_of(what))) {
+    stub_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    free(one);
+    return;
+  }
+  for (int64_t at = 0; at < what->elements; at++) {
+    float scale = 1;
+    if (what->several) {
+      uint64_t row = what->first_row + at / what->columns;
+      uint64_t block = row / what->rows * what->scale_rows + row % what->rows / what->block_rows;
+      uint64_t column = at % what->columns;
+      scale = scale_at(what, block * what->scale_columns + column / what->block_columns);
+    } else if (what->scales) {
+      scale = scale_at(what, 0);
+    }
+    store(one, at, what->values[what->source[at]] * scale);
+  }
+  free(one);
+}
+
+EXPORT CUresult cuLaunchKernel(
+    struct function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+    unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+    CUstream handle, void **parameters, void **extra) {
+  ENTER("cuLaunchKernel", NEEDS_CONTEXT);
+  struct stream *stream = stub_stream(handle);
+  if (!function || !function->module->live || !stream) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != 256 || block_y != 1 ||
+      block_z != 1 || shared_bytes != 0 || !parameters || extra) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  struct launch *one = calloc(1, sizeof *one);
+  memcpy(&one->what, parameters[0], sizeof one->what);
+  one->function = function;
+  stub_submit(stream, (struct operation){.what = CALL, .call = convert, .argument = one});
+  return CUDA_SUCCESS;
+}
