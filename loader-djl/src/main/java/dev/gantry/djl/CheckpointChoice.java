@@ -10,6 +10,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.UserStates;
+import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.nio.file.Path;
@@ -108,7 +109,7 @@ record CheckpointChoice(
 
   private RestoredTraining restore(
       CheckpointFolder checkpoint, Model model, @Nullable Trainer trainer) {
-    return new TrainingRestore(session, checkpoint, verify, userStates, LoadOptions.defaults())
+    return new TrainingRestore(session, checkpoint, verify, userStates, LoadSettings.DEFAULTS)
         .into(model, trainer);
   }
 }

@@ -11,28 +11,22 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.internal.weights.Casts;
+import dev.gantry.djl.internal.weights.LoadSettings;
+import dev.gantry.djl.internal.weights.NamePattern;
+import dev.gantry.djl.internal.weights.TypePolicy;
 import java.util.Optional;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// How weights are loaded. Immutable.
 public final class LoadOptions {
-  private final @Nullable Device device;
+  private final LoadSettings settings;
   private final @Nullable TensorSelection selection;
-  private final @Nullable DataType cast;
-  private final boolean partial;
-  private final boolean lazy;
-  private final TransferOptions transfer;
-  private final Consumer<TransferReport> report;
 
-  private LoadOptions(Builder builder) {
-    this.device = builder.device;
-    this.selection = builder.selection;
-    this.cast = builder.cast;
-    this.partial = builder.partial;
-    this.lazy = builder.lazy;
-    this.transfer = builder.transfer;
-    this.report = builder.report;
+  private LoadOptions(LoadSettings settings, @Nullable TensorSelection selection) {
+    this.settings = settings;
+    this.selection = selection;
   }
 
   /// Everything, onto the manager's device, as it is in the file.
@@ -44,39 +38,19 @@ public final class LoadOptions {
     return new Builder();
   }
 
-  Optional<Device> device() {
-    return Optional.ofNullable(device);
+  LoadSettings settings() {
+    return settings;
   }
 
   Optional<TensorSelection> selection() {
     return Optional.ofNullable(selection);
   }
 
-  Optional<DataType> cast() {
-    return Optional.ofNullable(cast);
-  }
-
-  boolean partial() {
-    return partial;
-  }
-
-  boolean lazy() {
-    return lazy;
-  }
-
-  TransferOptions transfer() {
-    return transfer;
-  }
-
-  Consumer<TransferReport> report() {
-    return report;
-  }
-
   /// Makes [LoadOptions]; nothing is required. For one thread.
   public static final class Builder {
     private @Nullable Device device;
     private @Nullable TensorSelection selection;
-    private @Nullable DataType cast;
+    private TypePolicy types = TypePolicy.NONE;
     private boolean partial;
     private boolean lazy;
     private TransferOptions transfer = TransferOptions.defaults();
@@ -99,21 +73,42 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Turns floating-point tensors (F16, BF16, F32, F64) into this type, on the device, after they
-    /// are read; the others stay as they are. The parameters of a block that is not initialised get
-    /// this type, else FLOAT32, and those that have an array keep theirs. A selection with FP8 or smaller floating-point
-    /// tensors is refused then, since DJL cannot hold what they would be cast from.
+    /// Turns floating-point tensors into this type, on the device, after they are read; the others
+    /// stay as they are. Else arrays have the stored type, parameters without an array get FLOAT32,
+    /// and parameters that have one always keep its type.
+    ///
+    /// FP8 tensors are multiplied by their scales, and so are I8 tensors that have scales: for a
+    /// tensor `NAME`, those are the tensor `NAME_scale_inv` or `NAME_scale`, which is then no array of
+    /// its own.
     ///
     /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32,
     ///     FLOAT64
     public Builder optCast(DataType type) {
       MisuseException.requireGiven("optCast", type);
-      cast = Casts.requireTarget(type);
+      types = types.withOthers(Casts.requireTarget(type));
       return this;
     }
 
-    /// Lets a load into parameters leave out those for which there is no tensor; else that is an
-    /// error. The [LoadReport] names them.
+    /// As [#optCast(DataType)], for tensors whose names match only; the first pattern that matches
+    /// decides, before a cast for all.
+    ///
+    /// @param tensors a pattern as in [ParameterNames], such as `{layer*}.norm.weight`
+    public Builder optCast(String tensors, DataType type) {
+      MisuseException.requireGiven("tensors of optCast", tensors);
+      MisuseException.requireGiven("type of optCast", type);
+      types = types.with(new NamePattern(tensors), Casts.requireTarget(type));
+      return this;
+    }
+
+    /// Gives parameters without an array the stored type instead of FLOAT32, where no cast says
+    /// otherwise.
+    public Builder optAsStored(boolean chosen) {
+      types = types.withAsStored(chosen);
+      return this;
+    }
+
+    /// Lets a load into parameters leave out parameters for which there is no tensor, and tensors that
+    /// no rule of [ParameterNames#builder] uses; else both are errors. The [LoadReport] names them.
     public Builder optPartial(boolean chosen) {
       partial = chosen;
       return this;
@@ -141,16 +136,16 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Readers that work at once; 0 for what suits the path and the machine.
+    /// Readers that work at once; 0 for what suits the transport and the machine.
     public Builder optThreads(int threads) {
       transfer = transfer.withThreads(threads);
       return this;
     }
 
-    /// The only path to take; else the path is chosen by evidence, per file.
-    public Builder optTransport(Transport path) {
-      MisuseException.requireGiven("optTransport", path);
-      transfer = transfer.withTransport(path);
+    /// The only transport to use; else the load chooses one for each file by evidence.
+    public Builder optTransport(Transport transport) {
+      MisuseException.requireGiven("optTransport", transport);
+      transfer = transfer.withTransport(transport);
       return this;
     }
 
@@ -175,7 +170,7 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Is told afterwards by which paths the bytes came.
+    /// Is told afterwards which transports brought the bytes.
     public Builder optReport(Consumer<TransferReport> listener) {
       MisuseException.requireGiven("optReport", listener);
       report = listener;
@@ -183,7 +178,9 @@ public final class LoadOptions {
     }
 
     public LoadOptions build() {
-      return new LoadOptions(this);
+      return new LoadOptions(
+          new LoadSettings(Optional.ofNullable(device), types, partial, lazy, transfer, report),
+          selection);
     }
   }
 }

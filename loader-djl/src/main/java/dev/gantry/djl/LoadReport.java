@@ -1,16 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import dev.gantry.djl.internal.weights.ParameterFit;
 import java.util.List;
 import java.util.SequencedMap;
 
 /// What a load into parameters did. Immutable.
 ///
-/// @param loaded by parameter, in the block's order, the tensor that it has now. Two parameters of
-///     one tensor (tied weights) share its memory if neither had an array; each that had one has a
-///     copy
+/// @param loaded by parameter, in the block's order, the tensor that it has now; several tensors of a
+///     concatenation are separated by commas. Two parameters of one tensor (tied weights) share its
+///     memory if neither had an array; each that had one has a copy
 /// @param missing parameters that got no tensor, which only `optPartial` allows: those that had an
 ///     array keep it, the others of a block have what their initializers made
-/// @param unused tensors that no parameter asked for, in the catalogue's order
+/// @param unexpected tensors that no parameter took, in the catalogue's order; rules of
+///     [ParameterNames#builder] refuse them unless `optPartial` allows that
+/// @param ignored tensors that the names say are not needed
+/// @param transformed by parameter, how it was made of its tensor, such as `transpose`
+/// @param cast by parameter, what its values were and are, such as `BF16 to FLOAT32`
 public record LoadReport(
-    SequencedMap<String, String> loaded, List<String> missing, List<String> unused) {}
+    SequencedMap<String, String> loaded,
+    List<String> missing,
+    List<String> unexpected,
+    List<String> ignored,
+    SequencedMap<String, String> transformed,
+    SequencedMap<String, String> cast) {
+  static LoadReport of(ParameterFit.Outcome outcome) {
+    return new LoadReport(
+        outcome.loaded(),
+        outcome.missing(),
+        outcome.unexpected(),
+        outcome.ignored(),
+        outcome.transformed(),
+        outcome.cast());
+  }
+}

@@ -2,32 +2,201 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.weights.NamePattern;
+import dev.gantry.djl.internal.weights.NameRules;
+import dev.gantry.formats.TensorTransform;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 
-/// Which tensor fills which parameter of a block. DJL names parameters by their place in the block
-/// (`01Linear_weight`), weights files by the names of the layers (`fc1.weight`), so you supply the
-/// mapping.
-@FunctionalInterface
-public interface ParameterNames {
-  /// The tensor for the parameter of this name, as `Block.getParameters()` spells it; empty if
-  /// there is none, which a load refuses unless it may be partial.
-  Optional<String> tensorFor(String parameterName);
+/// Which tensors make which parameters of a block. DJL names parameters by their place in the block
+/// (`01Linear_weight`), weights files by the names of the layers (`encoder.layer.0.fc.weight`), so you
+/// supply the mapping: a list of rules. Immutable, thread-safe.
+///
+/// A rule's parameter side is a name with captures, its tensor side a template that uses them:
+///
+/// ```java
+/// ParameterNames names =
+///     ParameterNames.builder()
+///         .rule("embedding_embedding", "embeddings.word_embeddings.weight")
+///         .rule("{i}Layer_query_{kind}", "encoder.layer.{i-1}.attention.self.query.{kind}")
+///         .ignore("{any*}.position_ids")
+///         .build();
+/// ```
+///
+/// A capture of one letter from `i` to `n` stands for a whole number, written with or without leading
+/// zeros; the tensor side may shift it, as in `{i-1}`. Any other name stands for text without dots,
+/// or, as in `{any*}`, for text with dots.
+///
+/// A load applies the rules to the block's parameters, as `Block.getParameters()` names them. It
+/// refuses, before it reads anything: a parameter that two rules match, a tensor that two parameters
+/// claim, a rule that matches no parameter, and, unless `optPartial` allows them, parameters without a
+/// tensor and tensors without a parameter.
+public final class ParameterNames {
+  private final NameRules rules;
 
-  /// The tensors have the parameters' own names.
-  static ParameterNames same() {
-    return Optional::of;
+  private ParameterNames(NameRules rules) {
+    this.rules = rules;
   }
 
-  /// By table, from parameter to tensor. A load refuses a table with an entry for a parameter that
-  /// it does not have.
+  NameRules rules() {
+    return rules;
+  }
+
+  /// The tensors have the parameters' own names. Tensors of other names are no error: the report
+  /// names them.
+  public static ParameterNames same() {
+    return new ParameterNames(NameRules.SAME);
+  }
+
+  /// By table, from parameter to tensor. Two parameters may have one tensor: they share its memory.
+  /// Tensors that the table does not name are no error: the report names them.
   ///
   /// @throws MisuseException if the table is empty
-  static ParameterNames of(Map<String, String> tensorByParameter) {
+  public static ParameterNames of(Map<String, String> tensorByParameter) {
     MisuseException.requireGiven("tensorByParameter", tensorByParameter);
     if (tensorByParameter.isEmpty()) {
       throw new MisuseException("the table of names is empty; it must name a tensor or more");
     }
-    return new NameTable(Map.copyOf(tensorByParameter));
+    Builder builder = builder();
+    tensorByParameter.forEach(builder::literal);
+    builder.strict = false;
+    return builder.build();
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Makes [ParameterNames]. The order of the rules has no meaning. For one thread.
+  public static final class Builder {
+    private final List<NameRules.Rule> rules = new ArrayList<>();
+    private final List<NameRules.Alias> aliases = new ArrayList<>();
+    private final List<NamePattern> ignored = new ArrayList<>();
+    private NameRules.Rest rest = NameRules.Rest.NONE;
+    private boolean strict = true;
+
+    private Builder() {}
+
+    private void literal(String parameter, String tensor) {
+      rules.add(
+          new NameRules.Rule.Tensors(
+              NamePattern.literal(parameter), List.of(tensor), 0, List.of(), false));
+    }
+
+    /// A parameter is this tensor, transformed if need be.
+    ///
+    /// @param parameter a name with captures; it must match one parameter or more
+    /// @param tensor a template for the tensor's name
+    /// @throws MisuseException if a capture is misspelt, or the template uses one that the parameter
+    ///     does not have
+    public Builder rule(String parameter, String tensor, TensorTransform... transforms) {
+      return add(parameter, 0, List.of(required("tensor of rule", tensor)), false, transforms);
+    }
+
+    /// As [#rule], but no parameter need match: for a layer that only some blocks have.
+    public Builder optRule(String parameter, String tensor, TensorTransform... transforms) {
+      return add(parameter, 0, List.of(required("tensor of optRule", tensor)), true, transforms);
+    }
+
+    /// A parameter is several tensors, one behind the other along an axis.
+    ///
+    /// @param tensors templates for their names, in order
+    /// @param eachOfThem transforms that apply to each tensor before
+    /// @throws MisuseException as [#rule], and if there is no tensor or the axis is less than 0
+    public Builder concat(
+        String parameter, int axis, List<String> tensors, TensorTransform... eachOfThem) {
+      MisuseException.requireRange("axis of concat", axis, 0, Integer.MAX_VALUE);
+      MisuseException.requireGiven("tensors of concat", tensors);
+      MisuseException.requireRange(
+          "number of tensors of concat", tensors.size(), 1, Integer.MAX_VALUE);
+      return add(parameter, axis, tensors, false, eachOfThem);
+    }
+
+    private Builder add(
+        String parameter,
+        int axis,
+        List<String> tensors,
+        boolean optional,
+        TensorTransform... transforms) {
+      for (int i = 0; i < transforms.length - 1; i++) {
+        if (transforms[i] instanceof TensorTransform.Pad) {
+          throw new MisuseException("pad must be the last transform of '" + parameter + "'");
+        }
+      }
+      rules.add(
+          new NameRules.Rule.Tensors(
+              pattern("parameter", parameter), tensors, axis, List.of(transforms), optional));
+      return this;
+    }
+
+    /// A parameter has the value of another parameter, as an output layer that shares the embedding's
+    /// weights. They share one array if neither has one yet.
+    ///
+    /// @param other a template for the other parameter's name
+    public Builder tie(String parameter, String other) {
+      rules.add(new NameRules.Rule.Tie(pattern("parameter", parameter), required("other", other)));
+      return this;
+    }
+
+    /// All elements of a parameter have this value; it has no tensor.
+    public Builder constant(String parameter, float value) {
+      rules.add(new NameRules.Rule.Constant(pattern("parameter", parameter), value));
+      return this;
+    }
+
+    /// Tensors that no parameter needs, such as counters; a tensor that a rule uses is loaded all the
+    /// same.
+    public Builder ignore(String tensors) {
+      ignored.add(pattern("tensors", tensors));
+      return this;
+    }
+
+    /// Tensors may have another name, as in older files: one that matches `tensor` counts as `name`,
+    /// unless there is a tensor of that name.
+    ///
+    /// @param name a template
+    public Builder alias(String tensor, String name) {
+      aliases.add(new NameRules.Alias(pattern("tensor", tensor), required("name", name)));
+      return this;
+    }
+
+    /// Names of tensors may begin with this, such as `bert.`; the rules have the names without it.
+    public Builder optPrefix(String prefix) {
+      MisuseException.requireGiven("optPrefix", prefix);
+      return alias(prefix + "{rest*}", "{rest}");
+    }
+
+    /// Parameters that no rule matches get the tensor of their own name.
+    public Builder restBySameName() {
+      rest = NameRules.Rest.SAME_NAME;
+      return this;
+    }
+
+    /// Parameters that no rule matches get the tensors that no rule uses, in order: the first one the
+    /// first. A load refuses that if their numbers or a pair's shapes differ.
+    public Builder restByOrder() {
+      rest = NameRules.Rest.BY_ORDER;
+      return this;
+    }
+
+    /// Parameters that no rule matches get the tensor of their shape that no rule uses. A load refuses
+    /// that if a shape occurs twice.
+    public Builder restByShape() {
+      rest = NameRules.Rest.BY_SHAPE;
+      return this;
+    }
+
+    public ParameterNames build() {
+      return new ParameterNames(new NameRules(rules, aliases, ignored, rest, strict));
+    }
+
+    private static NamePattern pattern(String what, String text) {
+      return new NamePattern(required(what, text));
+    }
+
+    private static String required(String what, String text) {
+      return MisuseException.requireGiven(what, text);
+    }
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.weights.NearestNames;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.Collection;
 import java.util.Collections;

@@ -18,6 +18,11 @@ import dev.gantry.djl.internal.training.StateReplacement;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.training.UserStates;
+import dev.gantry.djl.internal.weights.LoadSettings;
+import dev.gantry.djl.internal.weights.NameRules;
+import dev.gantry.djl.internal.weights.ParameterLoad;
+import dev.gantry.djl.internal.weights.Scales;
+import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.Manifest;
 import dev.gantry.formats.spi.StoredTensor;
@@ -37,7 +42,7 @@ final class TrainingRestore {
   private final CheckpointFolder checkpoint;
   private final boolean verify;
   private final UserStates userStates;
-  private final LoadOptions options;
+  private final LoadSettings settings;
   private final SavedState state;
 
   /// @param verify whether to compare the checksums of all tensors
@@ -47,12 +52,12 @@ final class TrainingRestore {
       CheckpointFolder checkpoint,
       boolean verify,
       UserStates userStates,
-      LoadOptions options) {
+      LoadSettings settings) {
     this.session = session;
     this.checkpoint = checkpoint;
     this.verify = verify;
     this.userStates = userStates;
-    this.options = options;
+    this.settings = settings;
     this.state = new SavedState(checkpoint);
   }
 
@@ -89,8 +94,8 @@ final class TrainingRestore {
     }
     verify(tensors);
     var _ =
-        new ParameterLoad(session, model.getNDManager(), options, tensors)
-            .into(parameters, ParameterNames.same());
+        new ParameterLoad(session, model.getNDManager(), settings, tensors, Scales.NONE)
+            .into(parameters, NameRules.SAME);
   }
 
   private void intoTraining(Trainer trainer) {
@@ -111,7 +116,7 @@ final class TrainingRestore {
     verify(states);
     try (StateReplacement replacement = optimizer.replace(saved);
         NDManager temporary = trainer.getManager().newSubManager()) {
-      TensorLoad load = new TensorLoad(session, temporary, options);
+      TensorLoad load = new TensorLoad(session, temporary, settings, Scales.NONE);
       load.eachPart(List.copyOf(values.values()), parameters::take);
       load.eachPart(List.copyOf(states.values()), replacement::take);
       replacement.apply();

@@ -13,6 +13,9 @@ import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.weights.ParameterLoad;
+import dev.gantry.djl.internal.weights.Scales;
+import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
@@ -42,11 +45,13 @@ public final class Weights implements AutoCloseable {
   private final WeightsCatalogue contents;
   private final SequencedMap<String, TensorInfo> tensors;
   private final GantrySession session;
+  private final Scales scales;
   private volatile boolean closed;
 
   private Weights(WeightsCatalogue contents, GantrySession session) {
     this.contents = contents;
     this.session = session;
+    this.scales = Scales.of(contents.tensors(), Optional.empty());
     SequencedMap<String, TensorInfo> infos = new LinkedHashMap<>();
     contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));
     this.tensors = Collections.unmodifiableSequencedMap(infos);
@@ -187,7 +192,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return new TensorLoad(session, manager, options)
+    return new TensorLoad(session, manager, options.settings(), scales)
         .load(options.selection().orElseGet(TensorSelection::all).of(contents.tensors()));
   }
 
@@ -216,7 +221,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("block", block);
     MisuseException.requireGiven("names", names);
     MisuseException.requireGiven("options", options);
-    return parameterLoad(manager, options).into(block, names, inputShapes);
+    return LoadReport.of(parameterLoad(manager, options).into(block, names.rules(), inputShapes));
   }
 
   /// Loads parameters as [#load(NDManager, Block, ParameterNames, LoadOptions, Shape...)] does, but
@@ -230,12 +235,16 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("parameters", parameters);
     MisuseException.requireGiven("names", names);
     MisuseException.requireGiven("options", options);
-    return parameterLoad(manager, options).into(parameters, names);
+    return LoadReport.of(parameterLoad(manager, options).into(parameters, names.rules()));
   }
 
   private ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {
     requireOpen();
-    return new ParameterLoad(session, manager, options, contents.tensors());
+    if (options.selection().isPresent()) {
+      throw new MisuseException(
+          "optSelection is set; a load into parameters takes the tensors that the names choose");
+    }
+    return new ParameterLoad(session, manager, options.settings(), contents.tensors(), scales);
   }
 
   private void requireOpen() {

@@ -149,7 +149,7 @@ class PartwiseLoadTest {
                 checkpoint,
                 true,
                 new UserStates(new LinkedHashMap<>()),
-                observed().build())
+                observed().build().settings())
             .into(training.model, training.trainer);
   }
 

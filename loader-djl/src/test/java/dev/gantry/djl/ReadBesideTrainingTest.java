@@ -55,7 +55,7 @@ class ReadBesideTrainingTest {
               ParameterNames.same(),
               LoadOptions.defaults(),
               new Shape(1, 6));
-      assertThat(report.unused()).isEmpty();
+      assertThat(report.unexpected()).isEmpty();
       assertThat(served.getBlock().isInitialized()).isTrue();
       NDArray bias = served.getBlock().getParameters().get("01Linear_weight").getArray();
       assertThat(bias.toFloatArray()).isEqualTo(latest);

@@ -216,7 +216,7 @@ class WeightsErrorsTest {
     LoadOptions options = LoadOptions.builder().optDevice(Device.gpu(0)).optLazy(true).build();
     assertThatThrownBy(() -> weights.load(manager, options))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("lazily");
+        .hasMessageContaining("optLazy");
   }
 
   @Test

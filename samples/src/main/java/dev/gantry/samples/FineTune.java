@@ -23,8 +23,6 @@ import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.Map;
-import java.util.Optional;
 
 /// Continues from trained weights with a new last layer: the first layers are loaded into the
 /// arrays of an initialised trainer, the last one starts from random values.
@@ -36,16 +34,12 @@ import java.util.Optional;
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' FineTune.java FOLDER
 /// ```
 public final class FineTune {
-  /// The file's layers by DJL's.
-  private static final Map<String, String> LAYERS = Map.of("01Linear", "fc1", "03Linear", "fc2");
-
-  /// As in `01Linear_weight`, whose tensor is `fc1.weight`. Other parameters have no tensor.
+  /// The layers that the file has, for DJL's names. The new layer has no tensor.
   static final ParameterNames NAMES =
-      parameter -> {
-        String[] layerAndRole = parameter.split("_", 2);
-        return Optional.ofNullable(LAYERS.get(layerAndRole[0]))
-            .map(layer -> layer + "." + layerAndRole[1]);
-      };
+      ParameterNames.builder()
+          .rule("01Linear_{kind}", "fc1.{kind}")
+          .rule("03Linear_{kind}", "fc2.{kind}")
+          .build();
 
   private FineTune() {}
 
@@ -55,7 +49,7 @@ public final class FineTune {
       LoadReport report = train(model, Path.of(arguments[0]), samples(model.getNDManager()));
       System.out.println("loaded: " + report.loaded());
       System.out.println("not in the file: " + report.missing());
-      System.out.println("not used: " + report.unused());
+      System.out.println("unexpected: " + report.unexpected());
     }
   }
 

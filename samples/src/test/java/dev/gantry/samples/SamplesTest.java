@@ -114,7 +114,7 @@ class SamplesTest {
 
       LoadReport report = FineTune.train(model, MODEL, oneBatch);
 
-      assertThat(report.unused())
+      assertThat(report.unexpected())
           .containsExactlyInAnyOrder("head.weight", "head.bias", "steps_trained");
       try (Weights weights = Weights.open(MODEL);
           NDArray after = model.getBlock().getParameters().get("01Linear_bias").getArray();

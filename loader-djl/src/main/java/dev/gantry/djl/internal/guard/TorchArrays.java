@@ -15,6 +15,7 @@ import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Makes DJL arrays over memory that the caller owns, and copies between arrays. Thread-safe.
@@ -101,26 +102,40 @@ public final class TorchArrays {
   /// @throws MisuseException if one is not an array of DJL's PyTorch engine
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public static void copy(NDArray source, NDArray target, long firstRow) {
-    PtNDArray from = torchArray(source);
-    PtNDArray to = torchArray(target);
-    boolean recorded = to.hasGradient();
+    if (source.getShape().equals(target.getShape())) {
+      unrecorded(
+          torchArray(target),
+          to -> PyTorch.library().copy(to.getHandle(), torchArray(source).getHandle()));
+    } else {
+      copyInto(source, target, new NDIndex("{}:{}", firstRow, firstRow + source.getShape().get(0)));
+    }
+  }
+
+  private static void unrecorded(PtNDArray target, Consumer<PtNDArray> action) {
+    boolean recorded = target.hasGradient();
     if (recorded) {
-      to.setRequiresGradient(false);
+      target.setRequiresGradient(false);
     }
     try {
-      if (from.getShape().equals(to.getShape())) {
-        PyTorch.library().copy(to.getHandle(), from.getHandle());
-      } else {
-        long end = firstRow + from.getShape().get(0);
-        try (PtNDArray rows = torchArray(to.get(new NDIndex("{}:{}", firstRow, end)))) {
-          PyTorch.library().copy(rows.getHandle(), from.getHandle());
-        }
-      }
+      action.accept(target);
     } finally {
       if (recorded) {
-        to.setRequiresGradient(true);
+        target.setRequiresGradient(true);
       }
     }
+  }
+
+  /// Copies the values of `source` to a part of `target`, as [#copy] does.
+  ///
+  /// @param index selects a view of the source's shape
+  public static void copyInto(NDArray source, NDArray target, NDIndex index) {
+    unrecorded(
+        torchArray(target),
+        to -> {
+          try (PtNDArray part = torchArray(to.get(index))) {
+            PyTorch.library().copy(part.getHandle(), torchArray(source).getHandle());
+          }
+        });
   }
 
   /// The true type of an array, or empty for one that only libtorch knows, such as complex128.

@@ -8,6 +8,7 @@ import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
+import dev.gantry.djl.internal.weights.Names;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;

@@ -17,6 +17,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PrivateField;
+import dev.gantry.djl.internal.weights.Names;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.weights;
 
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/// Finds what a caller may have meant by a name that is not there.
-final class NearestNames {
+/// Finds what you may have meant by a name that is not there.
+public final class NearestNames {
   private static final int SHOWN = 3;
 
   private NearestNames() {}
 
-  static String unknown(String name, Collection<String> known) {
+  /// As in "no tensor 'a.wieght' among 12 tensors; near to it: 'a.weight'".
+  public static String unknown(String name, Collection<String> known) {
     List<String> nearest =
-        known.stream()
-            .map(candidate -> new Candidate(candidate, common(name, candidate)))
+        nearest(name, known).stream()
             .filter(candidate -> 2 * candidate.common() >= name.length())
-            .sorted(
-                Comparator.comparingInt(Candidate::common)
-                    .reversed()
-                    .thenComparingInt(candidate -> candidate.name().length()))
             .limit(SHOWN)
             .map(candidate -> "'" + candidate.name() + "'")
             .toList();
@@ -28,6 +24,21 @@ final class NearestNames {
     return nearest.isEmpty()
         ? problem
         : problem + "; near to it: " + nearest.stream().collect(Collectors.joining(", "));
+  }
+
+  /// All of these, the nearest first.
+  static List<String> first(String name, Collection<String> known) {
+    return nearest(name, known).stream().map(Candidate::name).toList();
+  }
+
+  private static List<Candidate> nearest(String name, Collection<String> known) {
+    return known.stream()
+        .map(candidate -> new Candidate(candidate, common(name, candidate)))
+        .sorted(
+            Comparator.comparingInt(Candidate::common)
+                .reversed()
+                .thenComparingInt(candidate -> candidate.name().length()))
+        .toList();
   }
 
   private record Candidate(String name, int common) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.training;
+package dev.gantry.djl.internal.weights;
 
 import dev.gantry.core.MisuseException;
 import java.util.Collection;
@@ -18,7 +18,7 @@ public final class Names {
   /// @param mismatch how the message begins
   /// @param taker what has the names of `fitting`, for the message
   /// @throws MisuseException that names what is in one of the sets only, if there is anything
-  static void requireSame(
+  public static void requireSame(
       String mismatch, String taker, Set<String> saved, SequencedSet<String> fitting) {
     List<String> missing = fitting.stream().filter(name -> !saved.contains(name)).toList();
     List<String> unknown = saved.stream().filter(name -> !fitting.contains(name)).toList();

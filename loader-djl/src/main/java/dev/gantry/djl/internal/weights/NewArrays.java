@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.weights;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.guard.GantryNDArray;
-import java.util.HashMap;
-import java.util.HashSet;
+import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Set;
+import java.util.Optional;
 
 /// Arrays for parameters that have none. Those that were not given to their parameters go when this
 /// is closed.
-final class NewArrays implements AutoCloseable {
+public final class NewArrays implements AutoCloseable {
   private final NDManager manager;
   private final Map<Parameter, NDArray> arrays = new LinkedHashMap<>();
 
@@ -27,17 +28,36 @@ final class NewArrays implements AutoCloseable {
     this.manager = manager;
   }
 
-  /// @param loaded a tensor's array is for the first parameter that wants it; others get views of
-  ///     it: each has a gradient of its own, and can be closed
-  void add(List<ParameterFit.Assignment> assignments, NDList loaded) {
-    Map<String, NDArray> byTensor = new HashMap<>();
-    loaded.forEach(array -> byTensor.put(array.getName(), array));
-    Set<String> taken = new HashSet<>();
-    for (ParameterFit.Assignment assignment : assignments) {
-      String tensor = assignment.tensor().name();
-      NDArray array = Objects.requireNonNull(byTensor.get(tensor), tensor);
-      arrays.put(
-          assignment.parameter(), taken.add(tensor) ? array : array.reshape(array.getShape()));
+  /// An array with arbitrary values, for [#add].
+  NDArray create(Shape shape, DataType type, Optional<Device> device) {
+    ArrayKind kind = new ArrayKind(Optional.of(PyTorch.dtype(type)), shape);
+    NDArray array = TorchArrays.create(manager, kind, device.orElseGet(manager::getDevice));
+    array.attach(manager);
+    return array;
+  }
+
+  /// @param parameters the first one gets the array, the others views of it: each has a gradient of
+  ///     its own, and can be closed
+  void add(List<Parameter> parameters, NDArray array) {
+    arrays.put(parameters.getFirst(), array);
+    parameters.stream()
+        .skip(1)
+        .forEach(parameter -> arrays.put(parameter, array.reshape(array.getShape())));
+  }
+
+  /// Gives all elements of a parameter one value.
+  ///
+  /// @param type of the new array, if it has none
+  void fill(Parameter parameter, float value, DataType type) {
+    boolean live = parameter.isInitialized();
+    NDArray target =
+        live ? parameter.getArray() : create(ParameterFit.shape(parameter), type, Optional.empty());
+    if (!live) {
+      arrays.put(parameter, target);
+    }
+    try (NDArray one = manager.create(value);
+        NDArray all = one.broadcast(target.getShape())) {
+      TorchArrays.copy(all, target, 0);
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -18,7 +18,7 @@ import java.util.List;
 /// have an array keep it.
 ///
 /// Closed, the parameters that have no array yet have no shape either, unless they had one before.
-final class BlockShapes implements AutoCloseable {
+public final class BlockShapes implements AutoCloseable {
   private record Before(Parameter parameter, Initializer initializer, boolean hadShape) {
     /// DJL initialises no parameter without an array, so it gets one of a single element for all.
     void initializeEmpty() {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.transport.TransferOptions;
+import java.util.Optional;
+import java.util.function.Consumer;
+
+/// How weights are loaded, as [LoadOptions][dev.gantry.djl.LoadOptions] say. Immutable.
+///
+/// @param device empty for the manager's
+/// @param partial whether parameters may lack a tensor, and tensors a parameter
+/// @param lazy whether files are mapped rather than read
+/// @param report is told what was loaded
+public record LoadSettings(
+    Optional<ai.djl.Device> device,
+    TypePolicy types,
+    boolean partial,
+    boolean lazy,
+    TransferOptions transfer,
+    Consumer<TransferReport> report) {
+  public static final LoadSettings DEFAULTS =
+      new LoadSettings(
+          Optional.empty(), TypePolicy.NONE, false, false, TransferOptions.defaults(), _ -> {});
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import dev.gantry.core.MisuseException;
+import java.math.BigInteger;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// A name with captures, such as `layer.{i}.{kind}`. A capture of one letter from `i` to `n` stands
+/// for a whole number, so that DJL's `01` and the hub's `1` are equal. Any other stands for text
+/// without dots, or, as `{name*}`, for text with dots. Immutable.
+public final class NamePattern {
+  private static final Pattern CAPTURE =
+      Pattern.compile("\\{([A-Za-z][A-Za-z0-9]*)(\\*|[+-]\\d{1,9})?}");
+
+  private final String text;
+  private final Map<String, String> groups = new LinkedHashMap<>();
+  private final Pattern pattern;
+
+  /// A pattern that only this name matches, whatever braces it has.
+  public static NamePattern literal(String name) {
+    return new NamePattern(name, Pattern.compile(Pattern.quote(name), Pattern.DOTALL));
+  }
+
+  private NamePattern(String text, Pattern pattern) {
+    this.text = text;
+    this.pattern = pattern;
+  }
+
+  /// @throws MisuseException if a brace is no part of a capture, or a capture shifts its number,
+  ///     which only a template can
+  public NamePattern(String text) {
+    this.text = text;
+    StringBuilder regex = new StringBuilder();
+    Matcher capture = CAPTURE.matcher(text);
+    int end = 0;
+    while (capture.find()) {
+      regex.append(literal(text, end, capture.start()));
+      regex.append(group(capture.group(1), capture.group(2)));
+      end = capture.end();
+    }
+    regex.append(literal(text, end, text.length()));
+    pattern = Pattern.compile(regex.toString(), Pattern.DOTALL);
+  }
+
+  private String group(String name, String suffix) {
+    if (suffix != null && !suffix.equals("*")) {
+      throw new MisuseException(
+          "'"
+              + text
+              + "': only the tensor's side of a rule can shift a number, as {"
+              + name
+              + suffix
+              + "}");
+    }
+    String known = groups.get(name);
+    if (known != null) {
+      return "\\k<" + known + ">";
+    }
+    // Names of groups are letters and digits, as those of captures are.
+    groups.put(name, name);
+    String what = isNumber(name) ? "\\d+" : suffix == null ? "[^.]+" : ".+";
+    return "(?<" + name + ">" + what + ")";
+  }
+
+  private static String literal(String text, int from, int to) {
+    String literal = text.substring(from, to);
+    if (literal.contains("{") || literal.contains("}")) {
+      throw new MisuseException(
+          "'" + text + "': a brace must be part of a capture such as {i}, {name} or {name*}");
+    }
+    return Pattern.quote(literal);
+  }
+
+  private static boolean isNumber(String capture) {
+    return capture.length() == 1 && capture.charAt(0) >= 'i' && capture.charAt(0) <= 'n';
+  }
+
+  /// What the captures stand for in this name, numbers without leading zeros; empty if the name is
+  /// another.
+  public Optional<Map<String, String>> match(String name) {
+    Matcher matcher = pattern.matcher(name);
+    if (!matcher.matches()) {
+      return Optional.empty();
+    }
+    Map<String, String> captured = new LinkedHashMap<>();
+    groups
+        .keySet()
+        .forEach(group -> {
+          String value = matcher.group(group);
+          captured.put(group, isNumber(group) ? new BigInteger(value).toString() : value);
+        });
+    return Optional.of(captured);
+  }
+
+  public boolean matches(String name) {
+    return match(name).isPresent();
+  }
+
+  /// The template's text with the values of these captures.
+  ///
+  /// @throws MisuseException if it has a capture that is not among them
+  public static String fill(String template, Map<String, String> captured) {
+    return CAPTURE
+        .matcher(template)
+        .replaceAll(capture -> {
+          String value = captured.get(capture.group(1));
+          if (value == null) {
+            throw unknown(template, capture.group(1));
+          }
+          String shift = capture.group(2);
+          boolean shifts = shift != null && !shift.equals("*");
+          return Matcher.quoteReplacement(
+              shifts ? new BigInteger(value).add(new BigInteger(shift)).toString() : value);
+        });
+  }
+
+  /// @throws MisuseException if the template has a capture that this pattern lacks, or shifts one
+  ///     that is no number
+  public void requireFills(String template) {
+    Matcher capture = CAPTURE.matcher(template);
+    int end = 0;
+    while (capture.find()) {
+      var _ = literal(template, end, capture.start());
+      String name = capture.group(1);
+      if (!groups.containsKey(name)) {
+        throw unknown(template, name);
+      }
+      String suffix = capture.group(2);
+      if (suffix != null && !suffix.equals("*") && !isNumber(name)) {
+        throw new MisuseException(
+            "'" + template + "' shifts {" + name + "}, which is no number: numbers are {i} to {n}");
+      }
+      end = capture.end();
+    }
+    var _ = literal(template, end, template.length());
+  }
+
+  private static MisuseException unknown(String template, String capture) {
+    return new MisuseException(
+        "'"
+            + template
+            + "' uses {"
+            + capture
+            + "}, which the other side of the rule does not capture");
+  }
+
+  /// Whether it can match one name only.
+  public boolean isLiteral() {
+    return groups.isEmpty();
+  }
+
+  /// As it was written.
+  @Override
+  public String toString() {
+    return text;
+  }
+}

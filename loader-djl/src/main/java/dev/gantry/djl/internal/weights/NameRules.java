@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import dev.gantry.formats.TensorTransform;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/// The rules by which parameters get their tensors. Immutable.
+///
+/// @param rules for parameters, of which at most one may match
+/// @param aliases other names that tensors may have in the files
+/// @param ignored tensors that no parameter needs
+/// @param rest what happens to parameters that no rule matches
+/// @param strict whether every tensor must have one use: unless a [Rule.Tie] says so, no two
+///     parameters may have one tensor, and unless it is ignored, no tensor may be left over
+public record NameRules(
+    List<Rule> rules, List<Alias> aliases, List<NamePattern> ignored, Rest rest, boolean strict) {
+  public NameRules {
+    rules = List.copyOf(rules);
+    aliases = List.copyOf(aliases);
+    ignored = List.copyOf(ignored);
+  }
+
+  /// For the parameters that a pattern matches.
+  public sealed interface Rule {
+    NamePattern parameter();
+
+    /// Whether no parameter may match.
+    boolean optional();
+
+    /// The parameter is these tensors, transformed, one behind the other along an axis; usually it is
+    /// one tensor.
+    ///
+    /// @param tensors templates for their names
+    /// @param transforms of each of them
+    record Tensors(
+        NamePattern parameter,
+        List<String> tensors,
+        int axis,
+        List<TensorTransform> transforms,
+        boolean optional)
+        implements Rule {
+      public Tensors {
+        tensors = List.copyOf(tensors);
+        transforms = List.copyOf(transforms);
+        tensors.forEach(parameter::requireFills);
+      }
+
+      @Override
+      public String toString() {
+        String made =
+            tensors.size() == 1 ? "'" + tensors.getFirst() + "'" : "concatenation of " + tensors;
+        return "'" + parameter + "' -> " + made;
+      }
+    }
+
+    /// The parameter has the value of another parameter, and its memory if neither had an array.
+    ///
+    /// @param other template for its name
+    record Tie(NamePattern parameter, String other) implements Rule {
+      public Tie {
+        parameter.requireFills(other);
+      }
+
+      @Override
+      public boolean optional() {
+        return false;
+      }
+
+      @Override
+      public String toString() {
+        return "'" + parameter + "' tied to '" + other + "'";
+      }
+    }
+
+    /// All elements of the parameter have one value.
+    record Constant(NamePattern parameter, float value) implements Rule {
+      @Override
+      public boolean optional() {
+        return false;
+      }
+
+      @Override
+      public String toString() {
+        return "'" + parameter + "' = " + value;
+      }
+    }
+  }
+
+  /// A tensor whose name matches counts as one of another name.
+  ///
+  /// @param name template for it
+  public record Alias(NamePattern tensor, String name) {
+    public Alias {
+      tensor.requireFills(name);
+    }
+
+    /// The name that a tensor counts as.
+    Optional<String> of(String stored) {
+      return tensor.match(stored).map(captured -> NamePattern.fill(name, captured));
+    }
+  }
+
+  /// How parameters get tensors that no rule gives them.
+  public enum Rest {
+    /// They get none.
+    NONE,
+    /// The tensor of the parameter's name.
+    SAME_NAME,
+    /// In order: the first one the first tensor that no rule uses, and so on.
+    BY_ORDER,
+    /// The only tensor of the parameter's shape that no rule uses.
+    BY_SHAPE
+  }
+
+  /// The parameters' own names.
+  public static final NameRules SAME =
+      new NameRules(List.of(), List.of(), List.of(), Rest.SAME_NAME, false);
+
+  static String described(List<TensorTransform> transforms) {
+    return transforms.stream().map(String::valueOf).collect(Collectors.joining(", "));
+  }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.ndarray.types.DataType;
+import ai.djl.nn.Parameter;
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+
+/// A plan whose tensors fit their parameters: what is here can be loaded.
+///
+/// @param targets by path
+public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan plan) {
+  /// A parameter and what it becomes.
+  ///
+  /// @param shape of the value
+  /// @param type of the array that it has or gets
+  record Target(Parameter parameter, ParameterPlan.Tensors fill, Shape shape, DataType type) {}
+
+  /// @param types of parameters that have no array
+  /// @param otherwise their type if `types` has none; empty for the stored one
+  /// @throws MisuseException if a tensor does not fit its parameter
+  static ParameterFit of(
+      ParameterPlan plan, TypePolicy types, Optional<DataType> otherwise, Scales scales) {
+    SequencedMap<String, Target> targets = new LinkedHashMap<>();
+    plan.fills()
+        .forEach((path, fill) -> {
+          if (fill instanceof ParameterPlan.Tensors made) {
+            Shape shape = checkedShape(path, made);
+            targets.put(
+                path,
+                new Target(
+                    made.parameter(), made, shape, type(path, made, types, otherwise, scales)));
+          }
+        });
+    return new ParameterFit(targets, plan);
+  }
+
+  static Shape shape(Parameter parameter) {
+    return Shape.of(parameter.getShape().getShape());
+  }
+
+  private static Shape checkedShape(String path, ParameterPlan.Tensors fill) {
+    Shape whole = null;
+    for (StoredTensor tensor : fill.tensors()) {
+      Shape part = tensor.shape();
+      for (TensorTransform transform : fill.transforms()) {
+        try {
+          part = transform.apply(part);
+        } catch (MisuseException refused) {
+          throw mismatch(path, fill, tensor, refused.getMessage());
+        }
+      }
+      whole = whole == null ? part : joined(path, fill, tensor, whole, part);
+    }
+    if (fill.parameter().getShape() == null) {
+      return whole;
+    }
+    Shape wanted = shape(fill.parameter());
+    if (!wanted.equals(whole)) {
+      StoredTensor first = fill.tensors().getFirst();
+      throw mismatch(
+          path,
+          fill,
+          first,
+          "the parameter has shape "
+              + wanted
+              + (whole.equals(first.shape()) ? "" : ", and this gives " + whole)
+              + (areTransposed(whole, wanted) ? "; the tensor looks transposed" : ""));
+    }
+    return whole;
+  }
+
+  private static Shape joined(
+      String path, ParameterPlan.Tensors fill, StoredTensor tensor, Shape before, Shape part) {
+    int axis = fill.axis();
+    boolean fits = before.rank() == part.rank() && axis < part.rank();
+    long[] sizes = new long[part.rank()];
+    for (int i = 0; fits && i < sizes.length; i++) {
+      fits = i == axis || before.dimension(i) == part.dimension(i);
+      sizes[i] =
+          i == axis ? Math.addExact(before.dimension(i), part.dimension(i)) : part.dimension(i);
+    }
+    if (!fits) {
+      throw mismatch(
+          path, fill, tensor, "it cannot be concatenated along axis " + axis + " with " + before);
+    }
+    return Shape.of(sizes);
+  }
+
+  private static boolean areTransposed(Shape one, Shape other) {
+    return one.rank() == 2
+        && other.rank() == 2
+        && one.dimension(0) == other.dimension(1)
+        && one.dimension(1) == other.dimension(0);
+  }
+
+  private static DataType type(
+      String path,
+      ParameterPlan.Tensors fill,
+      TypePolicy types,
+      Optional<DataType> otherwise,
+      Scales scales) {
+    Parameter parameter = fill.parameter();
+    Optional<DataType> type = Optional.empty();
+    for (StoredTensor tensor : fill.tensors()) {
+      Optional<DataType> stored = PyTorch.dataType(tensor.dtype());
+      Optional<DataType> wanted =
+          parameter.isInitialized()
+              ? Optional.of(parameter.getArray().getDataType())
+              : types.of(tensor.name()).or(() -> types.asStored() ? Optional.empty() : otherwise);
+      DataType found =
+          switch (Casts.kind(tensor.dtype(), scales.has(tensor.name()))) {
+            case CAST -> wanted.filter(DataType::isFloating).or(() -> stored).orElseThrow();
+            case CONVERT ->
+                wanted
+                    .filter(DataType::isFloating)
+                    .orElseThrow(() -> mismatch(path, fill, tensor, unheld(tensor.dtype())));
+            case NONE -> stored.orElseThrow();
+            case IMPOSSIBLE -> throw mismatch(path, fill, tensor, unheld(tensor.dtype()));
+          };
+      if (parameter.isInitialized() && !wanted.equals(Optional.of(found))) {
+        throw mismatch(path, fill, tensor, "the parameter is of type " + wanted.orElseThrow());
+      }
+      if (!parameter.isInitialized() && !found.isFloating() && isFloating(parameter)) {
+        throw mismatch(path, fill, tensor, "the parameter is of a floating-point type");
+      }
+      if (type.isPresent() && !type.equals(Optional.of(found))) {
+        throw mismatch(path, fill, tensor, "the tensors before it become " + type.orElseThrow());
+      }
+      type = Optional.of(found);
+    }
+    return type.orElseThrow();
+  }
+
+  private static String unheld(DType dtype) {
+    return "DJL holds no " + dtype + "; optCast gives it another type";
+  }
+
+  /// Only weights that are not trained can be integers.
+  private static boolean isFloating(Parameter parameter) {
+    return parameter.requiresGradient()
+        || switch (parameter.getType()) {
+          case GAMMA, BETA, RUNNING_MEAN, RUNNING_VAR -> true;
+          case WEIGHT, BIAS, OTHER -> false;
+        };
+  }
+
+  private static MisuseException mismatch(
+      String path, ParameterPlan.Tensors fill, StoredTensor tensor, String reason) {
+    return new MisuseException(
+        "tensor '"
+            + tensor.name()
+            + "' ("
+            + tensor.dtype()
+            + " "
+            + tensor.shape()
+            + ") does not fit parameter '"
+            + path
+            + "' by "
+            + fill.rule()
+            + ": "
+            + reason);
+  }
+
+  /// What a load of this does, as [LoadReport][dev.gantry.djl.LoadReport] tells it.
+  Outcome outcome(Scales scales) {
+    SequencedMap<String, String> loaded = new LinkedHashMap<>();
+    SequencedMap<String, String> transformed = new LinkedHashMap<>();
+    SequencedMap<String, String> cast = new LinkedHashMap<>();
+    targets.forEach((path, target) -> {
+      ParameterPlan.Tensors fill = target.fill();
+      loaded.put(path, String.join(", ", fill.names()));
+      List<String> steps = new ArrayList<>();
+      fill.transforms().forEach(transform -> steps.add(transform.toString()));
+      if (fill.tensors().size() > 1) {
+        steps.add("concatenation along axis " + fill.axis());
+      }
+      if (!steps.isEmpty()) {
+        transformed.put(path, String.join(", ", steps));
+      }
+      DType stored = fill.tensors().getFirst().dtype();
+      if (stored != PyTorch.dtype(target.type())) {
+        boolean scaled = scales.has(fill.tensors().getFirst().name());
+        cast.put(path, stored + (scaled ? " with scales" : "") + " to " + target.type().name());
+      }
+    });
+    return new Outcome(
+        loaded,
+        List.copyOf(plan.missing().keySet()),
+        plan.unexpected(),
+        plan.ignored(),
+        transformed,
+        cast);
+  }
+
+  /// The components of a [LoadReport][dev.gantry.djl.LoadReport].
+  public record Outcome(
+      SequencedMap<String, String> loaded,
+      List<String> missing,
+      List<String> unexpected,
+      List<String> ignored,
+      SequencedMap<String, String> transformed,
+      SequencedMap<String, String> cast) {}
+}

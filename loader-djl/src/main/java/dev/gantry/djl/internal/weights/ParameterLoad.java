@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.SequencedMap;
+
+/// One load of tensors into parameters. Everything is checked before anything is read; parameters
+/// that have no array change only when all is loaded.
+public final class ParameterLoad {
+  private final GantrySession session;
+  private final NDManager manager;
+  private final LoadSettings settings;
+  private final SequencedMap<String, StoredTensor> tensors;
+  private final Scales scales;
+
+  public ParameterLoad(
+      GantrySession session,
+      NDManager manager,
+      LoadSettings settings,
+      SequencedMap<String, StoredTensor> tensors,
+      Scales scales) {
+    this.session = session;
+    this.manager = manager;
+    this.settings = settings;
+    this.tensors = tensors;
+    this.scales = scales;
+  }
+
+  /// Afterwards all of the block's parameters have an array, and it can predict.
+  ///
+  /// @param inputShapes not used if the block is initialised
+  public ParameterFit.Outcome into(Block block, NameRules rules, Shape... inputShapes) {
+    DataType type = settings.types().others().orElse(DataType.FLOAT32);
+    try (BlockShapes _ = BlockShapes.of(manager, block, inputShapes);
+        NewArrays arrays = new NewArrays(manager)) {
+      ParameterFit fit = fit(block.getParameters(), rules, Optional.of(type));
+      fit.plan()
+          .missing()
+          .forEach((path, parameter) -> {
+            if (!parameter.isInitialized()) {
+              arrays.addInitial(path, parameter, type);
+            }
+          });
+      load(fit, arrays, type);
+      return fit.outcome(scales);
+    }
+  }
+
+  /// Parameters that have neither an array nor a tensor stay without an array.
+  public ParameterFit.Outcome into(ParameterList parameters, NameRules rules) {
+    ParameterFit fit = fit(parameters, rules, Optional.empty());
+    try (NewArrays arrays = new NewArrays(manager)) {
+      load(fit, arrays, settings.types().others().orElse(DataType.FLOAT32));
+    }
+    return fit.outcome(scales);
+  }
+
+  private ParameterFit fit(ParameterList parameters, NameRules rules, Optional<DataType> type) {
+    ParameterPlan plan = ParameterPlan.of(tensors, parameters, rules, scales, settings.partial());
+    return ParameterFit.of(plan, settings.types(), type, scales);
+  }
+
+  /// Parameters that share one new array: tied ones.
+  private record Shared(
+      List<StoredTensor> tensors, int axis, List<TensorTransform> transforms, DataType type) {
+    static Shared of(ParameterFit.Target target) {
+      ParameterPlan.Tensors fill = target.fill();
+      return new Shared(fill.tensors(), fill.axis(), fill.transforms(), target.type());
+    }
+  }
+
+  /// @param arrays takes those for the parameters that have none
+  /// @param constantType of new arrays that are constant
+  private void load(ParameterFit fit, NewArrays arrays, DataType constantType) {
+    Map<Parameter, ParameterFit.Target> once = new LinkedHashMap<>();
+    fit.targets().values().forEach(target -> once.putIfAbsent(target.parameter(), target));
+    SequencedMap<Shared, List<Parameter>> fresh = new LinkedHashMap<>();
+    Copies copies = new Copies();
+    for (ParameterFit.Target target : once.values()) {
+      if (target.parameter().isInitialized()) {
+        copies.add(target, target.parameter().getArray());
+      } else {
+        fresh.computeIfAbsent(Shared.of(target), _ -> new ArrayList<>()).add(target.parameter());
+      }
+    }
+    TensorLoad load = new TensorLoad(session, manager, settings, scales);
+    SequencedMap<Shared, TensorLoad.Request> direct = new LinkedHashMap<>();
+    fresh
+        .keySet()
+        .forEach(shared ->
+            asStored(shared)
+                .ifPresent(tensor ->
+                    direct.put(
+                        shared, new TensorLoad.Request(tensor, Optional.of(shared.type())))));
+    addDirect(load, direct, fresh, arrays);
+    fresh.forEach((shared, parameters) -> {
+      if (!direct.containsKey(shared)) {
+        ParameterFit.Target target = Objects.requireNonNull(once.get(parameters.getFirst()));
+        NDArray array = arrays.create(target.shape(), target.type(), settings.device());
+        array.setName(target.fill().names().getFirst());
+        arrays.add(parameters, array);
+        copies.add(target, array);
+      }
+    });
+    copies.load(load);
+    fit.plan()
+        .fills()
+        .values()
+        .forEach(fill -> {
+          if (fill instanceof ParameterPlan.Constant(Parameter parameter, float value)) {
+            arrays.fill(parameter, value, constantType);
+          }
+        });
+    arrays.give();
+  }
+
+  private static void addDirect(
+      TensorLoad load,
+      SequencedMap<Shared, TensorLoad.Request> direct,
+      Map<Shared, List<Parameter>> parameters,
+      NewArrays arrays) {
+    NDList loaded = load.arrays(List.copyOf(direct.values()));
+    int next = 0;
+    for (Shared shared : direct.keySet()) {
+      arrays.add(Objects.requireNonNull(parameters.get(shared)), loaded.get(next++));
+    }
+  }
+
+  /// The stored tensor that is the value as it is: all of a tensor, or some of its rows.
+  private Optional<StoredTensor> asStored(Shared shared) {
+    if (shared.tensors().size() > 1) {
+      return Optional.empty();
+    }
+    StoredTensor tensor = shared.tensors().getFirst();
+    for (TensorTransform transform : shared.transforms()) {
+      boolean ofRows =
+          switch (transform) {
+            case TensorTransform.Part(int axis, _, _) -> axis == 0;
+            case TensorTransform.Slice(int axis, _, _) -> axis == 0;
+            case TensorTransform.Permute _, TensorTransform.Reshape _, TensorTransform.Pad _ ->
+                false;
+          };
+      if (!ofRows || scales.has(tensor.name()) || tensor.dtype().bits() < Byte.SIZE) {
+        return Optional.empty();
+      }
+      long rows = tensor.shape().dimension(0);
+      tensor =
+          switch (transform) {
+            case TensorTransform.Part(_, int index, int count) ->
+                tensor.rows(rows / count * index, rows / count * (index + 1));
+            case TensorTransform.Slice(_, long from, long to) -> tensor.rows(from, to);
+            case TensorTransform.Permute _, TensorTransform.Reshape _, TensorTransform.Pad _ ->
+                tensor;
+          };
+    }
+    return Optional.of(tensor);
+  }
+
+  /// What is copied into arrays that are there.
+  private final class Copies {
+    private final SequencedMap<StoredTensor, List<RowCopy>> byTensor = new LinkedHashMap<>();
+    private final Map<StoredTensor, DataType> types = new LinkedHashMap<>();
+
+    void add(ParameterFit.Target target, NDArray array) {
+      ParameterPlan.Tensors fill = target.fill();
+      long first = 0;
+      for (StoredTensor tensor : fill.tensors()) {
+        RowCopy copy = new RowCopy(tensor.shape(), fill.transforms(), array, fill.axis(), first);
+        byTensor.computeIfAbsent(tensor, _ -> new ArrayList<>()).add(copy);
+        // Of several types the widest that a conversion makes.
+        types.merge(tensor, target.type(), (one, other) -> one == other ? one : DataType.FLOAT32);
+        first += copy.length();
+      }
+    }
+
+    void load(TensorLoad load) {
+      Map<String, List<RowCopy>> byName = new LinkedHashMap<>();
+      List<TensorLoad.Request> requests = new ArrayList<>();
+      tensors
+          .values()
+          .forEach(tensor -> {
+            List<RowCopy> copies = byTensor.get(tensor);
+            if (copies != null) {
+              byName.put(tensor.name(), copies);
+              requests.add(new TensorLoad.Request(tensor, Optional.ofNullable(types.get(tensor))));
+            }
+          });
+      load.eachPart(
+          requests,
+          tensor ->
+              byName.getOrDefault(tensor.name(), List.of()).stream().allMatch(RowCopy::takesPieces),
+          (name, rows, first) ->
+              byName.getOrDefault(name, List.of()).forEach(copy -> copy.copy(rows, first)),
+          load::report);
+    }
+  }
+}

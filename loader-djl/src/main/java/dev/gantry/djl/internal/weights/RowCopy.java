@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.index.NDIndex;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.formats.TensorTransform;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// Copies a tensor's values, transformed, to a place in an array: all at once, or some rows after the
+/// other, of which each goes where the transforms put it.
+///
+/// @param shape the tensor's
+/// @param target the array, which has the shape of the parameter
+/// @param axis along which the values begin at `first` in the array, and end with their own shape
+record RowCopy(
+    Shape shape, List<TensorTransform> transforms, NDArray target, int axis, long first) {
+  /// How many positions of [#axis] the values take.
+  long length() {
+    Shape result = shape;
+    for (TensorTransform transform : transforms) {
+      result = transform.apply(result);
+    }
+    return result.rank() == 0 ? 0 : result.dimension(axis);
+  }
+
+  /// Whether rows can come one after the other: a reshape needs all of them.
+  boolean takesPieces() {
+    return transforms.stream()
+        .noneMatch(transform ->
+            switch (transform) {
+              case TensorTransform.Reshape _ -> true;
+              case TensorTransform.Permute _,
+                  TensorTransform.Part _,
+                  TensorTransform.Slice _,
+                  TensorTransform.Pad _ ->
+                  false;
+            });
+  }
+
+  /// @param rows of the tensor, all of them if it does not take pieces
+  /// @param firstRow the first one's number
+  void copy(NDArray rows, long firstRow) {
+    try (Views views = new Views(rows)) {
+      // Rows lie along this axis of the view, from this position on.
+      int rowAxis = 0;
+      long position = firstRow;
+      Shape whole = shape;
+      for (TensorTransform transform : transforms) {
+        switch (transform) {
+          case TensorTransform.Permute(List<Integer> axes) -> {
+            views.next(views.last().transpose(axes.stream().mapToInt(Integer::intValue).toArray()));
+            rowAxis = axes.indexOf(rowAxis);
+          }
+          case TensorTransform.Reshape reshape ->
+              views.next(views.last().reshape(djlShape(reshape.apply(whole))));
+          case TensorTransform.Part(int cut, int index, int count) -> {
+            long size = whole.dimension(cut) / count;
+            position = views.cut(cut, rowAxis, position, size * index, size * (index + 1));
+          }
+          case TensorTransform.Slice(int cut, long from, long to) ->
+              position = views.cut(cut, rowAxis, position, from, to);
+          case TensorTransform.Pad(int padded, long size) ->
+              zero(padded, whole.dimension(padded), size);
+        }
+        whole = transform.apply(whole);
+      }
+      NDArray values = views.last();
+      if (values.size() > 0) {
+        put(values, rowAxis, position);
+      }
+    }
+  }
+
+  private void put(NDArray values, int rowAxis, long position) {
+    ai.djl.ndarray.types.Shape there = target.getShape();
+    if (values.getShape().equals(there)) {
+      TorchArrays.copy(values, target, 0);
+      return;
+    }
+    long[] from = new long[there.dimension()];
+    if (from.length > 0) {
+      from[rowAxis] += position;
+      from[axis] += first;
+    }
+    NDIndex index = new NDIndex();
+    for (int i = 0; i < from.length; i++) {
+      index.addSliceDim(from[i], from[i] + values.getShape().get(i));
+    }
+    TorchArrays.copyInto(values, target, index);
+  }
+
+  private void zero(int padded, long from, long to) {
+    if (from == to) {
+      return;
+    }
+    NDIndex index = new NDIndex();
+    for (int i = 0; i < target.getShape().dimension(); i++) {
+      if (i == padded) {
+        index.addSliceDim(from, to);
+      } else {
+        index.addAllDim();
+      }
+    }
+    try (NDArray zero = target.getManager().create(0f);
+        NDArray zeros = zero.broadcast(sizes(padded, to - from))) {
+      TorchArrays.copyInto(zeros, target, index);
+    }
+  }
+
+  private ai.djl.ndarray.types.Shape sizes(int changed, long size) {
+    return new ai.djl.ndarray.types.Shape(
+        IntStream.range(0, target.getShape().dimension())
+            .mapToLong(i -> i == changed ? size : target.getShape().get(i))
+            .toArray());
+  }
+
+  private static ai.djl.ndarray.types.Shape djlShape(Shape shape) {
+    return new ai.djl.ndarray.types.Shape(
+        IntStream.range(0, shape.rank()).mapToLong(shape::dimension).toArray());
+  }
+
+  /// Views of an array, closed together; the array itself stays.
+  private static final class Views implements AutoCloseable {
+    private final NDArray source;
+    private NDArray last;
+
+    Views(NDArray source) {
+      this.source = source;
+      this.last = source;
+    }
+
+    NDArray last() {
+      return last;
+    }
+
+    /// A view keeps the memory, not the array that it was made of.
+    void next(NDArray view) {
+      close();
+      last = view;
+    }
+
+    /// Keeps positions `from` to `to` of an axis.
+    ///
+    /// @param position of the first one that is here, along `rowAxis`
+    /// @return its position in what is kept
+    long cut(int axis, int rowAxis, long position, long from, long to) {
+      long before = axis == rowAxis ? position : 0;
+      long here = last.getShape().get(axis);
+      long begin = Math.clamp(from - before, 0, here);
+      long end = Math.clamp(to - before, begin, here);
+      NDIndex index = new NDIndex();
+      for (int i = 0; i < last.getShape().dimension(); i++) {
+        if (i == axis) {
+          index.addSliceDim(begin, end);
+        } else {
+          index.addAllDim();
+        }
+      }
+      next(last.get(index));
+      return axis == rowAxis ? Math.max(0, position - from) : position;
+    }
+
+    @Override
+    public void close() {
+      if (last != source) {
+        last.close();
+      }
+    }
+  }
+}

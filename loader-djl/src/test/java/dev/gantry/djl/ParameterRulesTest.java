@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static dev.gantry.formats.TensorTransform.pad;
+import static dev.gantry.formats.TensorTransform.part;
+import static dev.gantry.formats.TensorTransform.permute;
+import static dev.gantry.formats.TensorTransform.reshape;
+import static dev.gantry.formats.TensorTransform.slice;
+import static dev.gantry.formats.TensorTransform.transpose;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.formats.TensorTransform;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Rules map tensors to parameters, transform them, and are refused where they are not total and
+/// unambiguous.
+@ExtendWith(NoLeaks.class)
+class ParameterRulesTest {
+  private static final LoadOptions DEFAULTS = LoadOptions.defaults();
+  private static final LoadOptions IN_PIECES =
+      LoadOptions.builder().slabBytes(4096).optAsStored(true).build();
+
+  @TempDir private Path folder;
+  private NDManager manager;
+
+  @BeforeEach
+  void open() {
+    manager = NDManager.newBaseManager();
+  }
+
+  @AfterEach
+  void close() {
+    manager.close();
+  }
+
+  /// What DJL makes of the array is what the rule must make of the tensor.
+  private record Case(
+      String name, Shape tensor, UnaryOperator<NDArray> expected, TensorTransform... transforms) {
+    @Override
+    public String toString() {
+      return name;
+    }
+  }
+
+  /// Tensors of 12 KB, which come in pieces where a slab holds 4 KiB.
+  private static Stream<Case> cases() {
+    return Stream.of(
+        new Case("as it is", new Shape(60, 50), array -> array),
+        new Case("transposed", new Shape(60, 50), NDArray::transpose, transpose()),
+        new Case(
+            "permuted", new Shape(30, 5, 20), array -> array.transpose(2, 0, 1), permute(2, 0, 1)),
+        new Case("reshaped", new Shape(60, 50), array -> array.reshape(30, 100), reshape(30, -1)),
+        new Case("a third of the rows", new Shape(60, 50), rows("20:40"), part(0, 1, 3)),
+        new Case("some rows", new Shape(60, 50), rows("7:59"), slice(0, 7, 59)),
+        new Case("no rows", new Shape(60, 50), rows("7:7"), slice(0, 7, 7)),
+        new Case("some columns", new Shape(60, 50), rows(":, 3:5"), slice(1, 3, 5)),
+        new Case(
+            "query of a fused, transposed projection",
+            new Shape(20, 150),
+            array -> array.transpose().get("50:100"),
+            transpose(),
+            part(0, 1, 3)),
+        new Case(
+            "rows of columns",
+            new Shape(60, 50),
+            array -> array.get(":, 10:20").get("30:60"),
+            part(1, 1, 5),
+            part(0, 1, 2)),
+        new Case(
+            "interleaved heads",
+            new Shape(60, 50),
+            array -> array.reshape(10, 2, 3, 50).get(":, 1").reshape(30, 50),
+            reshape(10, 2, 3, 50),
+            part(1, 1, 2),
+            reshape(30, 50)),
+        new Case(
+            "rows, then transposed",
+            new Shape(60, 50),
+            array -> array.get("10:50").transpose(),
+            slice(0, 10, 50),
+            transpose()),
+        new Case(
+            "padded",
+            new Shape(60, 50),
+            array -> array.concat(array.getManager().zeros(new Shape(4, 50)), 0),
+            pad(0, 64)),
+        new Case(
+            "transposed and padded",
+            new Shape(60, 50),
+            array -> array.transpose().concat(array.getManager().zeros(new Shape(50, 4)), 1),
+            transpose(),
+            pad(1, 64)));
+  }
+
+  private static UnaryOperator<NDArray> rows(String index) {
+    return array -> array.get(new NDIndex(index));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void aNewParameter(Case each) throws IOException {
+    ParameterList parameters = parameters("p");
+    LoadReport report = load(each, DType.F32, parameters, DEFAULTS);
+    assertIs(parameters.get("p"), each);
+    assertThat(report.loaded()).isEqualTo(Map.of("p", "t"));
+    assertThat(report.transformed().keySet().contains("p")).isEqualTo(each.transforms().length > 0);
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void anArrayThatIsThere(Case each) throws IOException {
+    for (DType dtype : List.of(DType.F32, DType.BF16)) {
+      for (LoadOptions options : List.of(DEFAULTS, IN_PIECES)) {
+        ParameterList parameters = parameters("p");
+        load(each, DType.F32, parameters, DEFAULTS);
+        NDArray array = parameters.get("p").getArray();
+        array.set(new float[Math.toIntExact(array.size())]);
+        load(each, dtype, parameters, options);
+        assertThat(parameters.get("p").getArray()).isSameAs(array);
+        // Small whole numbers are exact in BF16.
+        assertIs(parameters.get("p"), each);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void aNewParameterOfTheStoredType(Case each) throws IOException {
+    ParameterList parameters = parameters("p");
+    load(each, DType.BF16, parameters, IN_PIECES);
+    assertThat(parameters.get("p").getArray().getDataType()).isEqualTo(DataType.BFLOAT16);
+    assertIs(parameters.get("p"), each);
+  }
+
+  private LoadReport load(Case each, DType dtype, ParameterList parameters, LoadOptions options)
+      throws IOException {
+    Path file = folder.resolve(dtype + ".safetensors");
+    new WeightsFile()
+        .tensor("t", dtype, PyTorch.shape(each.tensor()), values(each.tensor()))
+        .write(file);
+    ParameterNames names = ParameterNames.builder().rule("p", "t", each.transforms()).build();
+    try (Weights weights = Weights.open(file)) {
+      return weights.load(manager, parameters, names, options);
+    }
+  }
+
+  private static double[] values(Shape shape) {
+    return IntStream.range(0, Math.toIntExact(shape.size())).mapToDouble(i -> i % 251).toArray();
+  }
+
+  private void assertIs(Parameter parameter, Case each) {
+    try (NDManager scope = manager.newSubManager()) {
+      NDArray stored = scope.create(floats(values(each.tensor())), each.tensor());
+      NDArray expected = each.expected().apply(stored);
+      NDArray array = parameter.getArray();
+      assertThat(array.getShape()).isEqualTo(expected.getShape());
+      NDArray actual = array.toType(DataType.FLOAT32, true);
+      actual.attach(scope);
+      assertThat(actual.toFloatArray()).isEqualTo(expected.toFloatArray());
+    }
+  }
+
+  @Test
+  void partsOfOneTensorAreReadOnceAndNotCopied() throws IOException {
+    ParameterList parameters = parameters("q", "k", "v");
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("q", "qkv", part(0, 0, 3))
+            .rule("k", "qkv", part(0, 1, 3))
+            .rule("v", "qkv", part(0, 2, 3))
+            .build();
+    long[] read = new long[1];
+    LoadOptions options =
+        LoadOptions.builder().optReport(report -> read[0] = report.bytes()).build();
+    Path file = matrix("qkv", 6, 100);
+    try (Weights weights = Weights.open(file)) {
+      weights.load(manager, parameters, names, options);
+    }
+    assertThat(parameters.get("k").getArray().toFloatArray())
+        .isEqualTo(floats(Arrays.copyOfRange(values(new Shape(6, 100)), 200, 400)));
+    assertThat(read[0]).isLessThan(2 * 4096);
+    assertThat(NoLeaks.held().slabs()).isPositive();
+  }
+
+  @Test
+  void tensorsAreConcatenated() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("gate", DType.F32, 1, 2)
+            .vector("up", DType.BF16, 3, 4, 5)
+            .write(folder.resolve("two.safetensors"));
+    ParameterList parameters = parameters("fused");
+    ParameterNames names =
+        ParameterNames.builder().concat("fused", 0, List.of("gate", "up")).build();
+    LoadOptions cast = LoadOptions.builder().optCast(DataType.FLOAT32).build();
+    LoadReport report = load(file, parameters, names, cast);
+    assertThat(values(parameters, "fused")).containsExactly(1, 2, 3, 4, 5);
+    assertThat(report.loaded()).isEqualTo(Map.of("fused", "gate, up"));
+    assertThat(report.transformed()).isEqualTo(Map.of("fused", "concatenation along axis 0"));
+    parameters.get("fused").getArray().muli(0);
+    load(file, parameters, names, DEFAULTS);
+    assertThat(values(parameters, "fused")).containsExactly(1, 2, 3, 4, 5);
+  }
+
+  @Test
+  void tiedParametersShareTheirMemory() throws IOException {
+    ParameterList parameters = parameters("embedding", "head");
+    ParameterNames names =
+        ParameterNames.builder().rule("embedding", "t").tie("head", "embedding").build();
+    load(matrix("t", 2, 3), parameters, names, DEFAULTS);
+    assertThat(values(parameters, "head")).containsExactly(0, 1, 2, 3, 4, 5);
+    parameters.get("embedding").getArray().addi(1);
+    assertThat(values(parameters, "head")).containsExactly(1, 2, 3, 4, 5, 6);
+  }
+
+  @Test
+  void prefixesAliasesConstantsAndWhatIsIgnored() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("bert.LayerNorm.gamma", DType.F32, 1, 2)
+            .vector("bert.other.count", DType.I64, 3)
+            .write(folder.resolve("old.safetensors"));
+    Parameter beta =
+        Parameter.builder()
+            .setName("norm_beta")
+            .setType(Parameter.Type.BETA)
+            .optShape(new Shape(2))
+            .build();
+    ParameterList parameters = parameters("norm_gamma");
+    parameters.add("norm_beta", beta);
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("norm_gamma", "LayerNorm.weight")
+            .constant("norm_beta", 0.5f)
+            .alias("{layer*}.gamma", "{layer}.weight")
+            .alias("bert.LayerNorm.weight", "LayerNorm.weight")
+            .ignore("{any*}.count")
+            .build();
+    LoadReport report = load(file, parameters, names, DEFAULTS);
+    assertThat(values(parameters, "norm_gamma")).containsExactly(1, 2);
+    assertThat(values(parameters, "norm_beta")).containsExactly(0.5f, 0.5f);
+    assertThat(report.ignored()).containsExactly("bert.other.count");
+    assertThat(report.loaded()).isEqualTo(Map.of("norm_gamma", "bert.LayerNorm.gamma"));
+  }
+
+  @Test
+  void aPrefixMayBeThereOrNot() throws IOException {
+    ParameterNames names = ParameterNames.builder().rule("p", "t").optPrefix("model.").build();
+    for (String name : List.of("t", "model.t")) {
+      ParameterList parameters = parameters("p");
+      load(matrix(name, 1, 2), parameters, names, DEFAULTS);
+      assertThat(values(parameters, "p")).containsExactly(0, 1);
+    }
+  }
+
+  @Test
+  void theRestByOrderAndByShape() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("x", DType.F32, 1, 2)
+            .vector("y", DType.F32, 3)
+            .write(folder.resolve("rest.safetensors"));
+    ParameterList twins = new ParameterList();
+    twins.add("a", shaped("a", 2));
+    twins.add("b", shaped("b", 2));
+    assertRefused(
+        file, twins, ParameterNames.builder().restByShape().build(), "[2]", "'a', 'b'", "'x'");
+    assertRefused(
+        file,
+        parameters("a", "b", "c"),
+        ParameterNames.builder().restByOrder().build(),
+        "3 parameters",
+        "2 tensors");
+    assertRefused(
+        file, twins, ParameterNames.builder().restByOrder().build(), "'b' [2]", "'y' [1]");
+    ParameterList ordered = parameters("a", "b");
+    load(file, ordered, ParameterNames.builder().restByOrder().build(), DEFAULTS);
+    assertThat(values(ordered, "b")).containsExactly(3);
+    ParameterList shaped = new ParameterList();
+    shaped.add("a", shaped("a", 1));
+    shaped.add("b", shaped("b", 2));
+    load(file, shaped, ParameterNames.builder().restByShape().build(), DEFAULTS);
+    assertThat(values(shaped, "a")).containsExactly(3);
+    assertThat(values(shaped, "b")).containsExactly(1, 2);
+  }
+
+  @Test
+  void typesByPattern() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("norm.weight", DType.BF16, 1)
+            .vector("fc.weight", DType.BF16, 2)
+            .write(folder.resolve("types.safetensors"));
+    ParameterList parameters = parameters("norm.weight", "fc.weight");
+    LoadOptions options =
+        LoadOptions.builder()
+            .optCast("norm.{any}", DataType.FLOAT32)
+            .optCast(DataType.FLOAT16)
+            .build();
+    LoadReport report = load(file, parameters, ParameterNames.same(), options);
+    assertThat(report.cast())
+        .isEqualTo(Map.of("norm.weight", "BF16 to FLOAT32", "fc.weight", "BF16 to FLOAT16"));
+    assertThat(parameters.get("fc.weight").getArray().getDataType()).isEqualTo(DataType.FLOAT16);
+  }
+
+  @Test
+  void twoRulesForOneParameter() throws IOException {
+    ParameterNames names = ParameterNames.builder().rule("p", "t").rule("{any}", "t").build();
+    assertRefused(
+        matrix("t", 1, 2),
+        parameters("p"),
+        names,
+        "'p'",
+        "two rules",
+        "'p' -> 't'",
+        "'{any}' -> 't'");
+  }
+
+  @Test
+  void twoRulesForOneTensor() throws IOException {
+    ParameterNames names = ParameterNames.builder().rule("p", "t").rule("q", "t").build();
+    assertRefused(
+        matrix("t", 1, 2), parameters("p", "q"), names, "'t'", "two rules", "'p'", "'q'", "tie(");
+  }
+
+  @Test
+  void aRuleForNoParameter() throws IOException {
+    ParameterNames names = ParameterNames.builder().rule("p", "t").rule("layer{i}", "x{i}").build();
+    assertRefused(
+        matrix("t", 1, 2), parameters("p"), names, "'layer{i}' -> 'x{i}'", "no parameter", "'p'");
+    ParameterNames optional =
+        ParameterNames.builder().rule("p", "t").optRule("layer{i}", "x{i}").build();
+    load(matrix("t", 1, 2), parameters("p"), optional, DEFAULTS);
+  }
+
+  @Test
+  void aParameterWithoutARuleAndATensorWithoutOne() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("t", DType.F32, 1)
+            .vector("layer.wieght", DType.F32, 1)
+            .write(folder.resolve("odd.safetensors"));
+    ParameterNames names =
+        ParameterNames.builder().rule("p", "t").rule("q", "layer.weight").build();
+    assertRefused(
+        file,
+        parameters("p", "q", "r"),
+        names,
+        "'q', 'r'",
+        "near to it: 'layer.wieght'",
+        "tensor 'layer.wieght'",
+        "optPartial(true)");
+    LoadOptions partial = LoadOptions.builder().optPartial(true).build();
+    LoadReport report = load(file, parameters("p", "q", "r"), names, partial);
+    assertThat(report.missing()).containsExactly("q", "r");
+    assertThat(report.unexpected()).containsExactly("layer.wieght");
+  }
+
+  @Test
+  void transformsThatDoNotFit() throws IOException {
+    Path file = matrix("t", 4, 6);
+    for (TensorTransform transform :
+        List.of(
+            permute(0, 2, 1),
+            reshape(5, -1),
+            reshape(5, 5),
+            part(0, 0, 3),
+            part(2, 0, 2),
+            slice(1, 3, 7),
+            pad(0, 3))) {
+      assertRefused(
+          file,
+          parameters("p"),
+          ParameterNames.builder().rule("p", "t", transform).build(),
+          "'t' (F32 [4, 6])",
+          "'p' -> 't'",
+          transform.toString(),
+          "cannot be applied to [4, 6]");
+    }
+    ParameterList shaped = new ParameterList();
+    shaped.add("p", shaped("p", 7));
+    assertRefused(
+        file,
+        shaped,
+        ParameterNames.builder().rule("p", "t", reshape(-1)).build(),
+        "the parameter has shape [7]",
+        "this gives [24]");
+  }
+
+  @Test
+  void rulesThatCannotBe() {
+    assertMisuse(() -> permute(0, 0), "permute", "[0, 0]");
+    assertMisuse(() -> part(0, 3, 3), "index of part must be 0 to 2 (was 3)");
+    assertMisuse(() -> slice(0, 3, 2), "to of slice");
+    assertMisuse(() -> reshape(-1, -1), "reshape");
+    assertMisuse(() -> ParameterNames.builder().rule("p", "{x}"), "'{x}'", "does not capture");
+    assertMisuse(
+        () -> ParameterNames.builder().rule("p", "t", pad(0, 3), transpose()),
+        "pad must be the last");
+    assertMisuse(() -> ParameterNames.builder().concat("p", 0, List.of()), "1 to");
+    assertRefused(
+        matrixUnchecked(), parameters("p"), ParameterNames.builder().tie("p", "x").build(), "'x'");
+  }
+
+  private Path matrixUnchecked() {
+    try {
+      return matrix("t", 1, 1);
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  private static void assertMisuse(
+      org.assertj.core.api.ThrowableAssert.ThrowingCallable call, String... words) {
+    assertThatThrownBy(call).isInstanceOf(MisuseException.class).hasMessageContainingAll(words);
+  }
+
+  private void assertRefused(
+      Path file, ParameterList parameters, ParameterNames names, String... words) {
+    assertMisuse(() -> load(file, parameters, names, DEFAULTS), words);
+    assertThat(parameters.values()).noneMatch(Parameter::isInitialized);
+    NoLeaks.assertNothingIsHeld();
+  }
+
+  private LoadReport load(
+      Path file, ParameterList parameters, ParameterNames names, LoadOptions options) {
+    try (Weights weights = Weights.open(file)) {
+      return weights.load(manager, parameters, names, options);
+    }
+  }
+
+  private Path matrix(String name, int rows, int columns) throws IOException {
+    Shape shape = new Shape(rows, columns);
+    return new WeightsFile()
+        .tensor(name, DType.F32, PyTorch.shape(shape), values(shape))
+        .write(folder.resolve("matrix.safetensors"));
+  }
+
+  private static float[] floats(double... values) {
+    float[] floats = new float[values.length];
+    for (int i = 0; i < floats.length; i++) {
+      floats[i] = (float) values[i];
+    }
+    return floats;
+  }
+
+  private static float[] values(ParameterList parameters, String name) {
+    return parameters.get(name).getArray().toFloatArray();
+  }
+
+  private static ParameterList parameters(String... names) {
+    ParameterList list = new ParameterList();
+    for (String name : names) {
+      list.add(name, parameter(name).build());
+    }
+    return list;
+  }
+
+  private static Parameter shaped(String name, long size) {
+    return parameter(name).optShape(new Shape(size)).build();
+  }
+
+  private static Parameter.Builder parameter(String name) {
+    return Parameter.builder().setName(name).setType(Parameter.Type.WEIGHT);
+  }
+}
