@@ -137,7 +137,8 @@ class DocumentationTest {
     try (Stream<Path> files =
         Stream.of(
                 SAMPLES.resolve(Path.of("src", "main", "java")),
-                SAMPLES.resolve("consumer").resolve("src"))
+                SAMPLES.resolve("consumer").resolve("src"),
+                ROOT.resolve("loader-djl/src/test/java/dev/gantry/djl/ParameterRulesTest.java"))
             .flatMap(DocumentationTest::walk)) {
       return files.map(DocumentationTest::read).collect(Collectors.joining("\n"));
     }

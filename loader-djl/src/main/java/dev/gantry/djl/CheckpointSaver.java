@@ -13,6 +13,7 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.training.CheckpointChoice;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.training.TrainingMoment;
 import dev.gantry.djl.internal.training.UserStates;
@@ -214,7 +215,7 @@ public final class CheckpointSaver implements AutoCloseable {
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    return store.reading(() -> choice.latest(model, trainer));
+    return store.reading(() -> choice.latest(model, trainer)).map(RestoredTraining::of);
   }
 
   /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are
@@ -236,7 +237,7 @@ public final class CheckpointSaver implements AutoCloseable {
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    return store.reading(() -> choice.ofStep(step, model, trainer));
+    return RestoredTraining.of(store.reading(() -> choice.ofStep(step, model, trainer)));
   }
 
   /// The metric of `optKeepBest`, if that was chosen.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.Manifest;
 import java.util.Map;
 import java.util.Optional;
 
@@ -19,4 +21,15 @@ public record RestoredTraining(
     long epoch,
     Optional<String> datasetState,
     Map<String, Double> metrics,
-    Map<String, String> metadata) {}
+    Map<String, String> metadata) {
+  static RestoredTraining of(TrainingRestore.Restored restored) {
+    Manifest manifest = restored.checkpoint().manifest();
+    return new RestoredTraining(
+        restored.checkpoint(),
+        manifest.step(),
+        restored.epoch(),
+        restored.datasetState(),
+        manifest.metrics(),
+        manifest.metadata());
+  }
+}

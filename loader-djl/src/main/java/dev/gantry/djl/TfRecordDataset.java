@@ -5,6 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
+import dev.gantry.djl.internal.datasets.RecordBatches;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.examples.ExampleParser;
@@ -143,7 +144,14 @@ public final class TfRecordDataset extends GantryDataset {
               .distinct()
               .toList();
       RecordBatches source = new RecordBatches(session(), files, read, order(), limits(), options);
-      return new TfRecordDataset(source.open(indexUse), settings);
+      Batches batches =
+          switch (indexUse) {
+            case NONE -> source.streamed();
+            case REQUIRE -> source.indexed();
+            case BUILD -> source.built();
+            case WHERE_THERE -> source.preferablyIndexed();
+          };
+      return new TfRecordDataset(batches, settings);
     }
   }
 }

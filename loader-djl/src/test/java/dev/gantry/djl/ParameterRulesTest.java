@@ -328,6 +328,57 @@ class ParameterRulesTest {
     assertThat(parameters.get("fc.weight").getArray().getDataType()).isEqualTo(DataType.FLOAT16);
   }
 
+  /// Two layers of GPT-2's names, as docs/weights.md shows them.
+  @Test
+  void aTransformersNames() throws IOException {
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("tokens_embedding", "wte.weight")
+            .rule("{i}Layer_norm_{kind}", "h.{i-1}.ln_1.{kind}")
+            .rule("{i}Layer_query_weight", "h.{i-1}.attn.c_attn.weight", transpose(), part(0, 0, 3))
+            .rule("{i}Layer_key_weight", "h.{i-1}.attn.c_attn.weight", transpose(), part(0, 1, 3))
+            .rule("{i}Layer_value_weight", "h.{i-1}.attn.c_attn.weight", transpose(), part(0, 2, 3))
+            .tie("head_weight", "tokens_embedding")
+            .ignore("h.{i}.attn.bias")
+            .optPrefix("transformer.")
+            .build();
+    WeightsFile file =
+        new WeightsFile()
+            .tensor(
+                "transformer.wte.weight", DType.F32, PyTorch.shape(new Shape(2, 2)), 1, 2, 3, 4);
+    for (int layer = 0; layer < 2; layer++) {
+      String prefix = "transformer.h." + layer + ".";
+      file.vector(prefix + "ln_1.bias", DType.F32, layer)
+          .tensor(
+              prefix + "attn.c_attn.weight",
+              DType.F32,
+              PyTorch.shape(new Shape(2, 6)),
+              IntStream.range(0, 12).mapToDouble(i -> i).toArray())
+          .vector(prefix + "attn.bias", DType.U8, 1);
+    }
+    ParameterList parameters =
+        parameters(
+            "tokens_embedding",
+            "01Layer_norm_bias",
+            "02Layer_norm_bias",
+            "01Layer_query_weight",
+            "01Layer_key_weight",
+            "01Layer_value_weight",
+            "02Layer_query_weight",
+            "02Layer_key_weight",
+            "02Layer_value_weight",
+            "head_weight");
+    LoadReport report =
+        load(file.write(folder.resolve("gpt2.safetensors")), parameters, names, DEFAULTS);
+    assertThat(report.loaded()).hasSize(10);
+    assertThat(report.ignored()).hasSize(2);
+    assertThat(values(parameters, "02Layer_norm_bias")).containsExactly(1);
+    assertThat(values(parameters, "02Layer_key_weight")).containsExactly(2, 8, 3, 9);
+    assertThat(values(parameters, "head_weight")).containsExactly(1, 2, 3, 4);
+    assertThat(report.transformed())
+        .containsEntry("02Layer_key_weight", "transpose, part 1 of 3 along axis 0");
+  }
+
   @Test
   void twoRulesForOneParameter() throws IOException {
     ParameterNames names = ParameterNames.builder().rule("p", "t").rule("{any}", "t").build();

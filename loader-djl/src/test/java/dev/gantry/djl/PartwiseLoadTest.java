@@ -17,6 +17,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
+import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.io.IOException;

@@ -79,6 +79,7 @@ record ParameterPlan(
     private final NameRules rules;
     private final Scales scales;
     private final Map<String, String> namesByAlias = new HashMap<>();
+    private final Map<String, Set<String>> aliasesByName = new HashMap<>();
     private final SequencedMap<String, Fill> fills = new LinkedHashMap<>();
     private final SequencedMap<String, String> ties = new LinkedHashMap<>();
     private final List<String> reasons = new ArrayList<>();
@@ -108,6 +109,7 @@ record ParameterPlan(
           }
         }
         others.remove(name);
+        aliasesByName.put(name, others);
         for (String other : others) {
           String first = namesByAlias.putIfAbsent(other, name);
           if (first != null) {
@@ -157,9 +159,13 @@ record ParameterPlan(
     }
 
     private boolean isIgnored(String name) {
-      String scaled = scales.tensors().getOrDefault(name, name);
+      Set<String> names = new HashSet<>();
+      for (String each : List.of(name, scales.tensors().getOrDefault(name, name))) {
+        names.add(each);
+        names.addAll(aliasesByName.getOrDefault(each, Set.of()));
+      }
       return rules.ignored().stream()
-          .anyMatch(pattern -> pattern.matches(name) || pattern.matches(scaled));
+          .anyMatch(pattern -> names.stream().anyMatch(pattern::matches));
     }
 
     private NameRules.@Nullable Rule ruleFor(String path) {

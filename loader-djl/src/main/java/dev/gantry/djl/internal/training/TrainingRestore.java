@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.training;
 
 import ai.djl.Model;
 import ai.djl.ndarray.NDManager;
@@ -10,21 +10,12 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.guard.ArrayKind;
-import dev.gantry.djl.internal.training.OptimizerState;
-import dev.gantry.djl.internal.training.RandomStates;
-import dev.gantry.djl.internal.training.SavedOptimizer;
-import dev.gantry.djl.internal.training.SavedState;
-import dev.gantry.djl.internal.training.StateReplacement;
-import dev.gantry.djl.internal.training.TrainerParts;
-import dev.gantry.djl.internal.training.TrainingContents;
-import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.NameRules;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
-import dev.gantry.formats.internal.checkpoint.Manifest;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -37,7 +28,10 @@ import org.jspecify.annotations.Nullable;
 
 /// One restore of a checkpoint. It compares names, shapes and types with those of the model and the
 /// optimizer, and checksums if asked, before the first parameter changes.
-final class TrainingRestore {
+public final class TrainingRestore {
+  /// What was restored.
+  public record Restored(CheckpointFolder checkpoint, long epoch, Optional<String> datasetState) {}
+
   private final GantrySession session;
   private final CheckpointFolder checkpoint;
   private final boolean verify;
@@ -47,7 +41,7 @@ final class TrainingRestore {
 
   /// @param verify whether to compare the checksums of all tensors
   /// @param userStates restored with a trainer
-  TrainingRestore(
+  public TrainingRestore(
       GantrySession session,
       CheckpointFolder checkpoint,
       boolean verify,
@@ -63,16 +57,9 @@ final class TrainingRestore {
 
   /// @throws MalformedFileException if the checkpoint is damaged; nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer; nothing has changed then
-  RestoredTraining into(Model model, @Nullable Trainer trainer) {
-    Manifest manifest = checkpoint.manifest();
-    RestoredTraining restored =
-        new RestoredTraining(
-            checkpoint,
-            manifest.step(),
-            state.epoch(),
-            state.dataset(),
-            manifest.metrics(),
-            manifest.metadata());
+  public Restored into(Model model, @Nullable Trainer trainer) {
+    // Before anything changes: a damaged manifest is refused here.
+    Restored restored = new Restored(checkpoint, state.epoch(), state.dataset());
     if (trainer == null) {
       intoModel(model);
     } else {

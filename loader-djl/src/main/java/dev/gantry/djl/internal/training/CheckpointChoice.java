@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.training;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
@@ -9,7 +9,6 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
@@ -24,7 +23,7 @@ import org.slf4j.LoggerFactory;
 /// @param verify whether to compare the checksums of all tensors
 /// @param fallBack whether an earlier checkpoint may replace a damaged one
 /// @param userStates restored with a trainer
-record CheckpointChoice(
+public record CheckpointChoice(
     GantrySession session,
     Path directory,
     boolean verify,
@@ -32,8 +31,8 @@ record CheckpointChoice(
     UserStates userStates) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
 
-  /// As [CheckpointSaver#restoreLatest] has it.
-  Optional<RestoredTraining> latest(Model model, @Nullable Trainer trainer) {
+  /// As [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] has it.
+  public Optional<TrainingRestore.Restored> latest(Model model, @Nullable Trainer trainer) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
@@ -88,8 +87,8 @@ record CheckpointChoice(
     };
   }
 
-  /// As [CheckpointSaver#restore] has it.
-  RestoredTraining ofStep(long step, Model model, @Nullable Trainer trainer) {
+  /// As [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] has it.
+  public TrainingRestore.Restored ofStep(long step, Model model, @Nullable Trainer trainer) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
     return restore(listing.ofStep(step).orElseThrow(() -> absence(listing, step)), model, trainer);
   }
@@ -107,7 +106,7 @@ record CheckpointChoice(
         .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
   }
 
-  private RestoredTraining restore(
+  private TrainingRestore.Restored restore(
       CheckpointFolder checkpoint, Model model, @Nullable Trainer trainer) {
     return new TrainingRestore(session, checkpoint, verify, userStates, LoadSettings.DEFAULTS)
         .into(model, trainer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.datasets;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
 /// @param features in the order of the fields
 /// @param limits of the reads by an index
 /// @param options of streams
-record RecordBatches(
+public record RecordBatches(
     GantrySession session,
     List<Path> files,
     List<FeatureSpec> features,
@@ -35,26 +35,23 @@ record RecordBatches(
     TfRecordOptions options) {
   private static final Logger LOG = LoggerFactory.getLogger(RecordBatches.class);
 
-  Batches open(IndexUse use) {
-    return switch (use) {
-      case NONE -> streamed();
-      case REQUIRE -> indexed();
-      case BUILD -> {
-        files.forEach(this::buildIfNeeded);
-        yield indexed();
+  /// Builds the indexes that are missing, and reads by them.
+  public Batches built() {
+    files.forEach(this::buildIfNeeded);
+    return indexed();
+  }
+
+  /// Reads by the indexes if they serve, else as streams.
+  public Batches preferablyIndexed() {
+    try {
+      return indexed();
+    } catch (MisuseException e) {
+      if (order.shuffle() instanceof Shuffle.Blocks) {
+        throw e;
       }
-      case WHERE_THERE -> {
-        try {
-          yield indexed();
-        } catch (MisuseException e) {
-          if (order.shuffle() instanceof Shuffle.Blocks) {
-            throw e;
-          }
-          LOG.info("TFRecord files are read as streams: {}", e.getMessage());
-          yield streamed();
-        }
-      }
-    };
+      LOG.info("TFRecord files are read as streams: {}", e.getMessage());
+      return streamed();
+    }
   }
 
   /// An index may have been built for some of the features only.
@@ -86,11 +83,11 @@ record RecordBatches(
         .toList();
   }
 
-  private Batches streamed() {
+  public Batches streamed() {
     return StreamedBatches.open(session, files, features, order, options);
   }
 
-  private Batches indexed() {
+  public Batches indexed() {
     SampleCatalogue store = TfRecordCatalogue.open(files, fields(), session);
     boolean complete = false;
     try {
