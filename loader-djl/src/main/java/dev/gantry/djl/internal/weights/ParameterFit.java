@@ -49,7 +49,8 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
   }
 
   private static Shape checkedShape(String path, ParameterPlan.Tensors fill) {
-    Shape whole = null;
+    StoredTensor first = fill.tensors().getFirst();
+    Shape whole = first.shape();
     for (StoredTensor tensor : fill.tensors()) {
       Shape part = tensor.shape();
       for (TensorTransform transform : fill.transforms()) {
@@ -59,14 +60,13 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
           throw mismatch(path, fill, tensor, refused.getMessage());
         }
       }
-      whole = whole == null ? part : joined(path, fill, tensor, whole, part);
+      whole = tensor.equals(first) ? part : joined(path, fill, tensor, whole, part);
     }
     if (fill.parameter().getShape() == null) {
       return whole;
     }
     Shape wanted = shape(fill.parameter());
     if (!wanted.equals(whole)) {
-      StoredTensor first = fill.tensors().getFirst();
       throw mismatch(
           path,
           fill,

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import ai.djl.util.Pair;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SequencedMap;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// Applies rules to the parameters of a block and the tensors of a catalogue. For one plan.
+final class PlanMaker {
+  private final SequencedMap<String, StoredTensor> tensors;
+  private final SequencedMap<String, Parameter> parameters = new LinkedHashMap<>();
+  private final NameRules rules;
+  private final Scales scales;
+  private final Map<String, String> namesByAlias = new HashMap<>();
+  private final Map<String, Set<String>> aliasesByName = new HashMap<>();
+  private final SequencedMap<String, ParameterPlan.Fill> fills = new LinkedHashMap<>();
+  private final SequencedMap<String, String> ties = new LinkedHashMap<>();
+  private final List<String> reasons = new ArrayList<>();
+  private final Set<String> used = new HashSet<>();
+
+  PlanMaker(
+      SequencedMap<String, StoredTensor> tensors,
+      ParameterList parameters,
+      NameRules rules,
+      Scales scales) {
+    this.tensors = tensors;
+    this.rules = rules;
+    this.scales = scales;
+    for (Pair<String, Parameter> pair : parameters) {
+      this.parameters.put(pair.getKey(), pair.getValue());
+    }
+    addAliases();
+  }
+
+  private void addAliases() {
+    for (String name : tensors.keySet()) {
+      Set<String> others = new LinkedHashSet<>(Set.of(name));
+      // An alias may lead to another one, as from a prefix to an old name.
+      for (int step = 0; step < rules.aliases().size(); step++) {
+        for (String known : List.copyOf(others)) {
+          rules.aliases().forEach(alias -> alias.of(known).ifPresent(others::add));
+        }
+      }
+      others.remove(name);
+      aliasesByName.put(name, others);
+      for (String other : others) {
+        String first = namesByAlias.putIfAbsent(other, name);
+        if (first != null) {
+          throw new MisuseException(
+              "tensors '" + first + "' and '" + name + "' both count as '" + other + "'");
+        }
+      }
+    }
+  }
+
+  /// A tensor that has the name itself comes before one that has it as an alias.
+  private @Nullable StoredTensor tensor(String name) {
+    StoredTensor tensor = tensors.get(name);
+    String other = namesByAlias.get(name);
+    return tensor != null || other == null ? tensor : tensors.get(other);
+  }
+
+  ParameterPlan make(boolean partial) {
+    Set<NameRules.Rule> idle = new HashSet<>(rules.rules());
+    SequencedMap<String, Parameter> free = new LinkedHashMap<>();
+    parameters.forEach((path, parameter) -> {
+      NameRules.Rule rule = ruleFor(path);
+      if (rule == null) {
+        free.put(path, parameter);
+      } else {
+        idle.remove(rule);
+        apply(rule, path, parameter);
+      }
+    });
+    requireNoneIdle(idle);
+    addRest(free);
+    ties.forEach(this::tie);
+    requireOnce();
+    SequencedMap<String, Parameter> missing = missing();
+    List<String> ignored = new ArrayList<>();
+    List<String> unexpected = new ArrayList<>();
+    for (String name : tensors.keySet()) {
+      if (!used.contains(name)) {
+        (isIgnored(name) ? ignored : unexpected).add(name);
+      }
+    }
+    List<String> refused = rules.strict() ? unexpected : List.of();
+    if (!partial && !(missing.isEmpty() && refused.isEmpty())) {
+      throw incomplete(missing, refused);
+    }
+    return new ParameterPlan(fills, missing, ignored, unexpected);
+  }
+
+  private Parameter parameter(String path) {
+    return Objects.requireNonNull(parameters.get(path), path);
+  }
+
+  private boolean isIgnored(String name) {
+    Set<String> names = new HashSet<>();
+    for (String each : List.of(name, scales.tensors().getOrDefault(name, name))) {
+      names.add(each);
+      names.addAll(aliasesByName.getOrDefault(each, Set.of()));
+    }
+    return rules.ignored().stream().anyMatch(pattern -> names.stream().anyMatch(pattern::matches));
+  }
+
+  private NameRules.@Nullable Rule ruleFor(String path) {
+    List<NameRules.Rule> matching =
+        rules.rules().stream().filter(rule -> rule.parameter().matches(path)).toList();
+    if (matching.size() > 1) {
+      throw new MisuseException(
+          "parameter '"
+              + path
+              + "' is matched by two rules: "
+              + matching.get(0)
+              + " and "
+              + matching.get(1));
+    }
+    return matching.isEmpty() ? null : matching.getFirst();
+  }
+
+  private void apply(NameRules.Rule rule, String path, Parameter parameter) {
+    Map<String, String> captured = rule.parameter().match(path).orElseThrow();
+    switch (rule) {
+      case NameRules.Rule.Tensors made -> {
+        List<StoredTensor> found = new ArrayList<>();
+        for (String template : made.tensors()) {
+          String name = NamePattern.fill(template, captured);
+          StoredTensor tensor = tensor(name);
+          if (tensor == null) {
+            reasons.add("for '" + path + "' " + NearestNames.unknown(name, tensors.keySet()));
+            return;
+          }
+          found.add(tensor);
+        }
+        add(
+            path,
+            new ParameterPlan.Tensors(
+                parameter, found, made.axis(), made.transforms(), made.toString()));
+      }
+      case NameRules.Rule.Constant(_, float value) ->
+          fills.put(path, new ParameterPlan.Constant(parameter, value));
+      case NameRules.Rule.Tie(_, String other) -> {
+        String name = NamePattern.fill(other, captured);
+        if (!parameters.containsKey(name) || name.equals(path)) {
+          throw new MisuseException(
+              "rule "
+                  + rule
+                  + ": there is no other parameter '"
+                  + name
+                  + "'; the parameters are "
+                  + Names.listed(parameters.keySet()));
+        }
+        ties.put(path, name);
+      }
+    }
+  }
+
+  private void add(String path, ParameterPlan.Tensors fill) {
+    for (StoredTensor tensor : fill.tensors()) {
+      used.add(tensor.name());
+      StoredTensor scale = scales.byTensor().get(tensor.name());
+      if (scale != null) {
+        used.add(scale.name());
+      }
+    }
+    fills.put(path, fill);
+  }
+
+  private void tie(String path, String other) {
+    if (fills.get(other) instanceof ParameterPlan.Tensors fill) {
+      fills.put(
+          path,
+          new ParameterPlan.Tensors(
+              parameter(path),
+              fill.tensors(),
+              fill.axis(),
+              fill.transforms(),
+              "'" + path + "' tied to '" + other + "'"));
+    } else {
+      reasons.add("'" + path + "' is tied to '" + other + "', which has none");
+    }
+  }
+
+  private void requireNoneIdle(Set<NameRules.Rule> idle) {
+    rules.rules().stream()
+        .filter(rule -> idle.contains(rule) && !rule.optional())
+        .findFirst()
+        .ifPresent(rule -> {
+          throw new MisuseException(
+              "rule "
+                  + rule
+                  + " matches no parameter; the parameters are "
+                  + Names.listed(
+                      NearestNames.first(rule.parameter().toString(), parameters.keySet())));
+        });
+  }
+
+  private void addRest(SequencedMap<String, Parameter> free) {
+    switch (rules.rest()) {
+      case NONE -> {}
+      case SAME_NAME ->
+          free.forEach((path, parameter) -> {
+            StoredTensor tensor = tensor(path);
+            if (tensor == null) {
+              reasons.add(NearestNames.unknown(path, tensors.keySet()));
+            } else {
+              add(path, plain(parameter, tensor, "its own name"));
+            }
+          });
+      case BY_ORDER ->
+          Leftovers.byOrder(free, unusedTensors())
+              .forEach((path, tensor) -> add(path, plain(parameter(path), tensor, "by order")));
+      case BY_SHAPE ->
+          Leftovers.byShape(free, unusedTensors())
+              .forEach((path, tensor) -> add(path, plain(parameter(path), tensor, "by shape")));
+    }
+  }
+
+  private static ParameterPlan.Tensors plain(
+      Parameter parameter, StoredTensor tensor, String rule) {
+    return new ParameterPlan.Tensors(parameter, List.of(tensor), 0, List.of(), rule);
+  }
+
+  private List<StoredTensor> unusedTensors() {
+    return tensors.values().stream()
+        .filter(tensor -> !used.contains(tensor.name()))
+        .filter(tensor -> !isIgnored(tensor.name()))
+        .toList();
+  }
+
+  /// Several parameters may be parts of a tensor, but only tied ones may be all of it.
+  private void requireOnce() {
+    Map<Parameter, Map.Entry<String, ParameterPlan.Fill>> firsts = new HashMap<>();
+    Map<String, String> wholes = new HashMap<>();
+    SequencedMap<String, ParameterPlan.Fill> once = new LinkedHashMap<>();
+    parameters.forEach((path, parameter) -> {
+      ParameterPlan.Fill fill = fills.get(path);
+      if (fill == null) {
+        return;
+      }
+      var first = firsts.putIfAbsent(parameter, Map.entry(path, fill));
+      if (first != null) {
+        requireSame(first.getKey(), first.getValue(), path, fill);
+        once.put(path, fill);
+        return;
+      }
+      once.put(path, fill);
+      if (!rules.strict()
+          || ties.containsKey(path)
+          || !(fill instanceof ParameterPlan.Tensors made)) {
+        return;
+      }
+      for (StoredTensor tensor : made.tensors()) {
+        String key = tensor.name() + '\0' + selection(made);
+        String other = wholes.putIfAbsent(key, path);
+        if (other != null) {
+          throw new MisuseException(
+              "tensor '"
+                  + tensor.name()
+                  + "' is claimed by two rules: for parameter '"
+                  + other
+                  + "' and for '"
+                  + path
+                  + "'; use tie(…) if they share it");
+        }
+      }
+    });
+    fills.clear();
+    fills.putAll(once);
+  }
+
+  private static void requireSame(
+      String firstPath, ParameterPlan.Fill first, String path, ParameterPlan.Fill fill) {
+    boolean same =
+        first instanceof ParameterPlan.Tensors one && fill instanceof ParameterPlan.Tensors other
+            ? one.sameAs(other)
+            : first.equals(fill);
+    if (!same) {
+      throw new MisuseException(
+          described(fill)
+              + " does not fit parameter '"
+              + path
+              + "': as '"
+              + firstPath
+              + "' the parameter gets "
+              + described(first));
+    }
+  }
+
+  private static String described(ParameterPlan.Fill fill) {
+    return switch (fill) {
+      case ParameterPlan.Tensors made -> Names.listed(made.names());
+      case ParameterPlan.Constant(_, float value) -> String.valueOf(value);
+    };
+  }
+
+  /// What tells the parts of a tensor apart.
+  private static String selection(ParameterPlan.Tensors fill) {
+    return String.valueOf(
+        fill.transforms().stream()
+            .filter(transform ->
+                transform instanceof TensorTransform.Part
+                    || transform instanceof TensorTransform.Slice)
+            .toList());
+  }
+
+  /// A parameter with several paths needs a fill under one of them.
+  private SequencedMap<String, Parameter> missing() {
+    Set<Parameter> filled = new HashSet<>();
+    fills.values().forEach(fill -> filled.add(fill.parameter()));
+    SequencedMap<String, Parameter> missing = new LinkedHashMap<>();
+    parameters.forEach((path, parameter) -> {
+      if (!filled.contains(parameter)) {
+        missing.put(path, parameter);
+      }
+    });
+    return missing;
+  }
+
+  private MisuseException incomplete(
+      SequencedMap<String, Parameter> missing, List<String> unexpected) {
+    List<String> parts = new ArrayList<>();
+    if (!missing.isEmpty()) {
+      String first = reasons.isEmpty() ? "" : " (" + reasons.getFirst() + ")";
+      parts.add("there is no tensor for " + Names.listed(missing.keySet()) + first);
+    }
+    if (!unexpected.isEmpty()) {
+      parts.add("no parameter takes " + count(unexpected) + Names.listed(unexpected));
+    }
+    return new MisuseException(
+        String.join("; ", parts)
+            + (unexpected.isEmpty()
+                ? "; optPartial(true) loads a part of the parameters"
+                : "; ignore(…) in the names leaves tensors out, optPartial(true) allows this"));
+  }
+
+  private static String count(Collection<String> names) {
+    return names.size() == 1 ? "tensor " : "the " + names.size() + " tensors ";
+  }
+}
