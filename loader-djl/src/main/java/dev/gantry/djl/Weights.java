@@ -19,6 +19,7 @@ import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -51,7 +52,10 @@ public final class Weights implements AutoCloseable {
   private Weights(WeightsCatalogue contents, GantrySession session) {
     this.contents = contents;
     this.session = session;
-    this.scales = Scales.of(contents.tensors(), Optional.empty());
+    this.scales =
+        Scales.of(
+            contents.tensors(),
+            () -> contents.files().stream().findFirst().flatMap(QuantizationConfig::blockSize));
     SequencedMap<String, TensorInfo> infos = new LinkedHashMap<>();
     contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));
     this.tensors = Collections.unmodifiableSequencedMap(infos);

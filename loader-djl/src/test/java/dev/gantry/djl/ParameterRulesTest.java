@@ -60,7 +60,15 @@ class ParameterRulesTest {
 
   /// What DJL makes of the array is what the rule must make of the tensor.
   private record Case(
-      String name, Shape tensor, UnaryOperator<NDArray> expected, TensorTransform... transforms) {
+      String name,
+      Shape tensor,
+      UnaryOperator<NDArray> expected,
+      List<TensorTransform> transforms) {
+    Case(
+        String name, Shape tensor, UnaryOperator<NDArray> expected, TensorTransform... transforms) {
+      this(name, tensor, expected, List.of(transforms));
+    }
+
     @Override
     public String toString() {
       return name;
@@ -128,7 +136,7 @@ class ParameterRulesTest {
     LoadReport report = load(each, DType.F32, parameters, DEFAULTS);
     assertIs(parameters.get("p"), each);
     assertThat(report.loaded()).isEqualTo(Map.of("p", "t"));
-    assertThat(report.transformed().keySet().contains("p")).isEqualTo(each.transforms().length > 0);
+    assertThat(report.transformed().keySet().contains("p")).isEqualTo(!each.transforms().isEmpty());
   }
 
   @ParameterizedTest
@@ -163,7 +171,10 @@ class ParameterRulesTest {
     new WeightsFile()
         .tensor("t", dtype, PyTorch.shape(each.tensor()), values(each.tensor()))
         .write(file);
-    ParameterNames names = ParameterNames.builder().rule("p", "t", each.transforms()).build();
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("p", "t", each.transforms().toArray(TensorTransform[]::new))
+            .build();
     try (Weights weights = Weights.open(file)) {
       return weights.load(manager, parameters, names, options);
     }

@@ -90,6 +90,18 @@ public final class TorchArrays {
     return array;
   }
 
+  /// As [#create], but the manager closes it.
+  public static NDArray createOwned(NDManager manager, ArrayKind kind, ai.djl.Device device) {
+    NDArray array = create(manager, kind, device);
+    array.attach(manager);
+    return array;
+  }
+
+  /// The address of an array's first element.
+  public static long address(NDArray array) {
+    return PyTorch.library().address(torchArray(array).getHandle());
+  }
+
   private static GantryNDArray over(PtNDManager manager, long handle, DType dtype, Shape shape) {
     return GantryNDArray.over(
         manager, handle, PyTorch.dataType(dtype).orElseThrow(), TorchCodes.elements(shape));

@@ -31,9 +31,7 @@ public final class NewArrays implements AutoCloseable {
   /// An array with arbitrary values, for [#add].
   NDArray create(Shape shape, DataType type, Optional<Device> device) {
     ArrayKind kind = new ArrayKind(Optional.of(PyTorch.dtype(type)), shape);
-    NDArray array = TorchArrays.create(manager, kind, device.orElseGet(manager::getDevice));
-    array.attach(manager);
-    return array;
+    return TorchArrays.createOwned(manager, kind, device.orElseGet(manager::getDevice));
   }
 
   /// @param parameters the first one gets the array, the others views of it: each has a gradient of

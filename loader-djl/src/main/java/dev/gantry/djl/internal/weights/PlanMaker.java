@@ -112,7 +112,7 @@ final class PlanMaker {
 
   private boolean isIgnored(String name) {
     Set<String> names = new HashSet<>();
-    for (String each : List.of(name, scales.tensors().getOrDefault(name, name))) {
+    for (String each : List.of(name, scales.tensorOf(name).orElse(name))) {
       names.add(each);
       names.addAll(aliasesByName.getOrDefault(each, Set.of()));
     }
@@ -174,10 +174,7 @@ final class PlanMaker {
   private void add(String path, ParameterPlan.Tensors fill) {
     for (StoredTensor tensor : fill.tensors()) {
       used.add(tensor.name());
-      StoredTensor scale = scales.byTensor().get(tensor.name());
-      if (scale != null) {
-        used.add(scale.name());
-      }
+      scales.scalesOf(tensor.name()).ifPresent(scale -> used.add(scale.name()));
     }
     fills.put(path, fill);
   }
@@ -288,7 +285,7 @@ final class PlanMaker {
   private static void requireSame(
       String firstPath, ParameterPlan.Fill first, String path, ParameterPlan.Fill fill) {
     boolean same =
-        first instanceof ParameterPlan.Tensors one && fill instanceof ParameterPlan.Tensors other
+        (first instanceof ParameterPlan.Tensors one && fill instanceof ParameterPlan.Tensors other)
             ? one.sameAs(other)
             : first.equals(fill);
     if (!same) {

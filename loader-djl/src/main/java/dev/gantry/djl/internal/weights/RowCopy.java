@@ -124,11 +124,10 @@ record RowCopy(
 
   /// Views of an array, closed together; the array itself stays.
   private static final class Views implements AutoCloseable {
-    private final NDArray source;
     private NDArray last;
+    private boolean isView;
 
     Views(NDArray source) {
-      this.source = source;
       this.last = source;
     }
 
@@ -140,6 +139,7 @@ record RowCopy(
     void next(NDArray view) {
       close();
       last = view;
+      isView = true;
     }
 
     /// Keeps positions `from` to `to` of an axis.
@@ -165,7 +165,7 @@ record RowCopy(
 
     @Override
     public void close() {
-      if (last != source) {
+      if (isView) {
         last.close();
       }
     }

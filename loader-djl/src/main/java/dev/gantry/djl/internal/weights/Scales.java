@@ -3,49 +3,54 @@ package dev.gantry.djl.internal.weights;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.convert.ScaleGrid;
+import dev.gantry.core.internal.convert.ScaleShapes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /// Which quantised tensors of some weights have scales. For a tensor `NAME`, that is the tensor
-/// `NAME_scale_inv` or `NAME_scale`, whatever the name says, a factor of the stored values. Immutable.
-///
-/// @param byTensor a tensor's scales
-/// @param tensors the tensors, by their scales' names
-/// @param blockSize rows and columns of a block, where the model's configuration says them
-public record Scales(
-    Map<String, StoredTensor> byTensor,
-    Map<String, String> tensors,
-    Optional<BlockSize> blockSize) {
-  /// How many rows and columns share a scale.
-  public record BlockSize(long rows, long columns) {}
+/// `NAME_scale_inv` or `NAME_scale`; both are factors of the stored values. Thread-safe.
+public final class Scales {
+  /// For weights that are loaded as they are.
+  public static final Scales NONE = new Scales(Map.of(), Map.of(), Optional::empty);
 
-  public static final Scales NONE = new Scales(Map.of(), Map.of(), Optional.empty());
+  private final Map<String, StoredTensor> byTensor;
+  private final Map<String, String> tensors;
+  private final Supplier<Optional<ScaleShapes.Block>> blockSize;
+  private Optional<ScaleShapes.Block> known = Optional.empty();
+  private boolean asked;
 
+  private Scales(
+      Map<String, StoredTensor> byTensor,
+      Map<String, String> tensors,
+      Supplier<Optional<ScaleShapes.Block>> blockSize) {
+    this.byTensor = byTensor;
+    this.tensors = tensors;
+    this.blockSize = blockSize;
+  }
+
+  /// @param blockSize rows and columns of a block, where the model's configuration says them; asked
+  ///     when scales are used
   public static Scales of(
-      SequencedMap<String, StoredTensor> tensors, Optional<BlockSize> blockSize) {
+      SequencedMap<String, StoredTensor> tensors, Supplier<Optional<ScaleShapes.Block>> blockSize) {
     Map<String, StoredTensor> byTensor = new HashMap<>();
     Map<String, String> names = new HashMap<>();
     for (StoredTensor tensor : tensors.values()) {
-      if (!isQuantised(tensor.dtype())) {
-        continue;
-      }
-      for (String suffix : new String[] {"_scale_inv", "_scale"}) {
-        StoredTensor scale = tensors.get(tensor.name() + suffix);
-        if (scale != null) {
-          byTensor.put(tensor.name(), scale);
-          names.put(scale.name(), tensor.name());
-          break;
-        }
-      }
-      if (byTensor.containsKey(tensor.name())
-          && tensors.containsKey(tensor.name() + "_zero_point")) {
-        throw new MisuseException(
-            "tensor '"
-                + tensor.name()
-                + "' has zero points beside its scales, which cannot be cast");
+      if (isQuantised(tensor.dtype())) {
+        Stream.of("_scale_inv", "_scale")
+            .map(suffix -> tensors.get(tensor.name() + suffix))
+            .filter(Objects::nonNull)
+            .findFirst()
+            .ifPresent(scale -> {
+              byTensor.put(tensor.name(), scale);
+              names.put(scale.name(), tensor.name());
+            });
       }
     }
     return new Scales(byTensor, names, blockSize);
@@ -79,19 +84,55 @@ public record Scales(
     return byTensor.containsKey(tensor);
   }
 
-  /// Whether these are scales of a tensor that is cast, so that nobody needs them as an array.
+  /// The scales of a tensor.
+  Optional<StoredTensor> scalesOf(String tensor) {
+    return Optional.ofNullable(byTensor.get(tensor));
+  }
+
+  /// The tensor that these are scales of.
+  Optional<String> tensorOf(String scales) {
+    return Optional.ofNullable(tensors.get(scales));
+  }
+
+  /// Whether these are scales of a tensor that is cast: then they are no array of their own.
   boolean areOfCast(String name, TypePolicy types) {
-    String tensor = tensors.get(name);
-    return tensor != null && types.of(tensor).isPresent();
+    return tensorOf(name).flatMap(types::of).isPresent();
   }
 
-  /// Whether these are scales of this tensor's.
-  boolean areOf(String name, String tensor) {
-    return tensor.equals(tensors.get(name));
+  private synchronized Optional<ScaleShapes.Block> blockSize() {
+    if (!asked) {
+      known = blockSize.get();
+      asked = true;
+    }
+    return known;
   }
 
-  /// The rows of a piece of a tensor, so that no block of scales is divided.
-  long wholeBlocks(String tensor, long rows) {
-    return rows;
+  /// Which element of a tensor that has scales has which.
+  ///
+  /// @throws MisuseException if the scales do not fit the tensor
+  ScaleGrid grid(StoredTensor tensor) {
+    StoredTensor scale = scalesOf(tensor.name()).orElseThrow();
+    return switch (ScaleShapes.fit(tensor.shape(), scale.shape(), blockSize().orElse(null))) {
+      case ScaleShapes.Fit.Found(ScaleGrid grid) -> grid;
+      case ScaleShapes.Fit.None(String reason) ->
+          throw new MisuseException(
+              "tensor '"
+                  + tensor.name()
+                  + "' cannot be cast with '"
+                  + scale.name()
+                  + "': "
+                  + reason);
+    };
+  }
+
+  /// How many rows a piece of a tensor has, at most `rows` if a block of scales has no more: pieces
+  /// do not divide blocks.
+  long wholeBlocks(StoredTensor tensor, long rows) {
+    if (!has(tensor.name())) {
+      return rows;
+    }
+    ScaleGrid grid = grid(tensor);
+    long block = grid.matrices() > 1 || grid.blockRows() >= grid.rows() ? 1 : grid.blockRows();
+    return Math.max(block, rows / block * block);
   }
 }

@@ -126,38 +126,60 @@ public final class TensorLoad {
   /// Loads and casts part by part: only one part's uncast tensors are in memory at a time.
   private void loadChanged(List<Request> requests, NDList arrays) {
     Progress progress = new Progress(requests);
-    try (Conversion conversion = conversion(requests)) {
+    try (Dequantiser dequantiser = dequantiser(requests)) {
       int next = 0;
       for (int first = 0; first < requests.size(); first = next) {
         next = endOfPart(requests, first);
-        List<Request> part = requests.subList(first, next);
+        List<Piece> part =
+            requests.subList(first, next).stream().map(request -> new Piece(request, 0)).toList();
         loadPart(tensors(part), arrays, progress.of(part));
-        for (int i = first; i < next; i++) {
-          arrays.set(i, changed(requests.get(i), 0, arrays.get(i), conversion));
+        List<NDArray> loaded = arrays.subList(first, next);
+        convert(part, loaded, dequantiser);
+        for (int i = 0; i < part.size(); i++) {
+          cast(part.get(i).rows(), loaded, i);
         }
       }
     }
   }
 
-  /// The array as the request wants it; if that is another array, this one is closed.
-  private NDArray changed(Request request, long firstRow, NDArray array, Conversion conversion) {
-    if (!changes(request)) {
-      return array;
+  /// Replaces the arrays of quantised values.
+  private void convert(List<Piece> part, List<NDArray> loaded, Dequantiser dequantiser) {
+    List<Integer> places = new ArrayList<>();
+    List<Dequantiser.Task> tasks = new ArrayList<>();
+    for (int i = 0; i < part.size(); i++) {
+      Request request = part.get(i).rows();
+      if (converts(request)) {
+        places.add(i);
+        tasks.add(
+            new Dequantiser.Task(
+                request.tensor(),
+                part.get(i).first(),
+                loaded.get(i),
+                request.type().orElseThrow()));
+      }
     }
-    DataType type = request.type().orElseThrow();
-    NDArray result =
-        converts(request)
-            ? conversion.convert(request.tensor(), firstRow, array, type)
-            : array.toType(type, true);
-    result.setName(array.getName());
-    array.close();
-    return result;
+    List<NDArray> results = dequantiser.convert(tasks);
+    for (int i = 0; i < results.size(); i++) {
+      replace(loaded, places.get(i), results.get(i));
+    }
   }
 
-  private Conversion conversion(List<Request> requests) {
-    List<StoredTensor> converted =
+  private void cast(Request request, List<NDArray> loaded, int place) {
+    if (changes(request) && !converts(request)) {
+      replace(loaded, place, loaded.get(place).toType(request.type().orElseThrow(), true));
+    }
+  }
+
+  private static void replace(List<NDArray> arrays, int place, NDArray with) {
+    NDArray before = arrays.set(place, with);
+    with.setName(before.getName());
+    before.close();
+  }
+
+  private Dequantiser dequantiser(List<Request> requests) {
+    List<StoredTensor> quantised =
         requests.stream().filter(this::converts).map(Request::tensor).toList();
-    return Conversion.begin(session, manager, device, settings, scales, converted);
+    return new Dequantiser(session, manager, device, settings, scales, quantised);
   }
 
   /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
@@ -188,22 +210,20 @@ public final class TensorLoad {
     List<Piece> pieces = requests.stream().flatMap(request -> pieces(request, splits)).toList();
     List<Request> parts = pieces.stream().map(Piece::rows).toList();
     Progress progress = new Progress(requests);
-    try (Conversion conversion = conversion(requests)) {
+    try (Dequantiser dequantiser = dequantiser(requests)) {
       int next = 0;
       for (int first = 0; first < parts.size(); first = next) {
         next = endOfPart(parts, first);
-        List<Request> part = parts.subList(first, next);
+        List<Piece> part = pieces.subList(first, next);
         try (NDList arrays = new NDList()) {
           loadAfterOthers(tensors(part), arrays, progress.of(part));
           if (next == parts.size()) {
             beforeLast.run();
           }
+          convert(part, arrays, dequantiser);
           for (int i = 0; i < arrays.size(); i++) {
-            long firstRow = pieces.get(first + i).first();
-            if (converts(part.get(i))) {
-              arrays.set(i, changed(part.get(i), firstRow, arrays.get(i), conversion));
-            }
-            taker.take(part.get(i).tensor().name(), arrays.get(i), firstRow);
+            Piece piece = part.get(i);
+            taker.take(piece.rows().tensor().name(), arrays.get(i), piece.first());
             taken++;
           }
         }
@@ -240,7 +260,7 @@ public final class TensorLoad {
       return Stream.of(new Piece(request, 0));
     }
     long rows = tensor.shape().dimension(0);
-    long step = scales.wholeBlocks(tensor.name(), Math.max(1, most / (bytes / rows)));
+    long step = scales.wholeBlocks(tensor, Math.max(1, most / (bytes / rows)));
     return LongStream.iterate(0, first -> first < rows, first -> first + step)
         .mapToObj(first ->
             new Piece(
@@ -265,8 +285,8 @@ public final class TensorLoad {
     return converts(request) ? bytes + bytes * request.type().orElseThrow().getNumOfBytes() : bytes;
   }
 
-  private static List<StoredTensor> tensors(List<Request> requests) {
-    return requests.stream().map(Request::tensor).toList();
+  private static List<StoredTensor> tensors(List<Piece> pieces) {
+    return pieces.stream().map(piece -> piece.rows().tensor()).toList();
   }
 
   /// Tells the settings' listener of each part as a part of the whole. A part's reads take the blocks
@@ -279,9 +299,9 @@ public final class TensorLoad {
       total = bytes(requests);
     }
 
-    TransferOptions of(List<Request> part) {
+    TransferOptions of(List<Piece> part) {
       long start = before;
-      long bytes = bytes(part);
+      long bytes = bytes(part.stream().map(Piece::rows).toList());
       before += bytes;
       ProgressListener listener = settings.transfer().progress();
       return settings
