@@ -43,7 +43,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The arrows of the house: loader-djl → formats → loader-core, natives in their room, the planner
+/// The arrows of the house: models → loader-djl → formats → loader-core, natives in their room, the planner
 /// pure.
 ///
 /// It stands in cli because only from here all modules are on the class path.
@@ -76,6 +76,7 @@ class ArchitectureTest {
     CORE("loader-core", "dev.gantry.core"),
     FORMATS("formats", "dev.gantry.formats"),
     DJL("loader-djl", "dev.gantry.djl"),
+    MODELS("models", "dev.gantry.models"),
     SAMPLES("samples", "dev.gantry.samples"),
     CLI("cli", "dev.gantry.cli");
 
@@ -145,6 +146,7 @@ class ArchitectureTest {
                 "ai.djl..",
                 "dev.gantry.formats..",
                 "dev.gantry.djl..",
+                "dev.gantry.models..",
                 "dev.gantry.cli..",
                 "dev.gantry.samples.."),
         noClasses()
@@ -155,10 +157,16 @@ class ArchitectureTest {
                 "ai.djl..",
                 "jcuda..",
                 "dev.gantry.djl..",
+                "dev.gantry.models..",
                 "dev.gantry.cli..",
                 "dev.gantry.samples.."),
         noClasses()
             .that(resideInAPackage("dev.gantry.djl.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("dev.gantry.models..", "dev.gantry.cli..", "dev.gantry.samples.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.models.."))
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("dev.gantry.cli..", "dev.gantry.samples.."),
@@ -320,7 +328,11 @@ class ArchitectureTest {
     check(
         noClasses()
             .that(
-                resideInAnyPackage("dev.gantry.core..", "dev.gantry.formats..", "dev.gantry.djl..")
+                resideInAnyPackage(
+                        "dev.gantry.core..",
+                        "dev.gantry.formats..",
+                        "dev.gantry.djl..",
+                        "dev.gantry.models..")
                     .and(resideOutsideOfPackages("dev.gantry.core.internal.commit", NATIVES)))
             .should()
             .callMethodWhere(

@@ -27,12 +27,14 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The public types of the three libraries, as compiled: what a user's program can name.
+/// The public types of the four libraries, as compiled: what a user's program can name.
 ///
 /// Signatures are written with simple names, one line a member.
 final class PublicApi {
   private static final List<String> LIBRARIES =
-      List.of("dev.gantry.core", "dev.gantry.formats", "dev.gantry.djl");
+      List.of("dev.gantry.core", "dev.gantry.formats", "dev.gantry.djl", "dev.gantry.models");
+
+  private static final String MODELS = "dev.gantry.models";
 
   /// Generated from TensorFlow's message definitions.
   private static final String GENERATED = "dev.gantry.formats.tfrecord.proto";
@@ -43,7 +45,7 @@ final class PublicApi {
     this.types = types;
   }
 
-  /// Reads the class files of the three libraries; runs none of their code.
+  /// Reads the class files of the four libraries; runs none of their code.
   static PublicApi read() {
     JavaClasses compiled =
         new ClassFileImporter()
@@ -60,8 +62,17 @@ final class PublicApi {
   }
 
   /// The same list without what a user of the libraries does not write.
-  PublicApi withoutSpi() {
-    return filtered(type -> !isSpi(type));
+  /// What users of the loader meet.
+  PublicApi ofLoader() {
+    return filtered(type -> !isSpi(type) && !isOfModels(type));
+  }
+
+  PublicApi ofModels() {
+    return filtered(PublicApi::isOfModels);
+  }
+
+  private static boolean isOfModels(Class<?> type) {
+    return type.getPackageName().startsWith(MODELS);
   }
 
   PublicApi ofSpi() {

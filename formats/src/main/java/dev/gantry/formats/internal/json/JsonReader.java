@@ -151,6 +151,11 @@ public final class JsonReader {
     return wellFormed(currentText());
   }
 
+  /// True or false; call only where [#peek] says so.
+  public boolean flag() {
+    return parser.currentToken() == JsonToken.VALUE_TRUE;
+  }
+
   /// A number as it is written; call only where [#peek] says so. The reference refuses those past
   /// the largest double, also where it does not use them.
   public String number() {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Activation;
+import java.util.Map;
+import java.util.function.UnaryOperator;
+
+/// The functions that `config.json` names as `hidden_act` or `activation_function`.
+final class Activations {
+  static final Map<String, UnaryOperator<NDArray>> KNOWN =
+      Map.of(
+          "gelu", Activation::gelu,
+          "gelu_new", Activations::tanhGelu,
+          "gelu_pytorch_tanh", Activations::tanhGelu,
+          "relu", Activation::relu,
+          "silu", Activations::silu,
+          "swish", Activations::silu,
+          "tanh", Activation::tanh);
+
+  private static final double ROOT = Math.sqrt(2 / Math.PI);
+
+  private Activations() {}
+
+  private static NDArray silu(NDArray x) {
+    return x.mul(Activation.sigmoid(x));
+  }
+
+  /// The approximation `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
+  private static NDArray tanhGelu(NDArray x) {
+    NDArray inner = x.mul(x).mul(x).mul(0.044715f).add(x).mul((float) ROOT);
+    return x.mul(0.5f).mul(inner.tanh().add(1f));
+  }
+}

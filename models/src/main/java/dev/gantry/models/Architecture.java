@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.djl.ParameterNames;
+import dev.gantry.djl.Weights;
+import dev.gantry.models.HubModel.Input;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+
+/// What a folder's `config.json` describes.
+///
+/// @param labels of the classes; none if it does not classify
+/// @param shapes of the inputs of a smallest batch, which initialise the block
+record Architecture(
+    String name,
+    Supplier<Block> block,
+    ParameterNames names,
+    List<Input> inputs,
+    List<String> outputs,
+    List<String> labels,
+    List<Shape> shapes) {
+  private static final int MOST_TOKENS = 16 << 20;
+  private static final int MOST_POSITIONS = 64 << 20;
+  private static final int WIDEST = 1 << 20;
+  private static final int MOST_LAYERS = 1024;
+  private static final int MOST_HEADS = 1 << 16;
+  private static final int MOST_LABELS = 1 << 20;
+  private static final int MOST_PIXELS = 1 << 16;
+  private static final int MOST_STAGES = 64;
+
+  private static final Map<String, Function<Folder, Architecture>> BY_TYPE =
+      Map.of(
+          "bert", Architecture::bert,
+          "gpt2", Architecture::gpt2,
+          "llama", Architecture::llama,
+          "resnet", Architecture::resnet,
+          "vit", Architecture::vit);
+
+  /// @throws dev.gantry.core.MalformedFileException if it is of no known architecture, or makes no
+  ///     sense
+  static Architecture of(Folder folder) {
+    return folder.config().choice("model_type", BY_TYPE).apply(folder);
+  }
+
+  /// @param path where the data files are
+  record Folder(Path path, HubConfig config) {
+    /// Whether a bare model has a pooler: its configuration does not say.
+    boolean hasPooler() {
+      try (Weights weights = Weights.open(path)) {
+        return weights.tensors().keySet().stream()
+            .anyMatch(name -> name.endsWith("pooler.dense.weight"));
+      } catch (MalformedFileException | TransferException _) {
+        // A load says what is wrong with the files.
+        return true;
+      }
+    }
+  }
+
+  /// What the first of `architectures` stands for.
+  private static <T> Map.Entry<String, T> chosen(
+      HubConfig config, String base, SequencedMap<String, T> known) {
+    List<String> named = config.words("architectures");
+    String name = named.isEmpty() ? base : named.getFirst();
+    T chosen = known.get(name);
+    if (chosen == null) {
+      throw config.refuse(
+          "architectures",
+          "'" + name + "' is not known; known are " + String.join(", ", known.keySet()));
+    }
+    return Map.entry(name, chosen);
+  }
+
+  private static <T> SequencedMap<String, T> known(String name, T value, String other, T another) {
+    SequencedMap<String, T> known = new LinkedHashMap<>();
+    known.put(name, value);
+    known.put(other, another);
+    return known;
+  }
+
+  private static Architecture llama(Folder folder) {
+    HubConfig config = folder.config();
+    LlamaBlock.Head scores =
+        config.flag("tie_word_embeddings", false) ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
+    var chosen =
+        chosen(
+            config,
+            "LlamaForCausalLM",
+            known("LlamaForCausalLM", scores, "LlamaModel", LlamaBlock.Head.NONE));
+    int width = config.count("hidden_size", WIDEST);
+    int heads = config.count("num_attention_heads", MOST_HEADS);
+    int groups = config.count("num_key_value_heads", heads, MOST_HEADS);
+    config.requireMultiple("num_attention_heads", heads, "num_key_value_heads", groups);
+    if (!config.has("head_dim")) {
+      config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
+    }
+    int headSize = config.count("head_dim", Math.max(1, width / heads), WIDEST);
+    if (headSize % 2 != 0) {
+      throw config.refuse(
+          config.has("head_dim") ? "head_dim" : "hidden_size",
+          "a head's size must be even for the rotary embedding (is " + headSize + ")");
+    }
+    LlamaBlock.Config sizes =
+        new LlamaBlock.Config(
+            config.count("vocab_size", MOST_TOKENS),
+            width,
+            config.count("intermediate_size", WIDEST),
+            config.count("num_hidden_layers", MOST_LAYERS),
+            heads,
+            groups,
+            headSize,
+            config.count("max_position_embeddings", 2048, MOST_POSITIONS),
+            config.positive("rms_norm_eps", 1e-6),
+            rotation(config),
+            config.choice("hidden_act", "silu", Activations.KNOWN),
+            config.flag("attention_bias", false),
+            config.flag("mlp_bias", false),
+            chosen.getValue());
+    return new Architecture(
+        chosen.getKey(),
+        () -> new LlamaBlock(sizes),
+        HubNames.llama(),
+        text(sizes.vocabulary()),
+        List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
+        List.of(),
+        List.of(new Shape(1, 1)));
+  }
+
+  /// `rope_parameters` in new files; `rope_theta` and `rope_scaling` in older ones.
+  private static LlamaBlock.Rotation rotation(HubConfig config) {
+    HubConfig rope =
+        config
+            .object("rope_parameters")
+            .or(() -> config.object("rope_scaling"))
+            .orElseGet(() -> HubConfig.EMPTY);
+    double theta = rope.positive("rope_theta", config.positive("rope_theta", 10_000));
+    Map<String, Function<HubConfig, LlamaBlock.Rotation>> known =
+        Map.of(
+            "default",
+            _ -> LlamaBlock.Rotation.plain(theta),
+            "linear",
+            scaled -> LlamaBlock.Rotation.linear(theta, scaled.positive("factor")),
+            "llama3",
+            scaled -> stretched(theta, scaled));
+    String key = rope.has("type") && !rope.has("rope_type") ? "type" : "rope_type";
+    return rope.choice(key, "default", known).apply(rope);
+  }
+
+  private static LlamaBlock.Rotation stretched(double theta, HubConfig rope) {
+    double low = rope.positive("low_freq_factor");
+    double high = rope.positive("high_freq_factor");
+    if (high <= low) {
+      throw rope.refuse("high_freq_factor", "it must be more than low_freq_factor, " + low);
+    }
+    return new LlamaBlock.Rotation(
+        theta,
+        rope.positive("factor"),
+        low,
+        high,
+        rope.count("original_max_position_embeddings", MOST_POSITIONS));
+  }
+
+  private static Architecture gpt2(Folder folder) {
+    HubConfig config = folder.config();
+    LlamaBlock.Head scores =
+        config.flag("tie_word_embeddings", true) ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
+    var chosen =
+        chosen(
+            config,
+            "GPT2LMHeadModel",
+            known("GPT2LMHeadModel", scores, "GPT2Model", LlamaBlock.Head.NONE));
+    config.requireOff("add_cross_attention");
+    int width = config.count("n_embd", 768, WIDEST);
+    int heads = config.count("n_head", 12, MOST_HEADS);
+    config.requireMultiple("n_embd", width, "n_head", heads);
+    Gpt2Block.Config sizes =
+        new Gpt2Block.Config(
+            config.count("vocab_size", MOST_TOKENS),
+            width,
+            config.count("n_inner", Math.min(WIDEST, 4 * width), WIDEST),
+            config.count("n_layer", 12, MOST_LAYERS),
+            heads,
+            config.count("n_positions", 1024, MOST_POSITIONS),
+            config.positive("layer_norm_epsilon", 1e-5),
+            config.choice("activation_function", "gelu_new", Activations.KNOWN),
+            config.flag("scale_attn_weights", true),
+            config.flag("scale_attn_by_inverse_layer_idx", false),
+            chosen.getValue());
+    return new Architecture(
+        chosen.getKey(),
+        () -> new Gpt2Block(sizes),
+        HubNames.gpt2(),
+        text(sizes.vocabulary()),
+        List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
+        List.of(),
+        List.of(new Shape(1, 1)));
+  }
+
+  private static List<Input> text(int vocabulary) {
+    return List.of(
+        new Input("input_ids", DataType.INT64, vocabulary, true),
+        new Input("attention_mask", DataType.INT64, 2, false));
+  }
+
+  private static Architecture bert(Folder folder) {
+    HubConfig config = folder.config();
+    SequencedMap<String, BertModelBlock.Head> known =
+        known(
+            "BertModel",
+            folder.hasPooler() ? BertModelBlock.Head.POOLER : BertModelBlock.Head.NONE,
+            "BertForMaskedLM",
+            config.flag("tie_word_embeddings", true)
+                ? BertModelBlock.Head.MASKED_TOKENS_TIED
+                : BertModelBlock.Head.MASKED_TOKENS);
+    known.put("BertForSequenceClassification", BertModelBlock.Head.SEQUENCE);
+    known.put("BertForTokenClassification", BertModelBlock.Head.TOKENS);
+    var chosen = chosen(config, "BertModel", known);
+    config.requireOff("is_decoder");
+    config.requireOff("add_cross_attention");
+    config.choice("position_embedding_type", "absolute", Map.of("absolute", true));
+    int width = config.count("hidden_size", 768, WIDEST);
+    int heads = config.count("num_attention_heads", 12, MOST_HEADS);
+    config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
+    List<String> labels =
+        switch (chosen.getValue()) {
+          case SEQUENCE, TOKENS -> labels(config);
+          case NONE, POOLER, MASKED_TOKENS_TIED, MASKED_TOKENS -> List.of();
+        };
+    BertModelBlock.Config sizes =
+        new BertModelBlock.Config(
+            config.count("vocab_size", MOST_TOKENS),
+            config.count("type_vocab_size", 2, MOST_TOKENS),
+            width,
+            config.count("intermediate_size", 3072, WIDEST),
+            config.count("num_hidden_layers", 12, MOST_LAYERS),
+            heads,
+            config.count("max_position_embeddings", 512, MOST_POSITIONS),
+            config.positive("layer_norm_eps", 1e-12),
+            config.choice("hidden_act", "gelu", Activations.KNOWN),
+            chosen.getValue(),
+            Math.max(1, labels.size()));
+    List<String> outputs =
+        switch (sizes.head()) {
+          case NONE -> List.of("last_hidden_state");
+          case POOLER -> List.of("last_hidden_state", "pooler_output");
+          case MASKED_TOKENS_TIED, MASKED_TOKENS, SEQUENCE, TOKENS -> List.of("logits");
+        };
+    return new Architecture(
+        chosen.getKey(),
+        () -> new BertModelBlock(sizes),
+        HubNames.bert(),
+        List.of(
+            new Input("input_ids", DataType.INT64, sizes.vocabulary(), true),
+            new Input("token_type_ids", DataType.INT64, sizes.types(), false),
+            new Input("attention_mask", DataType.INT64, 2, false)),
+        outputs,
+        labels,
+        List.of(new Shape(1, 1), new Shape(1, 1), new Shape(1, 1)));
+  }
+
+  private static Architecture vit(Folder folder) {
+    HubConfig config = folder.config();
+    var chosen =
+        chosen(
+            config,
+            "ViTForImageClassification",
+            known("ViTForImageClassification", true, "ViTModel", false));
+    boolean classifies = chosen.getValue();
+    boolean pools = !classifies && folder.hasPooler();
+    if (pools) {
+      config.choice("pooler_act", "tanh", Map.of("tanh", true));
+    }
+    int width = config.count("hidden_size", 768, WIDEST);
+    int heads = config.count("num_attention_heads", 12, MOST_HEADS);
+    config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
+    int image = config.count("image_size", 224, MOST_PIXELS);
+    int patch = config.count("patch_size", 16, MOST_PIXELS);
+    if (patch > image) {
+      throw config.refuse("patch_size", "it must be no more than image_size, " + image);
+    }
+    List<String> labels = classifies ? labels(config) : List.of();
+    VitBlock.Config sizes =
+        new VitBlock.Config(
+            config.count("num_channels", 3, MOST_PIXELS),
+            image,
+            image,
+            patch,
+            patch,
+            width,
+            config.count("intermediate_size", 3072, WIDEST),
+            config.count("num_hidden_layers", 12, MOST_LAYERS),
+            heads,
+            config.positive("layer_norm_eps", 1e-12),
+            config.choice("hidden_act", "gelu", Activations.KNOWN),
+            config.flag("qkv_bias", true),
+            labels.size(),
+            pools ? config.count("pooler_output_size", width, WIDEST) : 0);
+    return new Architecture(
+        chosen.getKey(),
+        () -> new VitBlock(sizes),
+        HubNames.vit(),
+        List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
+        classifies
+            ? List.of("logits")
+            : pools ? List.of("last_hidden_state", "pooler_output") : List.of("last_hidden_state"),
+        labels,
+        List.of(new Shape(1, sizes.channels(), image, image)));
+  }
+
+  private static Architecture resnet(Folder folder) {
+    HubConfig config = folder.config();
+    var chosen =
+        chosen(
+            config,
+            "ResNetForImageClassification",
+            known("ResNetForImageClassification", true, "ResNetModel", false));
+    boolean classifies = chosen.getValue();
+    List<Integer> filters = config.counts("hidden_sizes", MOST_STAGES, WIDEST);
+    List<Integer> depths = config.counts("depths", MOST_STAGES, MOST_LAYERS);
+    if (filters.size() != depths.size()) {
+      throw config.refuse(
+          "depths", "it must have as many numbers as hidden_sizes, " + filters.size());
+    }
+    boolean bottleneck =
+        config.choice("layer_type", "bottleneck", Map.of("basic", false, "bottleneck", true));
+    if (bottleneck && filters.stream().anyMatch(size -> size % 4 != 0)) {
+      throw config.refuse("hidden_sizes", "a bottleneck's sizes must be multiples of 4");
+    }
+    List<String> labels = classifies ? labels(config) : List.of();
+    ResnetBlock.Config sizes =
+        new ResnetBlock.Config(
+            config.count("num_channels", 3, MOST_PIXELS),
+            config.count("embedding_size", 64, WIDEST),
+            filters,
+            depths,
+            bottleneck,
+            config.flag("downsample_in_bottleneck", false),
+            config.flag("downsample_in_first_stage", false),
+            config.choice("hidden_act", "relu", Activations.KNOWN),
+            labels.size());
+    return new Architecture(
+        chosen.getKey(),
+        () -> new ResnetBlock(sizes),
+        HubNames.resnet(),
+        List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
+        classifies ? List.of("logits") : List.of("last_hidden_state", "pooler_output"),
+        labels,
+        List.of(new Shape(1, sizes.channels(), 224, 224)));
+  }
+
+  /// The names of the classes. The library writes `id2label` unless it has the two that it makes up.
+  private static List<String> labels(HubConfig config) {
+    HubConfig named = config.object("id2label").orElse(HubConfig.EMPTY);
+    int count = config.members("id2label", 0);
+    if (count == 0) {
+      count = config.count("num_labels", 2, MOST_LABELS);
+    }
+    return IntStream.range(0, count)
+        .mapToObj(i -> named.word(String.valueOf(i), "LABEL_" + i))
+        .toList();
+  }
+}

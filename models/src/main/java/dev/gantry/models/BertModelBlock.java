@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+
+/// BERT as its authors and the hub have it: layer normalization behind each part, which DJL's own
+/// `BertBlock` replaces by batch normalization.
+///
+/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `token_type_ids` and
+/// `attention_mask` of that shape: 0 and 1 for the first and second sentence, and 1 for tokens and 0
+/// for padding. Output: see [Head]. There is no dropout, also in training.
+public final class BertModelBlock extends NamedBlock {
+  /// What follows the last layer.
+  public enum Head {
+    /// Outputs the last hidden state `[batch, length, width]`.
+    NONE,
+    /// Outputs that, and `tanh` of a dense layer of the first token's, `[batch, width]`.
+    POOLER,
+    /// Outputs `[batch, length, vocabulary]`; the scores are by the embedding's own weights.
+    MASKED_TOKENS_TIED,
+    /// As the other, by weights of its own.
+    MASKED_TOKENS,
+    /// Outputs `[batch, labels]`.
+    SEQUENCE,
+    /// Outputs `[batch, length, labels]`.
+    TOKENS
+  }
+
+  /// The sizes of a BERT.
+  ///
+  /// @param types how many token types there are
+  /// @param hidden the width of the feed-forward part
+  /// @param labels how many classes the head tells apart, if it does
+  public record Config(
+      int vocabulary,
+      int types,
+      int width,
+      int hidden,
+      int layers,
+      int heads,
+      int maxPositions,
+      double epsilon,
+      UnaryOperator<NDArray> activation,
+      Head head,
+      int labels) {
+    /// @throws MisuseException if `width` is no multiple of `heads`
+    public Config {
+      if (width % heads != 0) {
+        throw new MisuseException(
+            "width must be a multiple of heads (were " + width + " and " + heads + ")");
+      }
+    }
+  }
+
+  private record Layer(
+      Dense query,
+      Dense key,
+      Dense value,
+      Dense output,
+      Norm norm1,
+      Dense up,
+      Dense down,
+      Norm norm2) {}
+
+  /// What makes an output of the states.
+  private interface Output {
+    NDArray of(NDArray states, Pass pass);
+  }
+
+  private final Config config;
+  private final Parameter tokens;
+  private final Parameter positions;
+  private final Parameter types;
+  private final Norm norm;
+  private final List<Layer> layers = new ArrayList<>();
+  private final List<Output> outputs;
+
+  @SuppressWarnings("this-escape")
+  public BertModelBlock(Config config) {
+    this.config = config;
+    int width = config.width();
+    double epsilon = config.epsilon();
+    tokens = parameter("tokens_weight", Parameter.Type.WEIGHT, config.vocabulary(), width);
+    positions = parameter("positions_weight", Parameter.Type.WEIGHT, config.maxPositions(), width);
+    types = parameter("types_weight", Parameter.Type.WEIGHT, config.types(), width);
+    norm = norm("norm", width, epsilon);
+    for (int i = 0; i < config.layers(); i++) {
+      String name = "layer" + i + "_";
+      layers.add(
+          new Layer(
+              dense(name + "query", width, width, true),
+              dense(name + "key", width, width, true),
+              dense(name + "value", width, width, true),
+              dense(name + "output", width, width, true),
+              norm(name + "norm1", width, epsilon),
+              dense(name + "up", config.hidden(), width, true),
+              dense(name + "down", width, config.hidden(), true),
+              norm(name + "norm2", width, epsilon)));
+    }
+    Output same = (states, _) -> states;
+    outputs =
+        switch (config.head()) {
+          case NONE -> List.of(same);
+          case POOLER -> List.of(same, pooler());
+          case MASKED_TOKENS_TIED, MASKED_TOKENS -> List.of(maskedTokens());
+          case SEQUENCE -> {
+            Output pooler = pooler();
+            Dense labels = dense("labels", config.labels(), width, true);
+            yield List.of((states, pass) -> labels.of(pooler.of(states, pass), pass));
+          }
+          case TOKENS -> List.of(dense("labels", config.labels(), width, true)::of);
+        };
+  }
+
+  private Output pooler() {
+    Dense pooler = dense("pooler", config.width(), config.width(), true);
+    return (states, pass) -> pooler.of(states.get(new NDIndex(":, 0")), pass).tanh();
+  }
+
+  private Output maskedTokens() {
+    Dense transform = dense("transform", config.width(), config.width(), true);
+    Norm after = norm("transformNorm", config.width(), config.epsilon());
+    Parameter weight =
+        config.head() == Head.MASKED_TOKENS_TIED
+            ? tokens
+            : parameter(
+                "scores_weight", Parameter.Type.WEIGHT, config.vocabulary(), config.width());
+    Dense scores =
+        new Dense(weight, parameter("scores_bias", Parameter.Type.BIAS, config.vocabulary()));
+    return (states, pass) ->
+        scores.of(after.of(config.activation().apply(transform.of(states, pass)), pass), pass);
+  }
+
+  @Override
+  NDList forward(NDList inputs, Pass pass) {
+    NDArray states = embedded(inputs, pass);
+    NDArray given = given(inputs, 2);
+    NDArray mask = given == null ? null : Attention.paddingMask(given, states);
+    NDArray scale = number(inputs, 1 / Math.sqrt((double) config.width() / config.heads()));
+    for (Layer layer : layers) {
+      NDArray before = states;
+      states = step(before, () -> layer(before, layer, pass, scale, mask));
+    }
+    NDList results = new NDList();
+    for (Output output : outputs) {
+      results.add(output.of(states, pass));
+    }
+    return results;
+  }
+
+  private NDArray embedded(NDList inputs, Pass pass) {
+    NDArray ids = inputs.head();
+    long length = ids.getShape().get(1);
+    if (length > config.maxPositions()) {
+      throw new MisuseException(
+          "the text must have at most " + config.maxPositions() + " tokens (has " + length + ")");
+    }
+    NDArray table = pass.value(types);
+    NDArray given = given(inputs, 1);
+    NDArray typed =
+        given == null ? table.get(new NDIndex("0:1")).expandDims(0) : Attention.rows(table, given);
+    NDArray placed = pass.value(positions).get(new NDIndex("0:{}", length)).expandDims(0);
+    return norm.of(Attention.rows(pass.value(tokens), ids).add(typed).add(placed), pass);
+  }
+
+  private NDArray layer(
+      NDArray states, Layer layer, Pass pass, NDArray scale, @Nullable NDArray mask) {
+    NDArray query = Attention.heads(layer.query().of(states, pass), config.heads());
+    NDArray key = Attention.heads(layer.key().of(states, pass), config.heads());
+    NDArray value = Attention.heads(layer.value().of(states, pass), config.heads());
+    NDArray mixed = Attention.attend(query, key, value, scale, mask);
+    NDArray attended = layer.norm1().of(states.add(layer.output().of(mixed, pass)), pass);
+    NDArray inner = config.activation().apply(layer.up().of(attended, pass));
+    return layer.norm2().of(attended.add(layer.down().of(inner, pass)), pass);
+  }
+
+  @Override
+  List<Shape> outputShapes(Shape input) {
+    long batch = input.get(0);
+    Shape states = input.add(config.width());
+    return switch (config.head()) {
+      case NONE -> List.of(states);
+      case POOLER -> List.of(states, new Shape(batch, config.width()));
+      case MASKED_TOKENS_TIED, MASKED_TOKENS -> List.of(input.add(config.vocabulary()));
+      case SEQUENCE -> List.of(new Shape(batch, config.labels()));
+      case TOKENS -> List.of(input.add(config.labels()));
+    };
+  }
+}

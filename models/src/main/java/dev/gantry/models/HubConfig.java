@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.internal.json.JsonReader.Kind;
+import dev.gantry.formats.spi.FileBytes;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
+
+/// The members of a folder's `config.json`. Nothing in it is believed: each getter checks what it
+/// returns, and an error names the file, the key, the value and what would be right.
+///
+/// A member that is `null` counts as absent, as it does for the library that writes these files.
+final class HubConfig {
+  /// Names of a hundred thousand classes fit.
+  private static final long MAX_BYTES = 16 << 20;
+
+  /// @param content a String, Boolean, [Written], List of Value or [HubConfig]
+  private record Value(long offset, Object content) {}
+
+  /// A number as the file has it.
+  private record Written(String number) {
+    @Override
+    public String toString() {
+      return number;
+    }
+  }
+
+  /// One without members, so that each has its default.
+  static final HubConfig EMPTY = new HubConfig(Location.of(Path.of("config.json")), 0, "");
+
+  private final Location file;
+  private final long offset;
+
+  /// The keys that lead here, each with a dot behind it.
+  private final String path;
+
+  private final Map<String, Value> members = new LinkedHashMap<>();
+
+  private HubConfig(Location file, long offset, String path) {
+    this.file = file;
+    this.offset = offset;
+    this.path = path;
+  }
+
+  /// @throws MalformedFileException if `config.json` is no JSON object, or too large
+  /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
+  static HubConfig read(Path folder) {
+    try (FileBytes bytes = FileBytes.open(folder.resolve("config.json"))) {
+      if (bytes.length() > MAX_BYTES) {
+        throw new MalformedFileException(
+            bytes.file(), 0, "config-too-large", bytes.length() + " bytes, more than " + MAX_BYTES);
+      }
+      JsonReader json = new JsonReader(bytes, 0, bytes.length());
+      if (json.peek() != Kind.OBJECT) {
+        throw json.unwanted("not-an-object", "the configuration is JSON, but no object");
+      }
+      HubConfig config = object(bytes.file(), json, "");
+      json.end();
+      return config;
+    }
+  }
+
+  private static HubConfig object(Location file, JsonReader json, String path) {
+    HubConfig config = new HubConfig(file, json.valueOffset(), path);
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String name = json.memberName();
+      long offset = json.valueOffset();
+      json.countEntry();
+      Object content = content(file, json, path + name + ".");
+      if (content != null && config.members.put(name, new Value(offset, content)) != null) {
+        throw json.malformedAt(offset, "duplicate-key", "a second '" + path + name + "'");
+      }
+    }
+    return config;
+  }
+
+  private static @Nullable Object content(Location file, JsonReader json, String path) {
+    return switch (json.peek()) {
+      case OBJECT -> object(file, json, path);
+      case ARRAY -> {
+        List<Value> elements = new ArrayList<>();
+        for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+          json.countEntry();
+          Object element = content(file, json, path);
+          elements.add(new Value(json.valueOffset(), element == null ? "null" : element));
+        }
+        yield elements;
+      }
+      case STRING -> json.string();
+      case NUMBER -> new Written(json.number());
+      case BOOLEAN -> json.flag();
+      case NULL -> {
+        json.skip();
+        yield null;
+      }
+    };
+  }
+
+  boolean has(String key) {
+    return members.containsKey(key);
+  }
+
+  /// A whole number from 1 to `most`.
+  int count(String key, int most) {
+    return whole(key, required(key), 1, most);
+  }
+
+  /// As the other, for a key that may be absent.
+  int count(String key, int otherwise, int most) {
+    Value value = members.get(key);
+    return value == null ? otherwise : whole(key, value, 1, most);
+  }
+
+  /// How many members the object of this key has.
+  int members(String key, int otherwise) {
+    return object(key).map(object -> object.members.size()).orElse(otherwise);
+  }
+
+  /// Whole numbers from 1 to `most`, one or more, no more than `length`.
+  List<Integer> counts(String key, int length, int most) {
+    Value value = required(key);
+    if (!(value.content() instanceof List<?> elements)
+        || elements.isEmpty()
+        || elements.size() > length) {
+      throw refuse(key, "it must be an array of 1 to " + length + " numbers");
+    }
+    return elements.stream().map(element -> whole(key, (Value) element, 1, most)).toList();
+  }
+
+  private int whole(String key, Value value, int least, int most) {
+    if (value.content() instanceof Written(String number)) {
+      try {
+        long whole = Long.parseLong(number);
+        if (whole >= least && whole <= most) {
+          return (int) whole;
+        }
+      } catch (NumberFormatException _) {
+        // As for a number out of bounds.
+      }
+    }
+    throw invalid(key, value, "it must be a whole number from " + least + " to " + most);
+  }
+
+  /// A number above 0.
+  double positive(String key, double otherwise) {
+    Value value = members.get(key);
+    return value == null ? otherwise : positive(key, value);
+  }
+
+  /// As the other, for a key that must be there.
+  double positive(String key) {
+    return positive(key, required(key));
+  }
+
+  private double positive(String key, Value value) {
+    if (value.content() instanceof Written(String number)) {
+      double parsed = Double.parseDouble(number);
+      if (parsed > 0 && parsed < Float.MAX_VALUE) {
+        return parsed;
+      }
+    }
+    throw invalid(key, value, "it must be a number above 0");
+  }
+
+  boolean flag(String key, boolean otherwise) {
+    Value value = members.get(key);
+    if (value == null) {
+      return otherwise;
+    }
+    if (value.content() instanceof Boolean flag) {
+      return flag;
+    }
+    throw invalid(key, value, "it must be true or false");
+  }
+
+  /// What a word stands for that must be there.
+  <T> T choice(String key, Map<String, T> known) {
+    required(key);
+    return choice(key, "", known);
+  }
+
+  /// What a word stands for.
+  <T> T choice(String key, String otherwise, Map<String, T> known) {
+    Value value = members.getOrDefault(key, new Value(offset, otherwise));
+    T chosen = value.content() instanceof String word ? known.get(word) : null;
+    if (chosen == null) {
+      throw invalid(key, value, "known are " + String.join(", ", new TreeSet<>(known.keySet())));
+    }
+    return chosen;
+  }
+
+  /// A string.
+  String word(String key, String otherwise) {
+    Value value = members.get(key);
+    if (value == null) {
+      return otherwise;
+    }
+    if (value.content() instanceof String word) {
+      return word;
+    }
+    throw invalid(key, value, "it must be a string");
+  }
+
+  /// The strings of an array; none if it is absent.
+  List<String> words(String key) {
+    Value value = members.get(key);
+    if (value == null) {
+      return List.of();
+    }
+    if (value.content() instanceof List<?> elements
+        && elements.stream().allMatch(element -> ((Value) element).content() instanceof String)) {
+      return elements.stream().map(element -> (String) ((Value) element).content()).toList();
+    }
+    throw invalid(key, value, "it must be an array of strings");
+  }
+
+  Optional<HubConfig> object(String key) {
+    Value value = members.get(key);
+    if (value == null) {
+      return Optional.empty();
+    }
+    if (value.content() instanceof HubConfig object) {
+      return Optional.of(object);
+    }
+    throw invalid(key, value, "it must be an object");
+  }
+
+  /// @throws MalformedFileException if a feature is on that no block here has
+  void requireOff(String key) {
+    if (flag(key, false)) {
+      throw refuse(key, "it is not supported; it must be false");
+    }
+  }
+
+  /// @throws MalformedFileException if one size is no multiple of another
+  void requireMultiple(String key, int value, String of, int divisor) {
+    if (value % divisor != 0) {
+      throw refuse(
+          has(key) ? key : of,
+          key + " must be a multiple of " + of + " (are " + value + " and " + divisor + ")");
+    }
+  }
+
+  /// The error for a value that is right by itself and wrong beside others.
+  MalformedFileException refuse(String key, String reason) {
+    Value value = members.get(key);
+    return value == null ? missing(key) : invalid(key, value, reason);
+  }
+
+  private Value required(String key) {
+    Value value = members.get(key);
+    if (value == null) {
+      throw missing(key);
+    }
+    return value;
+  }
+
+  private MalformedFileException missing(String key) {
+    return new MalformedFileException(
+        file, offset, "missing-key", "the configuration has no '" + path + key + "'");
+  }
+
+  private MalformedFileException invalid(String key, Value value, String reason) {
+    String shown =
+        switch (value.content()) {
+          case String word -> "\"" + shortened(word) + "\"";
+          case HubConfig _ -> "an object";
+          case List<?> _ -> "an array";
+          case Object other -> shortened(other.toString());
+        };
+    return new MalformedFileException(
+        file, value.offset(), "invalid-value", "'" + path + key + "' is " + shown + "; " + reason);
+  }
+
+  private static String shortened(String text) {
+    return text.length() <= 60 ? text : text.substring(0, 60) + "…";
+  }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.LoadReport;
+import dev.gantry.djl.ParameterNames;
+import dev.gantry.djl.Weights;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/// A folder as the hub has it, with `config.json` and safetensors, of an architecture that is known
+/// here: BERT, GPT-2, Llama, ResNet or ViT.
+///
+/// ```java
+/// HubModel hub = HubModel.of(folder);
+/// try (Model model = hub.load(Device.gpu(), LoadOptions.defaults());
+///     Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+///   …
+/// }
+/// ```
+///
+/// Immutable, thread-safe: it holds what `config.json` says, and no weights.
+public final class HubModel {
+  /// What a model is asked with.
+  ///
+  /// @param name the hub's, such as `input_ids`
+  /// @param bound values are from 0 to this, exclusive; 0 for no bound
+  /// @param required whether it must be given
+  public record Input(String name, DataType type, long bound, boolean required) {}
+
+  private final Path folder;
+  private final Architecture architecture;
+
+  private HubModel(Path folder, Architecture architecture) {
+    this.folder = folder;
+    this.architecture = architecture;
+  }
+
+  /// Reads and checks `config.json`.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if it is of an architecture that is not known, or
+  ///     breaks a rule; the message names the key, its value and what would be right
+  /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
+  public static HubModel of(Path folder) {
+    MisuseException.requireGiven("folder", folder);
+    return new HubModel(
+        folder, Architecture.of(new Architecture.Folder(folder, HubConfig.read(folder))));
+  }
+
+  /// Such as `LlamaForCausalLM`.
+  public String architecture() {
+    return architecture.name();
+  }
+
+  /// A block without weights, each time a new one.
+  public Block newBlock() {
+    return architecture.block().get();
+  }
+
+  /// Which tensors fill the block's parameters.
+  public ParameterNames names() {
+    return architecture.names();
+  }
+
+  /// What the block takes, in its order. Only the last ones may be left out.
+  public List<Input> inputs() {
+    return architecture.inputs();
+  }
+
+  /// The names of what the block returns, in its order.
+  public List<String> outputs() {
+    return architecture.outputs();
+  }
+
+  /// The names of the classes, by their number, such as `tabby, tabby cat`; empty if the model does not
+  /// classify.
+  public List<String> labels() {
+    return architecture.labels();
+  }
+
+  /// Shapes that initialise the block, such as that of one image.
+  public Shape[] inputShapes() {
+    return architecture.shapes().toArray(Shape[]::new);
+  }
+
+  /// Loads the folder's weights as FLOAT32 onto DJL's default device: the first GPU, or host memory.
+  ///
+  /// @throws dev.gantry.core.GantryException as the other
+  public Model load() {
+    return load(Device.fromName(""), LoadOptions.defaults());
+  }
+
+  /// Loads the folder's weights into a new block. The block is frozen: it has no gradients until you
+  /// call `freezeParameters(false)`.
+  ///
+  /// @param options such as `optCast`; without, floating-point tensors become FLOAT32
+  /// @return a model that owns the weights' memory until you close it
+  /// @throws dev.gantry.core.MisuseException if the tensors do not fit the block
+  /// @throws dev.gantry.core.MalformedFileException if a data file breaks a rule of its format
+  /// @throws dev.gantry.core.TransferException if a file or device fails
+  public Model load(Device device, LoadOptions options) {
+    MisuseException.requireGiven("device", device);
+    MisuseException.requireGiven("options", options);
+    Model model = Model.newInstance(architecture(), device, "PyTorch");
+    boolean loaded = false;
+    try {
+      Block block = newBlock();
+      block.freezeParameters(true);
+      model.setBlock(block);
+      refresh(model, options);
+      loaded = true;
+      return model;
+    } finally {
+      if (!loaded) {
+        model.close();
+      }
+    }
+  }
+
+  /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay
+  /// where they are and get new values. No prediction may run meanwhile.
+  ///
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; if the tensors do not
+  ///     fit, the model is as it was
+  public LoadReport refresh(Model model, LoadOptions options) {
+    MisuseException.requireGiven("model", model);
+    MisuseException.requireGiven("options", options);
+    try (Weights weights = Weights.open(folder)) {
+      return weights.load(model.getNDManager(), model.getBlock(), names(), options, inputShapes());
+    }
+  }
+
+  /// Puts inputs into the order in which the block takes them. An input that may be left out and
+  /// stands before one that is given gets zeros.
+  ///
+  /// @throws MisuseException if a name is not known, or an input is missing
+  public NDList arranged(Map<String, NDArray> inputs) {
+    MisuseException.requireGiven("inputs", inputs);
+    List<String> known = inputs().stream().map(Input::name).toList();
+    for (String name : inputs.keySet()) {
+      if (!known.contains(name)) {
+        throw new MisuseException(
+            "there is no input '"
+                + name
+                + "'; "
+                + architecture()
+                + " takes "
+                + String.join(", ", known));
+      }
+    }
+    NDList arranged = new NDList();
+    int given = 0;
+    for (Input input : inputs()) {
+      NDArray array = inputs.get(input.name());
+      if (array == null && input.required()) {
+        throw new MisuseException("the input '" + input.name() + "' is missing");
+      }
+      given += array == null ? 0 : 1;
+      if (array != null) {
+        arranged.add(array);
+      } else if (given < inputs.size()) {
+        arranged.add(arranged.head().zerosLike());
+      }
+    }
+    return arranged;
+  }
+
+  @Override
+  public String toString() {
+    return architecture()
+        + inputs().stream().map(Input::name).collect(Collectors.joining(", ", "(", ")"));
+  }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.NDScope;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.core.Linear;
+import ai.djl.nn.norm.LayerNorm;
+import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// A block whose parameters have names of its own, such as `layer0_query_weight`, and shapes from
+/// the start, so that any input shape initialises it.
+abstract class NamedBlock extends AbstractBlock {
+  /// Where a pass finds the parameters' values.
+  record Pass(ParameterStore store, Device device, boolean training) {
+    NDArray value(Parameter parameter) {
+      return store.getValue(parameter, device, training);
+    }
+  }
+
+  /// `x · weightᵀ + bias`.
+  record Dense(Parameter weight, @Nullable Parameter bias) {
+    NDArray of(NDArray x, Pass pass) {
+      NDArray added = bias == null ? null : pass.value(bias);
+      return Linear.linear(x, pass.value(weight), added).singletonOrThrow();
+    }
+  }
+
+  /// Layer normalization over the last axis.
+  record Norm(Parameter gamma, Parameter beta, double epsilon) {
+    NDArray of(NDArray x, Pass pass) {
+      NDArray scale = pass.value(gamma);
+      return LayerNorm.layerNorm(x, scale.getShape(), scale, pass.value(beta), (float) epsilon)
+          .singletonOrThrow();
+    }
+  }
+
+  final Dense dense(String name, long outputs, long inputs, boolean bias) {
+    return new Dense(
+        parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs),
+        bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null);
+  }
+
+  final Norm norm(String name, long size, double epsilon) {
+    return new Norm(
+        parameter(name + "_gamma", Parameter.Type.GAMMA, size),
+        parameter(name + "_beta", Parameter.Type.BETA, size),
+        epsilon);
+  }
+
+  final Parameter parameter(String name, Parameter.Type type, long... shape) {
+    return addParameter(
+        Parameter.builder().setName(name).setType(type).optShape(new Shape(shape)).build());
+  }
+
+  @Override
+  protected final NDList forwardInternal(
+      ParameterStore store,
+      NDList inputs,
+      boolean training,
+      @Nullable PairList<String, Object> params) {
+    NDArray first = inputs.head();
+    Pass pass = new Pass(store, first.getDevice(), training);
+    return kept(first.getManager(), () -> forward(inputs, pass));
+  }
+
+  /// One pass. All that it makes is freed but for what it returns.
+  abstract NDList forward(NDList inputs, Pass pass);
+
+  /// What `pass` returns belongs to the manager; what else it makes is freed.
+  static NDList kept(NDManager manager, Supplier<NDList> pass) {
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      NDList outputs = pass.get();
+      outputs.attach(manager);
+      NDScope.unregister(outputs);
+      return outputs;
+    }
+  }
+
+  /// Part of a pass: what it makes is freed but for its result, and so is `input`.
+  static NDArray step(NDArray input, Supplier<NDArray> part) {
+    NDArray result;
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      result = part.get();
+      NDScope.unregister(result);
+    }
+    NDScope.register(result);
+    input.close();
+    return result;
+  }
+
+  /// A number beside the input, so that no layer copies it to the device anew. As a scalar it
+  /// leaves the other operand's type.
+  static NDArray number(NDList inputs, double number) {
+    return inputs.head().getManager().create((float) number);
+  }
+
+  /// The input of this place, if it was given.
+  static @Nullable NDArray given(NDList inputs, int place) {
+    return inputs.size() > place ? inputs.get(place) : null;
+  }
+
+  /// The shapes of the outputs, for `[batch, length]` or an image's shape.
+  abstract List<Shape> outputShapes(Shape input);
+
+  @Override
+  public final Shape[] getOutputShapes(Shape[] inputShapes) {
+    return outputShapes(inputShapes[0]).toArray(Shape[]::new);
+  }
+}

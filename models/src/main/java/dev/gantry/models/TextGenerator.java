@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.training.ParameterStore;
+import dev.gantry.core.MisuseException;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.function.LongConsumer;
+import java.util.random.RandomGenerator;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+
+/// Continues a text, token by token, with a model whose block is a [CausalBlock]. Immutable,
+/// thread-safe.
+///
+/// The token of the highest score follows, unless there is a temperature: then a token is drawn, by
+/// the CPU and a seed, so that the same seed gives the same text.
+public final class TextGenerator {
+  private static final int MOST_TOKENS = 1 << 24;
+
+  private final int tokens;
+  private final double temperature;
+  private final int topK;
+  private final long seed;
+  private final List<Long> ends;
+  private final LongConsumer listener;
+
+  private TextGenerator(Builder builder) {
+    tokens = builder.tokens;
+    temperature = builder.temperature;
+    topK = builder.topK;
+    seed = builder.seed;
+    ends = builder.ends;
+    listener = builder.listener;
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /// Continues a text until it has enough tokens, comes to an end token, or is as long as the model
+  /// can have it.
+  ///
+  /// @param prompt the ids of the tokens so far, one or more
+  /// @return the ids of those that follow; the last one may be an end token
+  /// @throws MisuseException if the model's block is no [CausalBlock], or the prompt is empty, too
+  ///     long, or has an id that the model does not know
+  public long[] generate(Model model, long... prompt) {
+    MisuseException.requireGiven("model", model);
+    if (!(model.getBlock() instanceof CausalBlock block)) {
+      throw new MisuseException(
+          "the model's block must be a CausalBlock (is " + model.getBlock().getClass() + ")");
+    }
+    check(block, prompt);
+    RandomGenerator random = new SplittableRandom(seed);
+    long[] generated = new long[Math.min(tokens, block.maxPositions() - prompt.length)];
+    long[] next = prompt;
+    try (NDManager manager = model.getNDManager().newSubManager();
+        KeyValueCache cache = new KeyValueCache(manager)) {
+      ParameterStore store = new ParameterStore(manager, false);
+      for (int i = 0; i < generated.length; i++) {
+        generated[i] = next(block, store, manager, cache, random, next);
+        listener.accept(generated[i]);
+        if (ends.contains(generated[i])) {
+          return Arrays.copyOf(generated, i + 1);
+        }
+        next = new long[] {generated[i]};
+      }
+    }
+    return generated;
+  }
+
+  private static void check(CausalBlock block, long... prompt) {
+    MisuseException.requireRange(
+        "number of tokens of the prompt", prompt.length, 1, block.maxPositions());
+    for (long id : prompt) {
+      MisuseException.requireRange("a token of the prompt", id, 0, block.vocabularySize() - 1L);
+    }
+  }
+
+  private long next(
+      CausalBlock block,
+      ParameterStore store,
+      NDManager manager,
+      KeyValueCache cache,
+      RandomGenerator random,
+      long... tokens) {
+    try (NDManager pass = manager.newSubManager()) {
+      NDArray ids = pass.create(tokens, new Shape(1, tokens.length));
+      NDArray scores = block.nextScores(store, ids, cache);
+      if (temperature == 0) {
+        return scores.argMax(-1).toLongArray()[0];
+      }
+      return drawn(scores.toType(DataType.FLOAT32, false).toFloatArray(), random);
+    }
+  }
+
+  /// A token by its share of `exp(score / temperature)` among the `topK` highest.
+  private long drawn(float[] scores, RandomGenerator random) {
+    int[] candidates =
+        IntStream.range(0, scores.length)
+            .boxed()
+            .sorted(Comparator.comparingDouble(id -> -scores[id]))
+            .limit(topK == 0 ? scores.length : topK)
+            .mapToInt(Integer::intValue)
+            .toArray();
+    double[] shares = new double[candidates.length];
+    double sum = 0;
+    for (int i = 0; i < shares.length; i++) {
+      shares[i] = Math.exp((scores[candidates[i]] - scores[candidates[0]]) / temperature);
+      sum += shares[i];
+    }
+    double point = random.nextDouble() * sum;
+    for (int i = 0; i < shares.length; i++) {
+      point -= shares[i];
+      if (point < 0) {
+        return candidates[i];
+      }
+    }
+    return candidates[0];
+  }
+
+  /// Makes [TextGenerator]s; nothing is required. For one thread.
+  public static final class Builder {
+    private int tokens = 50;
+    private double temperature;
+    private int topK;
+    private long seed;
+    private List<Long> ends = List.of();
+    private LongConsumer listener = _ -> {};
+
+    private Builder() {}
+
+    /// The most tokens that it generates; 50 unless you say otherwise.
+    public Builder optMaxTokens(int most) {
+      MisuseException.requireRange("optMaxTokens", most, 1, MOST_TOKENS);
+      tokens = most;
+      return this;
+    }
+
+    /// How far scores count: near 0 the best token follows nearly always, 1 is as the model was
+    /// trained. 0, the default, always takes the best.
+    public Builder optTemperature(double chosen) {
+      if (!(chosen >= 0 && chosen <= 1000)) {
+        throw new MisuseException("optTemperature must be 0 to 1000 (was " + chosen + ")");
+      }
+      temperature = chosen;
+      return this;
+    }
+
+    /// Draws from that many tokens, those with the highest scores; 0, the default, from all.
+    public Builder optTopK(int most) {
+      MisuseException.requireRange("optTopK", most, 0, MOST_TOKENS);
+      topK = most;
+      return this;
+    }
+
+    /// Where the random numbers begin; 0 unless you say otherwise.
+    public Builder optSeed(long chosen) {
+      seed = chosen;
+      return this;
+    }
+
+    /// Tokens that end the text, such as `eos_token_id` of `config.json`.
+    public Builder optEnds(long... ids) {
+      ends = LongStream.of(ids).boxed().toList();
+      return this;
+    }
+
+    /// Is told each token as soon as it is there.
+    public Builder optListener(LongConsumer chosen) {
+      MisuseException.requireGiven("optListener", chosen);
+      listener = chosen;
+      return this;
+    }
+
+    public TextGenerator build() {
+      return new TextGenerator(this);
+    }
+  }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.convolutional.Conv2d;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+
+/// ViT: an image's patches as tokens of an encoder, with a class token before them.
+///
+/// Input: `pixel_values`, `[batch, channels, height, width]`, of the size that the model was made
+/// for. Output: with labels the `logits` `[batch, labels]`; without, the last hidden state `[batch,
+/// patches + 1, width]`, and with a pooler `tanh` of a dense layer of the class token's, `[batch,
+/// pooled]`. There is no dropout, also in training.
+public final class VitBlock extends NamedBlock {
+  /// The sizes of a ViT.
+  ///
+  /// @param height in pixels, as `breadth`
+  /// @param patchHeight in pixels, as `patchBreadth`
+  /// @param hidden the width of the feed-forward part
+  /// @param bias whether query, key and value have one
+  /// @param labels how many classes it tells apart; 0 for no head
+  /// @param pooled the width of the pooler; 0 for none
+  public record Config(
+      int channels,
+      int height,
+      int breadth,
+      int patchHeight,
+      int patchBreadth,
+      int width,
+      int hidden,
+      int layers,
+      int heads,
+      double epsilon,
+      UnaryOperator<NDArray> activation,
+      boolean bias,
+      int labels,
+      int pooled) {
+    /// @throws MisuseException if `width` is no multiple of `heads`, or a patch is larger than the
+    ///     image
+    public Config {
+      if (width % heads != 0) {
+        throw new MisuseException(
+            "width must be a multiple of heads (were " + width + " and " + heads + ")");
+      }
+      if (patchHeight > height || patchBreadth > breadth) {
+        throw new MisuseException(
+            "a patch must be no larger than the image (was %d × %d of %d × %d)"
+                .formatted(patchHeight, patchBreadth, height, breadth));
+      }
+    }
+
+    long patches() {
+      return (long) (height / patchHeight) * (breadth / patchBreadth);
+    }
+  }
+
+  private record Layer(
+      Norm norm1,
+      Dense query,
+      Dense key,
+      Dense value,
+      Dense output,
+      Norm norm2,
+      Dense up,
+      Dense down) {}
+
+  private final Config config;
+  private final Parameter classToken;
+  private final Parameter positions;
+  private final Parameter patches;
+  private final Parameter patchBias;
+  private final List<Layer> layers = new ArrayList<>();
+  private final Norm norm;
+  private final @Nullable Dense labels;
+  private final @Nullable Dense pooler;
+
+  @SuppressWarnings("this-escape")
+  public VitBlock(Config config) {
+    this.config = config;
+    int width = config.width();
+    classToken = parameter("classToken", Parameter.Type.WEIGHT, 1, 1, width);
+    positions = parameter("positions", Parameter.Type.WEIGHT, 1, config.patches() + 1, width);
+    patches =
+        parameter(
+            "patches_weight",
+            Parameter.Type.WEIGHT,
+            width,
+            config.channels(),
+            config.patchHeight(),
+            config.patchBreadth());
+    patchBias = parameter("patches_bias", Parameter.Type.BIAS, width);
+    for (int i = 0; i < config.layers(); i++) {
+      String name = "layer" + i + "_";
+      layers.add(
+          new Layer(
+              norm(name + "norm1", width, config.epsilon()),
+              dense(name + "query", width, width, config.bias()),
+              dense(name + "key", width, width, config.bias()),
+              dense(name + "value", width, width, config.bias()),
+              dense(name + "output", width, width, true),
+              norm(name + "norm2", width, config.epsilon()),
+              dense(name + "up", config.hidden(), width, true),
+              dense(name + "down", width, config.hidden(), true)));
+    }
+    norm = norm("norm", width, config.epsilon());
+    labels = config.labels() == 0 ? null : dense("labels", config.labels(), width, true);
+    pooler = config.pooled() == 0 ? null : dense("pooler", config.pooled(), width, true);
+  }
+
+  @Override
+  NDList forward(NDList inputs, Pass pass) {
+    NDArray states = embedded(inputs.head(), pass);
+    NDArray scale = number(inputs, 1 / Math.sqrt((double) config.width() / config.heads()));
+    for (Layer layer : layers) {
+      NDArray before = states;
+      states = step(before, () -> layer(before, layer, pass, scale));
+    }
+    NDArray last = norm.of(states, pass);
+    NDArray first = last.get(new NDIndex(":, 0"));
+    if (labels != null) {
+      return new NDList(labels.of(first, pass));
+    }
+    return pooler == null ? new NDList(last) : new NDList(last, pooler.of(first, pass).tanh());
+  }
+
+  private NDArray embedded(NDArray pixels, Pass pass) {
+    Shape shape = pixels.getShape();
+    Shape wanted = new Shape(config.channels(), config.height(), config.breadth());
+    if (shape.dimension() != 4 || !shape.slice(1).equals(wanted)) {
+      throw new MisuseException("images must be of shape " + wanted + " (was " + shape + ")");
+    }
+    NDArray kernels = pass.value(patches);
+    NDArray cut =
+        Conv2d.conv2d(
+                Attention.cast(pixels, kernels),
+                kernels,
+                pass.value(patchBias),
+                new Shape(config.patchHeight(), config.patchBreadth()))
+            .singletonOrThrow();
+    long batch = shape.get(0);
+    NDArray tokens = cut.reshape(batch, config.width(), config.patches()).transpose(0, 2, 1);
+    NDArray first = pass.value(classToken).broadcast(batch, 1, config.width());
+    return NDArrays.concat(new NDList(first, tokens), 1).add(pass.value(positions));
+  }
+
+  private NDArray layer(NDArray states, Layer layer, Pass pass, NDArray scale) {
+    NDArray x = layer.norm1().of(states, pass);
+    NDArray query = Attention.heads(layer.query().of(x, pass), config.heads());
+    NDArray key = Attention.heads(layer.key().of(x, pass), config.heads());
+    NDArray value = Attention.heads(layer.value().of(x, pass), config.heads());
+    NDArray mixed = Attention.attend(query, key, value, scale, null);
+    NDArray attended = states.add(layer.output().of(mixed, pass));
+    NDArray y = layer.norm2().of(attended, pass);
+    NDArray inner = config.activation().apply(layer.up().of(y, pass));
+    return attended.add(layer.down().of(inner, pass));
+  }
+
+  @Override
+  List<Shape> outputShapes(Shape input) {
+    long batch = input.get(0);
+    if (labels != null) {
+      return List.of(new Shape(batch, config.labels()));
+    }
+    Shape states = new Shape(batch, config.patches() + 1, config.width());
+    return pooler == null ? List.of(states) : List.of(states, new Shape(batch, config.pooled()));
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// A `config.json` that makes no sense is refused with one line that says why.
+class HubConfigTest {
+  @TempDir private Path folder;
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '`',
+      textBlock =
+          """
+          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, gpt2, llama, resnet, vit
+          llama | "model_type": "llama" | "model_kind": "llama" | has no 'model_type'
+          llama | "LlamaForCausalLM" | "LlamaForSequenceClassification" | 'LlamaForSequenceClassification' is not known; known are LlamaForCausalLM, LlamaModel
+          llama | "LlamaForCausalLM" | 7 | 'architectures' is an array; it must be an array of strings
+          llama | "vocab_size": 261 | "vocab": 261 | has no 'vocab_size'
+          llama | "vocab_size": 261 | "vocab_size": 0 | 'vocab_size' is 0; it must be a whole number from 1 to 16777216
+          llama | "vocab_size": 261 | "vocab_size": 99999999999999999999 | it must be a whole number from 1 to
+          llama | "vocab_size": 261 | "vocab_size": 261.5 | 'vocab_size' is 261.5; it must be a whole number
+          llama | "hidden_size": 64 | "hidden_size": "64" | 'hidden_size' is "64"; it must be a whole number
+          llama | "hidden_size": 64 | "hidden_size": 64000000 | it must be a whole number from 1 to 1048576
+          llama | "num_hidden_layers": 3 | "num_hidden_layers": 100000 | it must be a whole number from 1 to 1024
+          llama | "num_key_value_heads": 2 | "num_key_value_heads": 3 | num_attention_heads must be a multiple of num_key_value_heads (are 4 and 3)
+          llama | "head_dim": 16 | "head_dim": 15 | a head's size must be even
+          llama | "hidden_act": "silu" | "hidden_act": "mish" | 'hidden_act' is "mish"; known are gelu
+          llama | "rope_type": "default" | "rope_type": "yarn" | 'rope_parameters.rope_type' is "yarn"; known are default, linear, llama3
+          llama | "rope_type": "default" | "rope_type": "llama3" | has no 'rope_parameters.low_freq_factor'
+          llama | "rope_theta": 10000.0 | "rope_theta": -1 | 'rope_parameters.rope_theta' is -1; it must be a number above 0
+          llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": true | 'rms_norm_eps' is true; it must be a number above 0
+          llama | "tie_word_embeddings": false | "tie_word_embeddings": "no" | 'tie_word_embeddings' is "no"; it must be true or false
+          gpt2 | "n_head": 4 | "n_head": 5 | n_embd must be a multiple of n_head (are 48 and 5)
+          gpt2 | "add_cross_attention": false | "add_cross_attention": true | it is not supported; it must be false
+          bert | "num_attention_heads": 4 | "num_attention_heads": 7 | hidden_size must be a multiple of num_attention_heads (are 64 and 7)
+          bert | "is_decoder": false | "is_decoder": true | 'is_decoder' is true; it is not supported
+          bert | "is_decoder": false | "position_embedding_type": "relative_key" | known are absolute
+          vit | "patch_size": 8 | "patch_size": 33 | 'patch_size' is 33; it must be no more than image_size, 32
+          resnet | "layer_type": "basic" | "layer_type": "plain" | 'layer_type' is "plain"; known are basic, bottleneck
+          resnet | "model_type": "resnet" | "model_type": "resnet", "depths": [1] | a second 'depths'
+          """)
+  void aWrongValueIsNamed(String model, String right, String wrong, String message)
+      throws IOException {
+    String config = Files.readString(HubModelTest.HUB.resolve(model).resolve("config.json"));
+    assertThat(config).contains(right);
+    Files.writeString(folder.resolve("config.json"), config.replace(right, wrong));
+    assertThatThrownBy(() -> HubModel.of(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining(folder.resolve("config.json").toString())
+        .hasMessageContaining(message)
+        .extracting(Throwable::getMessage)
+        .asString()
+        .doesNotContain("\n");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "{", "[]", "7", "{\"model_type\": ", "{} {}", "not json"})
+  void whatIsNoObjectIsRefused(String text) throws IOException {
+    Files.writeString(folder.resolve("config.json"), text);
+    assertThatThrownBy(() -> HubModel.of(folder)).isInstanceOf(MalformedFileException.class);
+  }
+
+  @Test
+  void aFolderWithoutAConfigurationIsNotFound() {
+    assertThatThrownBy(() -> HubModel.of(folder.resolve("none")))
+        .isInstanceOfSatisfying(
+            TransferException.class,
+            missing -> assertThat(missing.failure()).isInstanceOf(Failure.Errno.class));
+  }
+
+  /// Values that are absent, and keys of older versions.
+  @Test
+  void anOldConfigurationIsRead() throws IOException {
+    Files.writeString(
+        folder.resolve("config.json"),
+        """
+        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 32,
+         "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "num_key_value_heads": null, "rope_theta": 500000.0, "rope_scaling": {"type": "llama3",
+         "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+         "original_max_position_embeddings": 8192}, "pretraining_tp": 1, "torch_dtype": "bfloat16"}
+        """);
+    HubModel hub = HubModel.of(folder);
+    assertThat(hub.architecture()).isEqualTo("LlamaForCausalLM");
+    assertThat(hub.newBlock().getParameters().keys())
+        .contains("layer0_key_weight", "head_weight")
+        .doesNotContain("layer0_key_bias");
+  }
+}

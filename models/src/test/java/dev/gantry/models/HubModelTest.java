@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.inference.Predictor;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.translate.NoopTranslator;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Weights;
+import dev.gantry.djl.WeightsWriter;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Folders that the reference library wrote answer as it does.
+class HubModelTest {
+  static final Path HUB = Path.of(System.getProperty("gantry.hub", "src/test/resources/hub"));
+
+  private static final LoadOptions DEFAULTS = LoadOptions.defaults();
+
+  @TempDir private Path temporary;
+
+  static List<String> folders() throws IOException {
+    try (Stream<Path> folders = Files.list(HUB)) {
+      return folders
+          .filter(Files::isDirectory)
+          .map(folder -> folder.getFileName().toString())
+          .sorted()
+          .toList();
+    }
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  private static HubModel hub(String name) {
+    return HubModel.of(HUB.resolve(name));
+  }
+
+  private static Reference reference(String name) throws IOException {
+    return Reference.of(HUB.resolve(name));
+  }
+
+  @ParameterizedTest
+  @MethodSource("folders")
+  void aFolderAnswersAsTheReferenceDoes(String name) throws IOException, TranslateException {
+    HubModel hub = hub(name);
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      reference(name).requireAnsweredBy(hub, model);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("folders")
+  void theOutputsHaveTheShapesThatTheBlockSays(String name) throws IOException {
+    HubModel hub = hub(name);
+    Reference reference = reference(name);
+    Shape[] inputs =
+        reference.inputs().values().stream().map(Reference.Values::shape).toArray(Shape[]::new);
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      assertThat(model.getBlock().getOutputShapes(inputs))
+          .containsExactlyElementsOf(
+              reference.outputs().values().stream().map(Reference.Values::shape).toList());
+    }
+  }
+
+  /// DJL's native code would end the process on BFLOAT16.
+  @ParameterizedTest
+  @MethodSource("folders")
+  void halfPrecisionAnswersNearly(String name) throws IOException, TranslateException {
+    for (DataType type : List.of(DataType.BFLOAT16, DataType.FLOAT16)) {
+      HubModel hub = hub(name);
+      LoadOptions options = LoadOptions.builder().optCast(type).build();
+      try (Model model = hub.load(Device.fromName(""), options)) {
+        reference(name).requireAnsweredBy(hub, model, 0.15);
+      }
+    }
+  }
+
+  /// All but FP8, which no writer here writes.
+  static List<String> writable() throws IOException {
+    return folders().stream().filter(name -> !name.equals("llama-fp8")).toList();
+  }
+
+  @Test
+  void aModelIsRefreshedFromFp8AndBack() throws IOException, TranslateException {
+    HubModel hub = hub("llama");
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      hub("llama-fp8").refresh(model, DEFAULTS);
+      reference("llama-fp8").requireAnsweredBy(hub, model);
+      hub.refresh(model, DEFAULTS);
+      reference("llama").requireAnsweredBy(hub, model);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("writable")
+  void aRefreshInPlaceAnswersAsAFreshLoadDoes(String name) throws IOException, TranslateException {
+    HubModel hub = hub(name);
+    Reference reference = reference(name);
+    Path folder = changed(name, tensors -> tensors.replaceAll((_, tensor) -> scaled(tensor)));
+    HubModel other = HubModel.of(folder);
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS);
+        Model fresh = other.load(Device.fromName(""), DEFAULTS)) {
+      List<NDArray> before = arrays(model);
+
+      assertThat(other.refresh(model, DEFAULTS).missing()).isEmpty();
+      SequencedMap<String, float[]> answers = Reference.answers(hub, model, reference);
+      Reference.answers(other, fresh, reference)
+          .forEach((output, answer) -> assertThat(answers.get(output)).isEqualTo(answer));
+
+      hub.refresh(model, DEFAULTS);
+      reference.requireAnsweredBy(hub, model);
+      assertThat(arrays(model)).usingElementComparator((a, b) -> a == b ? 0 : 1).isEqualTo(before);
+    }
+  }
+
+  private static List<NDArray> arrays(Model model) {
+    return model.getBlock().getParameters().values().stream()
+        .map(parameter -> parameter.getArray())
+        .toList();
+  }
+
+  private static NDArray scaled(NDArray tensor) {
+    return tensor.getDataType().isFloating() ? tensor.mul(0.75f) : tensor;
+  }
+
+  /// What can be wrong with a folder's tensors.
+  enum Damage {
+    MISSING("norm.weight"),
+    RENAMED("norm.weight"),
+    OTHER_SHAPE("norm.weight"),
+    UNEXPECTED("surplus");
+
+    final String named;
+
+    Damage(String named) {
+      this.named = named;
+    }
+
+    void of(SequencedMap<String, NDArray> tensors) {
+      NDArray norm = tensors.get("model.norm.weight");
+      switch (this) {
+        case MISSING -> tensors.remove("model.norm.weight");
+        case RENAMED -> tensors.put("model.norms.weight", tensors.remove("model.norm.weight"));
+        case OTHER_SHAPE -> tensors.put("model.norm.weight", norm.get("1:"));
+        case UNEXPECTED -> tensors.put("model.surplus", norm.duplicate());
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aDamagedFolderIsRefusedAndTheModelIsAsItWas(Damage damage)
+      throws IOException, TranslateException {
+    HubModel hub = hub("llama");
+    HubModel damaged = HubModel.of(changed("llama", damage::of));
+    assertThatThrownBy(() -> damaged.load(Device.fromName(""), DEFAULTS))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(damage.named)
+        .extracting(Throwable::getMessage)
+        .asString()
+        .doesNotContain("\n");
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      assertThatThrownBy(() -> damaged.refresh(model, DEFAULTS))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining(damage.named);
+      reference("llama").requireAnsweredBy(hub, model);
+    }
+  }
+
+  /// A copy of a folder with other tensors.
+  private Path changed(String name, Consumer<SequencedMap<String, NDArray>> change)
+      throws IOException {
+    Path folder = Files.createDirectories(temporary.resolve(name));
+    Files.copy(HUB.resolve(name).resolve("config.json"), folder.resolve("config.json"));
+    try (NDManager manager = NDManager.newBaseManager();
+        Weights weights = Weights.open(HUB.resolve(name))) {
+      SequencedMap<String, NDArray> tensors = new LinkedHashMap<>();
+      weights.load(manager).forEach(array -> tensors.put(array.getName(), array));
+      change.accept(tensors);
+      WeightsWriter.builder().setFile(folder.resolve("model.safetensors")).build().write(tensors);
+    }
+    return folder;
+  }
+
+  @Test
+  void paddingBehindATextChangesNothing() throws IOException, TranslateException {
+    HubModel hub = hub("llama");
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      try (NDManager manager = model.getNDManager().newSubManager()) {
+        NDArray ids = manager.create(new long[] {5, 6, 7, 0}, new Shape(1, 4));
+        NDArray mask = manager.create(new long[] {1, 1, 1, 0}, new Shape(1, 4));
+        Map<String, NDArray> padded = Map.of("input_ids", ids, "attention_mask", mask);
+        float[] without = predicted(model, hub, Map.of("input_ids", ids.get(":, :3")));
+        float[] with = predicted(model, hub, padded);
+        for (int i = 0; i < without.length; i++) {
+          assertThat(with[i]).isCloseTo(without[i], within(1e-5f));
+        }
+      }
+    }
+  }
+
+  private static float[] predicted(Model model, HubModel hub, Map<String, NDArray> inputs)
+      throws TranslateException {
+    try (Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+      return predictor.predict(hub.arranged(inputs)).singletonOrThrow().toFloatArray();
+    }
+  }
+
+  @Test
+  void inputsGoByName() {
+    HubModel hub = hub("bert");
+    try (NDManager manager = NDManager.newBaseManager()) {
+      NDArray ids = manager.ones(new Shape(1, 3), DataType.INT64);
+      NDArray mask = ids.duplicate();
+      assertThat(hub.arranged(Map.of("input_ids", ids))).hasSize(1);
+      assertThat(hub.arranged(Map.of("attention_mask", mask, "input_ids", ids)))
+          .hasSize(3)
+          .last()
+          .isSameAs(mask);
+      assertThatThrownBy(() -> hub.arranged(Map.of("attention_mask", mask)))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the input 'input_ids' is missing");
+      assertThatThrownBy(() -> hub.arranged(Map.of("pixels", mask)))
+          .hasMessageContaining("takes input_ids, token_type_ids, attention_mask");
+    }
+  }
+}

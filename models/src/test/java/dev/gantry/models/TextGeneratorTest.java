@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.djl.LoadOptions;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class TextGeneratorTest {
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  private static Model model(String name) {
+    return HubModel.of(HubModelTest.HUB.resolve(name))
+        .load(Device.fromName(""), LoadOptions.defaults());
+  }
+
+  /// With a cache of keys and values, where the reference's is.
+  @ParameterizedTest
+  @ValueSource(strings = {"llama-rope3", "gpt2-untied"})
+  void greedyTokensAreThoseOfTheReference(String name) throws IOException {
+    long[] all =
+        Reference.of(HubModelTest.HUB.resolve(name)).generated().stream()
+            .mapToLong(Long::longValue)
+            .toArray();
+    long[] prompt = Arrays.copyOf(all, all.length - 20);
+    try (Model model = model(name)) {
+      assertThat(TextGenerator.builder().optMaxTokens(20).build().generate(model, prompt))
+          .isEqualTo(Arrays.copyOfRange(all, prompt.length, all.length));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"llama", "gpt2"})
+  void theFirstTokenIsTheReferencesBest(String name) throws IOException {
+    Reference reference = Reference.of(HubModelTest.HUB.resolve(name));
+    Reference.Values ids = reference.inputs().get("input_ids");
+    Reference.Values logits = reference.outputs().get("logits");
+    int length = (int) ids.shape().get(1);
+    int vocabulary = (int) logits.shape().get(2);
+    int best = 0;
+    int row = (length - 1) * vocabulary;
+    for (int i = 0; i < vocabulary; i++) {
+      best = logits.values().get(row + i) > logits.values().get(row + best) ? i : best;
+    }
+    long[] prompt = new long[length];
+    Arrays.setAll(prompt, i -> ids.values().get(i).longValue());
+    try (Model model = model(name)) {
+      assertThat(TextGenerator.builder().optMaxTokens(1).build().generate(model, prompt))
+          .containsExactly(best);
+    }
+  }
+
+  @Test
+  void aSeedGivesTheSameTextAndOthersGiveOthers() {
+    try (Model model = model("llama")) {
+      List<String> texts = new ArrayList<>();
+      for (long seed : new long[] {1, 1, 2, 3, 4}) {
+        TextGenerator drawing =
+            TextGenerator.builder().optMaxTokens(12).optTemperature(2).optSeed(seed).build();
+        texts.add(Arrays.toString(drawing.generate(model, 1, 2, 3)));
+      }
+      assertThat(texts.get(0)).isEqualTo(texts.get(1));
+      assertThat(texts.stream().collect(Collectors.toSet())).hasSize(4);
+    }
+  }
+
+  @Test
+  void theBestOfOneIsTheGreedyOne() {
+    try (Model model = model("llama")) {
+      TextGenerator drawing = TextGenerator.builder().optTemperature(3).optTopK(1).build();
+      assertThat(drawing.generate(model, 1, 2, 3))
+          .isEqualTo(TextGenerator.builder().build().generate(model, 1, 2, 3));
+    }
+  }
+
+  @Test
+  void anEndTokenEndsTheText() {
+    try (Model model = model("llama")) {
+      List<Long> heard = new ArrayList<>();
+      long[] all = TextGenerator.builder().optMaxTokens(5).build().generate(model, 9, 8);
+      long[] cut =
+          TextGenerator.builder()
+              .optEnds(all[0])
+              .optListener(heard::add)
+              .build()
+              .generate(model, 9, 8);
+      assertThat(cut).containsExactly(all[0]);
+      assertThat(heard).containsExactly(all[0]);
+    }
+  }
+
+  @Test
+  void theModelsLengthEndsTheText() {
+    try (Model model = model("gpt2")) {
+      long[] prompt = new long[60];
+      assertThat(TextGenerator.builder().build().generate(model, prompt)).hasSize(4);
+    }
+  }
+
+  @Test
+  void misuseIsNamed() throws TranslateException {
+    TextGenerator greedy = TextGenerator.builder().build();
+    try (Model llama = model("llama");
+        Model bert = model("bert")) {
+      assertThatThrownBy(() -> greedy.generate(bert, 1))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("CausalBlock");
+      assertThatThrownBy(() -> greedy.generate(llama, 261))
+          .hasMessageContaining("a token of the prompt must be 0 to 260 (was 261)");
+      assertThatThrownBy(() -> greedy.generate(llama))
+          .hasMessageContaining("number of tokens of the prompt must be 1 to 128 (was 0)");
+    }
+    assertThatThrownBy(() -> TextGenerator.builder().optTemperature(-1))
+        .hasMessage("optTemperature must be 0 to 1000 (was -1.0)");
+  }
+}
