@@ -18,6 +18,10 @@ final class DeviceOption {
       description = "host or cuda:N; the first GPU, or host where there is none, by default.")
   private @Nullable Device device;
 
+  boolean isChosen() {
+    return device != null;
+  }
+
   Device device() {
     return device == null ? GantrySession.bestDevice() : device;
   }

@@ -44,6 +44,7 @@ import picocli.CommandLine.TypeConversionException;
       InspectCommand.class,
       DigestCommand.class,
       LoadCommand.class,
+      AnswerCommand.class,
       ConvertCommand.class,
       IndexCommand.class,
       DemoCommand.class

@@ -183,7 +183,8 @@ class GantryCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"doctor", "inspect", "digest", "load", "convert", "index", "demo"})
+  @ValueSource(
+      strings = {"doctor", "inspect", "digest", "load", "answer", "convert", "index", "demo"})
   void everyCommandHasHelp(String command) {
     CommandLineRun run = CommandLineRun.of(command, "--help");
     assertThat(run.exitCode()).isZero();

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import ai.djl.Model;
+import ai.djl.engine.Engine;
+import ai.djl.engine.StandardCapabilities;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.training.ParameterStore;
+import dev.gantry.cli.internal.answer.Answer;
+import dev.gantry.cli.internal.answer.Inputs;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferReport;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.models.HubModel;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.SequencedMap;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `answer`: a folder of the hub as a model that answers.
+@Command(
+    name = "answer",
+    description =
+        "Loads a folder with config.json and safetensors of a known architecture (BERT, GPT-2,"
+            + " Llama, ResNet, ViT) and prints what the model answers to a file of inputs.")
+final class AnswerCommand implements Runnable {
+  /// What the arithmetic is done in.
+  enum Type {
+    FLOAT32(DataType.FLOAT32),
+    BFLOAT16(DataType.BFLOAT16),
+    FLOAT16(DataType.FLOAT16);
+
+    final DataType type;
+
+    Type(DataType type) {
+      this.type = type;
+    }
+  }
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FOLDER", description = "A model's folder.")
+  private Path folder;
+
+  @Option(
+      names = "--input",
+      paramLabel = "FILE",
+      required = true,
+      description = "JSON: {\"inputs\": {NAME: {\"shape\", \"dtype\", \"values\"}}}.")
+  private Path input;
+
+  @Option(
+      names = "--dtype",
+      paramLabel = "TYPE",
+      defaultValue = "FLOAT32",
+      description = "The type of the arithmetic: float32 (the default), bfloat16 or float16.")
+  private Type type;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Mixin private DeviceOption device;
+
+  @Override
+  public void run() {
+    HubModel hub = HubModel.of(folder);
+    Inputs inputs = Inputs.read(input, hub);
+    AtomicReference<TransferReport> transfer = new AtomicReference<>(TransferReport.NOTHING);
+    LoadOptions options =
+        LoadOptions.builder()
+            .optCast(type.type)
+            .optReport(part -> transfer.updateAndGet(before -> before.plus(part)))
+            .build();
+    // DJL's engine starts here: that is no part of the load.
+    ai.djl.Device target = djlDevice();
+    long start = System.nanoTime();
+    try (Model model = fitting(folder, "tensors-do-not-fit", () -> hub.load(target, options))) {
+      double seconds = (System.nanoTime() - start) / 1e9;
+      SequencedMap<String, Answer.Output> outputs =
+          fitting(input, "wrong-input", () -> outputs(hub, model, inputs));
+      new Answer(outputs, seconds, transfer.get()).show(spec.commandLine().getOut(), json);
+    }
+  }
+
+  /// What the library calls misuse is here the fault of a file.
+  private static <T> T fitting(Path file, String kind, Supplier<T> action) {
+    try {
+      return action.get();
+    } catch (MisuseException e) {
+      throw new MalformedFileException(file, 0, kind, String.valueOf(e.getMessage()));
+    }
+  }
+
+  private static SequencedMap<String, Answer.Output> outputs(
+      HubModel hub, Model model, Inputs inputs) {
+    SequencedMap<String, Answer.Output> outputs = new LinkedHashMap<>();
+    try (NDManager manager = model.getNDManager().newSubManager()) {
+      NDList answers =
+          model
+              .getBlock()
+              .forward(
+                  new ParameterStore(manager, false), hub.arranged(inputs.arrays(manager)), false);
+      for (int i = 0; i < answers.size(); i++) {
+        NDArray answer = answers.get(i);
+        outputs.put(
+            hub.outputs().get(i),
+            new Answer.Output(
+                Shape.of(answer.getShape().getShape()),
+                answer.toType(DataType.FLOAT32, false).toFloatArray()));
+      }
+    }
+    return outputs;
+  }
+
+  private ai.djl.Device djlDevice() {
+    Engine engine = Engine.getEngine("PyTorch");
+    if (!device.isChosen()) {
+      return engine.defaultDevice();
+    }
+    return switch (device.device()) {
+      case Device.Host _ -> ai.djl.Device.cpu();
+      case Device.Cuda(int ordinal) -> {
+        if (!engine.hasCapability(StandardCapabilities.CUDA) || ordinal >= engine.getGpuCount()) {
+          throw new DeviceUnavailableException("DJL's PyTorch engine has no GPU " + ordinal);
+        }
+        yield ai.djl.Device.gpu(ordinal);
+      }
+    };
+  }
+}

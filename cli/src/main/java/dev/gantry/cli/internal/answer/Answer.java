@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.answer;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.cli.internal.output.Transfers;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferReport;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.Locale;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// What a model answered, and how its weights came.
+///
+/// @param seconds that the load took, from opening the data files to a block that can answer
+public record Answer(SequencedMap<String, Output> outputs, double seconds, TransferReport transfer)
+    implements Report {
+  private static final int SHOWN = 4;
+
+  /// One of the model's outputs.
+  public static final class Output {
+    private final Shape shape;
+    private final float[] values;
+
+    /// @param values in C order
+    public Output(Shape shape, float... values) {
+      this.shape = shape;
+      this.values = values;
+    }
+
+    private String shown() {
+      StringBuilder text = new StringBuilder();
+      for (int i = 0; i < Math.min(SHOWN, values.length); i++) {
+        text.append(String.format(Locale.ROOT, "%.5g ", values[i]));
+      }
+      return values.length > SHOWN ? text + "…" : text.toString().stripTrailing();
+    }
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    Table table = new Table("output", "shape", "values");
+    outputs.forEach((name, output) -> table.row(name, output.shape.toString(), output.shown()));
+    table.print(out);
+    out.printf(
+        Locale.ROOT,
+        "loaded %,d bytes in %.3f s by %s%n",
+        transfer.bytes(),
+        seconds,
+        Transfers.transports(transfer.bytesByTransport()));
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeObjectFieldStart("outputs");
+    for (Map.Entry<String, Output> output : outputs.entrySet()) {
+      json.writeObjectFieldStart(output.getKey());
+      Json.writeShape(output.getValue().shape, json);
+      json.writeArrayFieldStart("values");
+      for (float value : output.getValue().values) {
+        json.writeNumber(value);
+      }
+      json.writeEndArray();
+      json.writeEndObject();
+    }
+    json.writeEndObject();
+    json.writeObjectFieldStart("load");
+    json.writeNumberField("seconds", seconds);
+    json.writeNumberField("bytes", transfer.bytes());
+    Transfers.writeTransports(transfer, json);
+    json.writeEndObject();
+    json.writeEndObject();
+  }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.answer;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.internal.json.JsonMembers;
+import dev.gantry.formats.internal.json.JsonReader;
+import dev.gantry.formats.internal.json.JsonReader.Kind;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.models.HubModel;
+import dev.gantry.models.HubModel.Input;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// A file of inputs: `{"inputs": {NAME: {"shape": […], "dtype": "int64", "values": […]}}}`. Other
+/// members, such as the answers that are expected, are passed over.
+public final class Inputs {
+  private static final Set<String> WHOLE = Set.of("int64", "int32", "int16", "int8", "uint8");
+  private static final Set<String> FLOATS = Set.of("float32", "float64", "float16", "bfloat16");
+  private static final int MOST_VALUES = 1 << 28;
+
+  /// One input, and where in the file it is.
+  private static final class Values {
+    final long offset;
+    final Shape shape;
+    final String dtype;
+    final double[] values;
+
+    Values(long offset, Shape shape, String dtype, double[] values) {
+      this.offset = offset;
+      this.shape = shape;
+      this.dtype = dtype;
+      this.values = values;
+    }
+  }
+
+  private final FileBytes bytes;
+  private final JsonReader json;
+  private final HubModel hub;
+  private final SequencedMap<String, Values> inputs = new LinkedHashMap<>();
+
+  private Inputs(FileBytes bytes, HubModel hub) {
+    this.bytes = bytes;
+    this.json = new JsonReader(bytes, 0, bytes.length());
+    this.hub = hub;
+  }
+
+  /// @throws MalformedFileException if the file is no such one, or the model takes other inputs
+  /// @throws dev.gantry.core.TransferException if it cannot be read
+  public static Inputs read(Path file, HubModel hub) {
+    try (FileBytes bytes = FileBytes.open(file)) {
+      Inputs read = new Inputs(bytes, hub);
+      read.parse();
+      read.check();
+      return read;
+    }
+  }
+
+  /// By name, each as a new array.
+  public Map<String, NDArray> arrays(NDManager manager) {
+    Map<String, NDArray> arrays = new LinkedHashMap<>();
+    inputs.forEach((name, input) -> arrays.put(name, array(input, manager)));
+    return arrays;
+  }
+
+  private static NDArray array(Values input, NDManager manager) {
+    ai.djl.ndarray.types.Shape shape = new ai.djl.ndarray.types.Shape(input.shape.toArray());
+    double[] values = input.values;
+    if (WHOLE.contains(input.dtype)) {
+      return manager.create(
+          Arrays.stream(values).mapToLong(value -> (long) value).toArray(), shape);
+    }
+    float[] floats = new float[values.length];
+    for (int i = 0; i < floats.length; i++) {
+      floats[i] = (float) values[i];
+    }
+    return manager.create(floats, shape);
+  }
+
+  private void parse() {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted("not-an-object", "the file of inputs is JSON, but no object");
+    }
+    boolean found = false;
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      if (!json.memberName().equals("inputs")) {
+        json.skip();
+        continue;
+      }
+      if (found) {
+        throw json.malformed("duplicate-field", "a second 'inputs'");
+      }
+      found = true;
+      parseInputs();
+    }
+    json.end();
+    if (!found) {
+      throw malformed(0, "missing-inputs", "the file has no 'inputs'");
+    }
+  }
+
+  private void parseInputs() {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted("invalid-inputs", "'inputs' is no object");
+    }
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      String name = json.memberName();
+      long offset = json.valueOffset();
+      if (inputs.put(name, input(name, offset)) != null) {
+        throw json.malformedAt(offset, "duplicate-field", "a second input '" + name + "'");
+      }
+    }
+  }
+
+  private Values input(String name, long offset) {
+    if (json.peek() != Kind.OBJECT) {
+      throw json.unwanted("invalid-input", "input '" + name + "' is no object");
+    }
+    @Nullable Shape shape = null;
+    @Nullable String dtype = null;
+    double @Nullable [] values = null;
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      switch (json.memberName()) {
+        case "shape" -> shape = JsonMembers.shape(json, "input", name);
+        case "dtype" -> dtype = dtype(name);
+        case "values" -> values = values(name);
+        default -> json.skip();
+      }
+    }
+    if (shape == null || dtype == null || values == null) {
+      throw malformed(
+          offset, "missing-field", "input '" + name + "' must have shape, dtype and values");
+    }
+    if (shape.elements().orElse(-1) != values.length) {
+      throw malformed(
+          offset,
+          "wrong-count",
+          "input '" + name + "' of shape " + shape + " has " + values.length + " values");
+    }
+    return new Values(offset, shape, dtype, values);
+  }
+
+  private String dtype(String name) {
+    if (json.peek() == Kind.STRING) {
+      String dtype = json.string();
+      if (WHOLE.contains(dtype) || FLOATS.contains(dtype)) {
+        return dtype;
+      }
+      throw json.malformed("unknown-dtype", "input '" + name + "' has dtype '" + dtype + "'");
+    }
+    throw json.unwanted("invalid-dtype", "input '" + name + "' has a dtype that is no string");
+  }
+
+  private double[] values(String name) {
+    if (json.peek() != Kind.ARRAY) {
+      throw json.unwanted("invalid-values", "the values of input '" + name + "' are no array");
+    }
+    double[] values = new double[64];
+    int count = 0;
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      if (json.peek() != Kind.NUMBER) {
+        throw json.unwanted("invalid-value", "a value of input '" + name + "' is no number");
+      }
+      if (count == MOST_VALUES) {
+        throw json.malformed(
+            "too-many-values", "input '" + name + "' has more than " + MOST_VALUES + " values");
+      }
+      if (count == values.length) {
+        values = Arrays.copyOf(values, 2 * count);
+      }
+      values[count++] = Double.parseDouble(json.number());
+    }
+    return Arrays.copyOf(values, count);
+  }
+
+  /// Whether these are what the model takes.
+  private void check() {
+    @Nullable Shape text = null;
+    for (Input known : hub.inputs()) {
+      Values given = inputs.get(known.name());
+      if (given == null) {
+        continue;
+      }
+      boolean whole = !known.type().isFloating();
+      int rank = whole ? 2 : 4;
+      if (WHOLE.contains(given.dtype) != whole) {
+        throw refused(known, given, "must be " + (whole ? "int64" : "float32"));
+      }
+      if (given.shape.rank() != rank || given.values.length == 0) {
+        throw refused(known, given, "must have " + rank + " axes and a value or more");
+      }
+      if (whole) {
+        checkWhole(known, given);
+        if (text != null && !text.equals(given.shape)) {
+          throw refused(known, given, "must be of the shape of the other inputs, " + text);
+        }
+        text = given.shape;
+      }
+    }
+  }
+
+  private void checkWhole(Input known, Values given) {
+    for (double value : given.values) {
+      if (value != Math.rint(value) || value < 0 || value >= known.bound()) {
+        throw refused(
+            known,
+            given,
+            "has the value "
+                + value
+                + "; it must be a whole number from 0 to "
+                + (known.bound() - 1));
+      }
+    }
+  }
+
+  private MalformedFileException refused(Input known, Values given, String reason) {
+    return malformed(
+        given.offset,
+        "wrong-input",
+        "input '" + known.name() + "' (" + given.dtype + " " + given.shape + ") " + reason);
+  }
+
+  private MalformedFileException malformed(long offset, String kind, String detail) {
+    return new MalformedFileException(bytes.file(), offset, kind, detail);
+  }
+}
