@@ -13,9 +13,11 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.Weights;
+import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,6 +25,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import javax.imageio.ImageIO;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -33,6 +36,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// Each sample runs as its comment says.
 class SamplesTest {
   private static final Path SOURCES = Path.of("src", "main", "java", "dev", "gantry", "samples");
+  private static final Path HUB = Path.of("..", "models", "src", "test", "resources", "hub");
   private static final Path MODEL = Path.of("src", "main", "resources", "model");
 
   /// One folder for all runs, since some read what others wrote.
@@ -58,6 +62,18 @@ class SamplesTest {
         sample("ServeModel", ServeModel::main, "the logits of a blank image: \\[.*, .*]\n", MODEL),
         sample("FineTune", FineTune::main, "(?s).*not in the file: \\[05Linear_[^.]*head.*", MODEL),
         sample(
+            "LoadBertBlock",
+            LoadBertBlock::main,
+            "(?s).*poolingProjection_bias: pooler.dense.bias.*",
+            HUB.resolve("bert")),
+        sample("GenerateText", GenerateText::main, "the cat .*\n", HUB.resolve("llama"), "the cat"),
+        sample(
+            "ClassifyImage",
+            ClassifyImage::main,
+            "(LABEL_\\d+ 0\\.\\d+\n){3}",
+            HUB.resolve("vit"),
+            image()),
+        sample(
             "WriteWeights", WriteWeights::main, "wrote .*\n", temporary.resolve("new.safetensors")),
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
         sample(
@@ -74,6 +90,18 @@ class SamplesTest {
         sample("ResumeMidEpoch", ResumeMidEpoch::main, "(step (20|40|60)\n){3}", shards, images, 1),
         sample(
             "ResumeMidEpoch", ResumeMidEpoch::main, "(step (80|100|120)\n){3}", shards, images, 2));
+  }
+
+  private static Path image() {
+    BufferedImage image = new BufferedImage(40, 30, BufferedImage.TYPE_INT_RGB);
+    image.setRGB(20, 15, 0xff8800);
+    Path file = temporary.resolve("image.png");
+    try {
+      ImageIO.write(image, "png", file.toFile());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return file;
   }
 
   @AfterEach

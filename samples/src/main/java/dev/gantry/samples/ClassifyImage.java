@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.samples;
+
+import ai.djl.Model;
+import ai.djl.ModelException;
+import ai.djl.inference.Predictor;
+import ai.djl.modality.Classifications;
+import ai.djl.modality.cv.Image;
+import ai.djl.modality.cv.ImageFactory;
+import ai.djl.modality.cv.transform.Normalize;
+import ai.djl.modality.cv.transform.Resize;
+import ai.djl.modality.cv.transform.ToTensor;
+import ai.djl.modality.cv.translator.ImageClassificationTranslator;
+import ai.djl.translate.TranslateException;
+import dev.gantry.models.HubModel;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Locale;
+
+/// Says what an image shows, with a ViT or a ResNet and DJL's own translator.
+///
+/// `FOLDER` is as the hub has it, with `config.json` and safetensors. The mean and deviation of the
+/// pixels are those of `google/vit-base-patch16-224`; a model's `preprocessor_config.json` says its own.
+///
+/// ```
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ClassifyImage.java FOLDER IMAGE
+/// ```
+public final class ClassifyImage {
+  private static final float[] HALF = {0.5f, 0.5f, 0.5f};
+
+  private ClassifyImage() {}
+
+  public static void main(String[] arguments)
+      throws IOException, ModelException, TranslateException {
+    Image image = ImageFactory.getInstance().fromFile(Path.of(arguments[1]));
+    HubModel hub = HubModel.of(Path.of(arguments[0]));
+    int height = (int) hub.inputShapes()[0].get(2);
+    int width = (int) hub.inputShapes()[0].get(3);
+    ImageClassificationTranslator translator =
+        ImageClassificationTranslator.builder()
+            .setImageSize(width, height)
+            .addTransform(new Resize(width, height))
+            .addTransform(new ToTensor())
+            .addTransform(new Normalize(HALF, HALF))
+            .optSynset(hub.labels())
+            .optApplySoftmax(true)
+            .build();
+    try (Model model = hub.load();
+        Predictor<Image, Classifications> predictor = model.newPredictor(translator)) {
+      for (Classifications.Classification each : predictor.predict(image).topK(3)) {
+        System.out.printf(Locale.ROOT, "%s %.3f%n", each.getClassName(), each.getProbability());
+      }
+    }
+  }
+}

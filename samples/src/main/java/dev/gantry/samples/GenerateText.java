@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.samples;
+
+import ai.djl.Model;
+import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
+import dev.gantry.models.HubModel;
+import dev.gantry.models.TextGenerator;
+import java.io.IOException;
+import java.nio.file.Path;
+
+/// Continues a text with a Llama or a GPT-2.
+///
+/// `FOLDER` is as the hub has it: `config.json`, safetensors and `tokenizer.json`.
+///
+/// ```
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' GenerateText.java FOLDER TEXT
+/// ```
+public final class GenerateText {
+  private GenerateText() {}
+
+  public static void main(String[] arguments) throws IOException {
+    Path folder = Path.of(arguments[0]);
+    String text = arguments[1];
+    try (HuggingFaceTokenizer tokenizer =
+            HuggingFaceTokenizer.newInstance(folder.resolve("tokenizer.json"));
+        Model model = HubModel.of(folder).load()) {
+      long[] prompt = tokenizer.encode(text).getIds();
+      TextGenerator generator =
+          TextGenerator.builder()
+              .optMaxTokens(40)
+              .optTemperature(0.8) // without, the best token always follows
+              .optTopK(50)
+              .optSeed(1)
+              .build();
+      long[] generated = generator.generate(model, prompt);
+      System.out.println(text + " " + tokenizer.decode(generated));
+    }
+  }
+}
