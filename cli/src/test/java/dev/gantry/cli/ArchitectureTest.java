@@ -237,7 +237,7 @@ class ArchitectureTest {
         Arguments.of(order, List.of(root, spi)),
         Arguments.of(batches, List.of(root, spi, order)),
         Arguments.of(safetensors, List.of(spi, files, json)),
-        Arguments.of(weights, List.of(spi, safetensors, files)),
+        Arguments.of(weights, List.of(spi, safetensors, files, json)),
         Arguments.of(internal + ".numpy", List.of(weights, spi, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
