@@ -33,6 +33,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -149,6 +150,44 @@ class HubModelTest {
 
   private static NDArray scaled(NDArray tensor) {
     return tensor.getDataType().isFloating() ? tensor.mul(0.75f) : tensor;
+  }
+
+  /// Names and leftovers of files that older versions of the library wrote.
+  static List<Arguments> oldFiles() {
+    return List.of(
+        Arguments.of("bert", "^", "bert.", "embeddings.position_ids"),
+        Arguments.of("bert", "LayerNorm.weight", "LayerNorm.gamma", "cls.seq_relationship.bias"),
+        Arguments.of(
+            "bert-mlm-untied", "LayerNorm.bias", "LayerNorm.beta", "bert.pooler.dense.bias"),
+        Arguments.of(
+            "bert-mlm-untied", "^bert\\.(.*LayerNorm).weight", "bert.$1.gamma", "cls.x.bias"),
+        Arguments.of("gpt2", "^transformer\\.", "", "h.0.attn.bias"),
+        Arguments.of("gpt2", "^transformer\\.", "", "h.1.attn.masked_bias"),
+        Arguments.of("gpt2", "none", "", "lm_head.weight"),
+        Arguments.of("llama", "none", "", "model.layers.0.self_attn.rotary_emb.inv_freq"),
+        Arguments.of("vit", "none", "", "vit.pooler.dense.weight"),
+        Arguments.of("resnet", "none", "", "resnet.x.num_batches_tracked"));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void oldFiles(String name, String pattern, String replacement, String leftover)
+      throws IOException, TranslateException {
+    Path folder =
+        changed(
+            name,
+            tensors -> {
+              SequencedMap<String, NDArray> renamed = new LinkedHashMap<>();
+              tensors.forEach(
+                  (tensor, array) -> renamed.put(tensor.replaceFirst(pattern, replacement), array));
+              tensors.clear();
+              tensors.putAll(renamed);
+              tensors.put(leftover, renamed.firstEntry().getValue().duplicate());
+            });
+    HubModel hub = HubModel.of(folder);
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      reference(name).requireAnsweredBy(hub, model);
+    }
   }
 
   /// What can be wrong with a folder's tensors.
