@@ -21,6 +21,7 @@ import java.util.stream.IntStream;
 /// What a folder's `config.json` describes.
 ///
 /// @param labels of the classes; none if it does not classify
+/// @param ends tokens that end a text
 /// @param shapes of the inputs of a smallest batch, which initialise the block
 record Architecture(
     String name,
@@ -29,6 +30,7 @@ record Architecture(
     List<Input> inputs,
     List<String> outputs,
     List<String> labels,
+    List<Integer> ends,
     List<Shape> shapes) {
   private static final int MOST_TOKENS = 16 << 20;
   private static final int MOST_POSITIONS = 64 << 20;
@@ -133,6 +135,7 @@ record Architecture(
         text(sizes.vocabulary()),
         List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
         List.of(),
+        config.ids("eos_token_id", MOST_TOKENS),
         List.of(new Shape(1, 1)));
   }
 
@@ -203,6 +206,7 @@ record Architecture(
         text(sizes.vocabulary()),
         List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
         List.of(),
+        config.ids("eos_token_id", MOST_TOKENS),
         List.of(new Shape(1, 1)));
   }
 
@@ -265,6 +269,7 @@ record Architecture(
             new Input("attention_mask", DataType.INT64, 2, false)),
         outputs,
         labels,
+        List.of(),
         List.of(new Shape(1, 1), new Shape(1, 1), new Shape(1, 1)));
   }
 
@@ -314,6 +319,7 @@ record Architecture(
             ? List.of("logits")
             : pools ? List.of("last_hidden_state", "pooler_output") : List.of("last_hidden_state"),
         labels,
+        List.of(),
         List.of(new Shape(1, sizes.channels(), image, image)));
   }
 
@@ -355,6 +361,7 @@ record Architecture(
         List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
         classifies ? List.of("logits") : List.of("last_hidden_state", "pooler_output"),
         labels,
+        List.of(),
         List.of(new Shape(1, sizes.channels(), 224, 224)));
   }
 

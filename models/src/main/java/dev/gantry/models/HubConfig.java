@@ -136,6 +136,16 @@ final class HubConfig {
     return elements.stream().map(element -> whole(key, (Value) element, 1, most)).toList();
   }
 
+  /// One id or an array of them, from 0 to `most`; none if the key is absent.
+  List<Integer> ids(String key, int most) {
+    Value value = members.get(key);
+    if (value == null) {
+      return List.of();
+    }
+    List<?> ids = value.content() instanceof List<?> elements ? elements : List.of(value);
+    return ids.stream().map(id -> whole(key, (Value) id, 0, most)).toList();
+  }
+
   private int whole(String key, Value value, int least, int most) {
     if (value.content() instanceof Written(String number)) {
       try {

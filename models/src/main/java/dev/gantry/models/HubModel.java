@@ -88,6 +88,11 @@ public final class HubModel {
     return architecture.labels();
   }
 
+  /// The tokens that end a text, for [TextGenerator.Builder#optEnds]: `eos_token_id` of `config.json`.
+  public long[] endTokens() {
+    return architecture.ends().stream().mapToLong(Integer::longValue).toArray();
+  }
+
   /// Shapes that initialise the block, such as that of one image.
   public Shape[] inputShapes() {
     return architecture.shapes().toArray(Shape[]::new);

@@ -45,6 +45,7 @@ class HubConfigTest {
           llama | "rope_theta": 10000.0 | "rope_theta": -1 | 'rope_parameters.rope_theta' is -1; it must be a number above 0
           llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": true | 'rms_norm_eps' is true; it must be a number above 0
           llama | "tie_word_embeddings": false | "tie_word_embeddings": "no" | 'tie_word_embeddings' is "no"; it must be true or false
+          llama | "eos_token_id": 2 | "eos_token_id": [2, -1] | 'eos_token_id' is -1; it must be a whole number from 0 to
           gpt2 | "n_head": 4 | "n_head": 5 | n_embd must be a multiple of n_head (are 48 and 5)
           gpt2 | "add_cross_attention": false | "add_cross_attention": true | it is not supported; it must be false
           bert | "num_attention_heads": 4 | "num_attention_heads": 7 | hidden_size must be a multiple of num_attention_heads (are 64 and 7)

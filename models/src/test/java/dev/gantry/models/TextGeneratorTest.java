@@ -107,6 +107,12 @@ class TextGeneratorTest {
   }
 
   @Test
+  void aFolderSaysWhatEndsATextOfIt() {
+    assertThat(HubModel.of(HubModelTest.HUB.resolve("llama")).endTokens()).containsExactly(2);
+    assertThat(HubModel.of(HubModelTest.HUB.resolve("bert")).endTokens()).isEmpty();
+  }
+
+  @Test
   void theModelsLengthEndsTheText() {
     try (Model model = model("gpt2")) {
       long[] prompt = new long[60];

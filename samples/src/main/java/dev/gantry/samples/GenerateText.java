@@ -21,9 +21,10 @@ public final class GenerateText {
   public static void main(String[] arguments) throws IOException {
     Path folder = Path.of(arguments[0]);
     String text = arguments[1];
+    HubModel hub = HubModel.of(folder);
     try (HuggingFaceTokenizer tokenizer =
             HuggingFaceTokenizer.newInstance(folder.resolve("tokenizer.json"));
-        Model model = HubModel.of(folder).load()) {
+        Model model = hub.load()) {
       long[] prompt = tokenizer.encode(text).getIds();
       TextGenerator generator =
           TextGenerator.builder()
@@ -31,6 +32,7 @@ public final class GenerateText {
               .optTemperature(0.8) // without, the best token always follows
               .optTopK(50)
               .optSeed(1)
+              .optEnds(hub.endTokens())
               .build();
       long[] generated = generator.generate(model, prompt);
       System.out.println(text + " " + tokenizer.decode(generated));
