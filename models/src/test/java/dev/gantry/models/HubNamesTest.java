@@ -29,6 +29,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -109,6 +110,11 @@ class HubNamesTest {
       write(new ResnetBlock(sizes), manager, image, file);
       float[] ours = answer(new ResnetBlock(sizes), HubNames.resnet(), manager, image, file);
       float[] djls = answer(djlResnet(), HubNames.djlResnet(50), manager, image, file);
+      Path other = temporary.resolve("torchvision.safetensors");
+      renamed(file, other, manager);
+      float[] again =
+          answer(djlResnet(), HubNames.djlResnetOfTorchvision(50), manager, image, other);
+      assertThat(again).isEqualTo(djls);
       float largest = 0;
       for (float value : ours) {
         largest = Math.max(largest, Math.abs(value));
@@ -150,6 +156,35 @@ class HubNamesTest {
         .replace("norm_runningVar", "normalization.running_var");
   }
 
+  /// The same tensors by torchvision's names.
+  private static void renamed(Path from, Path to, NDManager parent) {
+    try (NDManager manager = parent.newSubManager();
+        Weights weights = Weights.open(from)) {
+      Map<String, NDArray> tensors = new LinkedHashMap<>();
+      weights.load(manager).forEach(array -> tensors.put(torchvisionName(array.getName()), array));
+      WeightsWriter.builder().setFile(to).build().write(tensors);
+    }
+  }
+
+  private static String torchvisionName(String hub) {
+    String name =
+        Pattern.compile("resnet.encoder.stages.(.).layers.(.).(layer.(.)|shortcut).(.)\\w+")
+            .matcher(hub)
+            .replaceFirst(match -> {
+              String layer =
+                  "layer" + (Integer.parseInt(match.group(1)) + 1) + "." + match.group(2);
+              boolean convolution = match.group(5).equals("c");
+              return match.group(4) == null
+                  ? layer + ".downsample." + (convolution ? 0 : 1)
+                  : layer
+                      + (convolution ? ".conv" : ".bn")
+                      + (Integer.parseInt(match.group(4)) + 1);
+            });
+    return name.replace("resnet.embedder.embedder.convolution", "conv1")
+        .replace("resnet.embedder.embedder.normalization", "bn1")
+        .replace("classifier.1", "fc");
+  }
+
   private static float[] answer(
       Block block, ParameterNames names, NDManager parent, Shape image, Path file) {
     try (NDManager manager = parent.newSubManager();
@@ -168,6 +203,5 @@ class HubNamesTest {
     assertThatThrownBy(() -> HubNames.djlResnet(18))
         .isInstanceOf(MisuseException.class)
         .hasMessage("layers must be 50, 101 or 152 (was 18)");
-    assertThat(HubNames.djlResnetOfTorchvision(152)).isNotNull();
   }
 }
