@@ -242,7 +242,7 @@ public final class Weights implements AutoCloseable {
     return LoadReport.of(parameterLoad(manager, options).into(parameters, names.rules()));
   }
 
-  private ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {
+  ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {
     requireOpen();
     if (options.selection().isPresent()) {
       throw new MisuseException(

@@ -78,11 +78,12 @@ public final class NewArrays implements AutoCloseable {
   }
 
   void give() {
-    arrays.forEach(this::give);
+    arrays.forEach((parameter, array) -> give(manager, parameter, array));
     arrays.clear();
   }
 
-  private void give(Parameter parameter, NDArray array) {
+  /// Gives a parameter that has no array this one.
+  static void give(NDManager manager, Parameter parameter, NDArray array) {
     if (parameter.getShape() == null) {
       parameter.setArray(array);
       return;

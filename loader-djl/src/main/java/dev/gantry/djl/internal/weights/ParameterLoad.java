@@ -23,11 +23,11 @@ import java.util.SequencedMap;
 /// One load of tensors into parameters. Everything is checked before anything is read; parameters
 /// that have no array change only when all is loaded.
 public final class ParameterLoad {
-  private final GantrySession session;
   private final NDManager manager;
   private final LoadSettings settings;
   private final SequencedMap<String, StoredTensor> tensors;
   private final Scales scales;
+  private final TensorLoad load;
 
   public ParameterLoad(
       GantrySession session,
@@ -35,11 +35,16 @@ public final class ParameterLoad {
       LoadSettings settings,
       SequencedMap<String, StoredTensor> tensors,
       Scales scales) {
-    this.session = session;
     this.manager = manager;
     this.settings = settings;
     this.tensors = tensors;
     this.scales = scales;
+    this.load = new TensorLoad(session, manager, settings, scales);
+  }
+
+  /// Whether a parameter that had an array has other values now, all of them or some.
+  public boolean hasChanged() {
+    return load.hasHandedOver();
   }
 
   /// Afterwards all of the block's parameters have an array, and it can predict.
@@ -99,7 +104,6 @@ public final class ParameterLoad {
         fresh.computeIfAbsent(Shared.of(target), _ -> new ArrayList<>()).add(target.parameter());
       }
     }
-    TensorLoad load = new TensorLoad(session, manager, settings, scales);
     SequencedMap<Shared, TensorLoad.Request> direct = new LinkedHashMap<>();
     fresh
         .keySet()
@@ -108,7 +112,7 @@ public final class ParameterLoad {
                 .ifPresent(tensor ->
                     direct.put(
                         shared, new TensorLoad.Request(tensor, Optional.of(shared.type())))));
-    addDirect(load, direct, fresh, arrays);
+    addDirect(direct, fresh, arrays);
     fresh.forEach((shared, parameters) -> {
       if (!direct.containsKey(shared)) {
         ParameterFit.Target target = Objects.requireNonNull(once.get(parameters.getFirst()));
@@ -118,7 +122,7 @@ public final class ParameterLoad {
         copies.add(target, array);
       }
     });
-    copies.load(load);
+    copies.load();
     fit.plan()
         .fills()
         .values()
@@ -130,8 +134,7 @@ public final class ParameterLoad {
     arrays.give();
   }
 
-  private static void addDirect(
-      TensorLoad load,
+  private void addDirect(
       SequencedMap<Shared, TensorLoad.Request> direct,
       Map<Shared, List<Parameter>> parameters,
       NewArrays arrays) {
@@ -189,7 +192,7 @@ public final class ParameterLoad {
       }
     }
 
-    void load(TensorLoad load) {
+    void load() {
       Map<String, List<RowCopy>> byName = new LinkedHashMap<>();
       List<TensorLoad.Request> requests = new ArrayList<>();
       tensors

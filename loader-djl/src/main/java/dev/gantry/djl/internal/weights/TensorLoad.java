@@ -78,6 +78,11 @@ public final class TensorLoad {
     }
   }
 
+  /// Whether a [Taker] has taken something.
+  boolean hasHandedOver() {
+    return taken > 0;
+  }
+
   /// Tells the settings' listener what was loaded so far.
   void report() {
     settings.report().accept(report);

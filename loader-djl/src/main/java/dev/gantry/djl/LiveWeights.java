@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.nn.Block;
+import ai.djl.nn.SymbolBlock;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.weights.OffloadedParameters;
+import dev.gantry.djl.internal.weights.ParameterLoad;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import org.jspecify.annotations.Nullable;
+
+/// The weights of a block that predictors use: they can be replaced, or leave the device for a time,
+/// while the server runs.
+///
+/// Give [#block] to the model. Its `forward` waits while the weights are being replaced, and is
+/// refused while they are away; a replacement waits for calls of `forward` that have begun.
+///
+/// ```java
+/// LiveWeights live = LiveWeights.of(block);
+/// model.setBlock(live.block());
+/// …
+/// live.refresh(newWeights, names, LoadOptions.defaults());
+/// ```
+///
+/// Thread-safe.
+public final class LiveWeights implements AutoCloseable {
+  private final Block target;
+  private final Block block;
+  // Fair: predictors that follow one another must not keep a refresh waiting.
+  private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock(true);
+  private @Nullable OffloadedParameters offloaded;
+  private @Nullable String refusal;
+  private boolean closed;
+
+  private LiveWeights(Block target) {
+    this.target = target;
+    this.block =
+        (Block)
+            Proxy.newProxyInstance(
+                LiveWeights.class.getClassLoader(),
+                new Class<?>[] {Block.class},
+                (_, method, arguments) -> call(method, arguments));
+  }
+
+  /// @param block that is initialised, as after a load
+  /// @throws MisuseException if it is not
+  public static LiveWeights of(Block block) {
+    MisuseException.requireGiven("block", block);
+    if (!block.isInitialized()) {
+      throw new MisuseException("the block must be initialised, as after Weights.load");
+    }
+    return new LiveWeights(block);
+  }
+
+  /// The block for models and predictors. It is the given one, but for waiting.
+  public Block block() {
+    return block;
+  }
+
+  private @Nullable Object call(Method method, @Nullable Object @Nullable [] arguments)
+      throws Throwable {
+    if (!method.getName().equals("forward")) {
+      return invoke(method, arguments);
+    }
+    lock.readLock().lock();
+    try {
+      if (refusal != null) {
+        throw new MisuseException(refusal);
+      }
+      return invoke(method, arguments);
+    } finally {
+      lock.readLock().unlock();
+    }
+  }
+
+  private @Nullable Object invoke(Method method, @Nullable Object @Nullable [] arguments)
+      throws Throwable {
+    try {
+      return method.invoke(target, arguments);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+  }
+
+  /// Loads other weights into the arrays that the block has, with no more device memory beside them
+  /// than that of a slab.
+  ///
+  /// If the load fails before anything was changed, predictors go on with the weights that they have.
+  /// If it fails later, for example because a file ends early, the weights are mixed: the block refuses
+  /// `forward` until a refresh succeeds.
+  ///
+  /// @throws MisuseException if the weights are offloaded; else as
+  ///     [Weights#load(NDManager, Block, ParameterNames, LoadOptions,
+  ///     ai.djl.ndarray.types.Shape...)]
+  /// @throws dev.gantry.core.TransferException if a file or device fails
+  public LoadReport refresh(Weights weights, ParameterNames names, LoadOptions options) {
+    MisuseException.requireGiven("weights", weights);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("options", options);
+    lock.writeLock().lock();
+    try {
+      requireHere();
+      NDArray first = target.getParameters().valueAt(0).getArray();
+      try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
+        ParameterLoad load = weights.parameterLoad(scope, options);
+        boolean complete = false;
+        try {
+          LoadReport report = LoadReport.of(load.into(target, names.rules()));
+          complete = true;
+          refusal = null;
+          return report;
+        } finally {
+          if (!complete && load.hasChanged()) {
+            refusal =
+                "a refresh of the weights failed half way, so they are mixed: refresh them again";
+          }
+        }
+      }
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /// Takes the host memory that [#offload] needs, pinned where the weights are on a GPU, so that the
+  /// first offload is as fast as later ones. The memory stays until [#close].
+  ///
+  /// @throws dev.gantry.core.TransferException if the host has not that much memory
+  public void prepareOffload() {
+    lock.writeLock().lock();
+    try {
+      requireHere();
+      parameters().prepare();
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /// Moves the weights to host memory and frees their memory on the device. Until [#restore], `forward`
+  /// is refused. Weights that are on the CPU already move within its memory.
+  ///
+  /// @throws MisuseException if they are away already, or the block is a TorchScript module, which
+  ///     holds its weights itself
+  /// @throws dev.gantry.core.TransferException if the device fails or the host has no memory; the
+  ///     weights stay where they are then
+  public void offload() {
+    lock.writeLock().lock();
+    try {
+      requireHere();
+      parameters().offload();
+      refusal = "the weights are offloaded: call restore() before you predict";
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /// Brings the weights back to the device that they were on, in new arrays.
+  ///
+  /// @throws MisuseException if they are not away
+  /// @throws dev.gantry.core.TransferException if the device fails or has no room; the weights stay in
+  ///     host memory then
+  public void restore() {
+    lock.writeLock().lock();
+    try {
+      requireOpen();
+      if (!isOffloaded()) {
+        throw new MisuseException("the weights are not offloaded: there is nothing to restore");
+      }
+      parameters().restore();
+      refusal = null;
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /// Whether the weights are in host memory until [#restore].
+  public boolean isOffloaded() {
+    return offloaded != null && offloaded.areAway();
+  }
+
+  private OffloadedParameters parameters() {
+    if (offloaded == null) {
+      if (target instanceof SymbolBlock) {
+        throw new MisuseException(
+            "the block must hold its weights in parameters (was "
+                + target.getClass().getSimpleName()
+                + ", which holds them itself)");
+      }
+      offloaded = new OffloadedParameters(target.getParameters());
+    }
+    return offloaded;
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new MisuseException("these live weights are closed");
+    }
+  }
+
+  private void requireHere() {
+    requireOpen();
+    if (isOffloaded()) {
+      throw new MisuseException("the weights are offloaded: call restore() first");
+    }
+  }
+
+  /// Frees the host memory of offloads. The block keeps its weights; those that are offloaded are gone,
+  /// and `forward` stays refused.
+  @Override
+  public void close() {
+    lock.writeLock().lock();
+    try {
+      closed = true;
+      if (offloaded != null) {
+        offloaded.close();
+      }
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+}

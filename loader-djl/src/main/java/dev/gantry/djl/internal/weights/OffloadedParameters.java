@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import ai.djl.pytorch.jni.JniUtils;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.session.ParkedBytes;
+import dev.gantry.djl.internal.guard.ArrayMemory;
+import dev.gantry.djl.internal.guard.TorchArrays;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SequencedMap;
+import java.util.SequencedSet;
+import org.jspecify.annotations.Nullable;
+
+/// The parameters of a block, whose values can wait in host memory. For one thread at a time.
+public final class OffloadedParameters implements AutoCloseable {
+  /// Memory that one parameter has, or several that are tied.
+  private record Memory(long address, long bytes) {}
+
+  /// What a parameter's array was.
+  private record Away(
+      NDManager manager, DType dtype, Shape shape, @Nullable String name, int piece) {}
+
+  private final SequencedSet<Parameter> parameters;
+  private final SequencedMap<Parameter, Away> away = new LinkedHashMap<>();
+  private @Nullable ParkedBytes parked;
+
+  public OffloadedParameters(ParameterList parameters) {
+    this.parameters = new LinkedHashSet<>(parameters.values());
+  }
+
+  /// What the parameters have in memory now. Holds it until it is closed.
+  private final class Contents implements AutoCloseable {
+    private final Map<Parameter, ArrayMemory> arrays = new LinkedHashMap<>();
+    private final SequencedMap<Memory, Integer> pieces = new LinkedHashMap<>();
+    private final Device device;
+
+    Contents() {
+      Device found = Device.HOST;
+      boolean complete = false;
+      try {
+        for (Parameter parameter : parameters) {
+          ArrayMemory array = ArrayMemory.of(parameter.getArray());
+          arrays.put(parameter, array);
+          if (arrays.size() > 1 && !array.device().equals(found)) {
+            throw new MisuseException(
+                "the block's parameters must be on one device (were on "
+                    + found
+                    + " and "
+                    + array.device()
+                    + ")");
+          }
+          found = array.device();
+          Memory memory = memory(array);
+          if (memory.bytes() > 0) {
+            pieces.putIfAbsent(memory, pieces.size());
+          }
+        }
+        complete = true;
+      } finally {
+        if (!complete) {
+          close();
+        }
+      }
+      device = found;
+    }
+
+    private static Memory memory(ArrayMemory array) {
+      return new Memory(array.address(), array.bytes());
+    }
+
+    List<Long> sizes() {
+      return pieces.keySet().stream().map(Memory::bytes).toList();
+    }
+
+    List<Long> addresses() {
+      return pieces.keySet().stream().map(Memory::address).toList();
+    }
+
+    @Override
+    public void close() {
+      Cleanup.runAll(arrays.values().stream().<Runnable>map(array -> array::close).toList());
+    }
+  }
+
+  /// Takes the host memory.
+  public void prepare() {
+    try (Contents contents = new Contents()) {
+      ParkedBytes _ = parkedFor(contents);
+    }
+  }
+
+  private ParkedBytes parkedFor(Contents contents) {
+    ParkedBytes known = parked;
+    if (known != null && known.suits(contents.device, contents.sizes())) {
+      return known;
+    }
+    if (known != null) {
+      parked = null;
+      known.close();
+    }
+    ParkedBytes prepared = ParkedBytes.prepare(contents.device, contents.sizes());
+    parked = prepared;
+    return prepared;
+  }
+
+  public boolean areAway() {
+    return !away.isEmpty();
+  }
+
+  /// Copies the values to the host and closes the arrays.
+  public void offload() {
+    boolean isGpu;
+    try (Contents contents = new Contents()) {
+      parkedFor(contents).save(contents.addresses());
+      contents.arrays.forEach((parameter, array) ->
+          away.put(
+              parameter,
+              new Away(
+                  parameter.getArray().getManager(),
+                  array.dtype(),
+                  array.shape(),
+                  parameter.getArray().getName(),
+                  contents.pieces.getOrDefault(Contents.memory(array), -1))));
+      isGpu = !contents.device.equals(Device.HOST);
+    }
+    away.keySet().forEach(Parameter::close);
+    if (isGpu) {
+      // libtorch keeps what it allocated, for itself.
+      JniUtils.emptyCudaCache();
+    }
+  }
+
+  /// Brings the values back.
+  public void restore() {
+    ParkedBytes bytes = Objects.requireNonNull(parked);
+    SequencedMap<Parameter, NDArray> arrays = new LinkedHashMap<>();
+    try (Loaded loaded = bytes.restore()) {
+      boolean complete = false;
+      try {
+        away.forEach((parameter, before) -> arrays.put(parameter, array(before, bytes, loaded)));
+        complete = true;
+      } finally {
+        if (!complete) {
+          arrays.values().forEach(NDArray::close);
+        }
+      }
+    }
+    arrays.forEach((parameter, array) ->
+        NewArrays.give(Objects.requireNonNull(away.get(parameter)).manager(), parameter, array));
+    away.clear();
+  }
+
+  private static NDArray array(Away before, ParkedBytes bytes, Loaded loaded) {
+    Region region =
+        before.piece() < 0 ? new Region(null, 0, 0) : loaded.regions().get(before.piece());
+    Runnable release = region.retain();
+    return Cleanup.orUndo(
+        () ->
+            TorchArrays.wrap(
+                before.manager(),
+                region.address(),
+                bytes.device(),
+                before.dtype(),
+                before.shape(),
+                before.name(),
+                release),
+        release);
+  }
+
+  /// Frees the host memory.
+  @Override
+  public void close() {
+    if (parked != null) {
+      parked.close();
+    }
+  }
+}
