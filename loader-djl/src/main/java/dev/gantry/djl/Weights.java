@@ -6,22 +6,29 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
+import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
+import dev.gantry.djl.internal.weights.TypePolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -198,6 +205,32 @@ public final class Weights implements AutoCloseable {
     requireOpen();
     return new TensorLoad(session, manager, options.settings(), scales)
         .load(options.selection().orElseGet(TensorSelection::all).of(contents.tensors()));
+  }
+
+  /// Loads tensors as plain memory, for libraries other than DJL, in their stored types.
+  ///
+  /// @param options of which the device is the CPU unless they name another
+  /// @throws dev.gantry.core.TransferException as [#load(NDManager, LoadOptions)]
+  /// @throws MisuseException if a selected name is unknown, the options ask for a cast or for lazy
+  ///     memory, or this is closed
+  public TensorMemory loadMemory(LoadOptions options) {
+    MisuseException.requireGiven("options", options);
+    requireOpen();
+    LoadSettings settings = options.settings();
+    if (!settings.types().equals(TypePolicy.NONE) || settings.lazy()) {
+      throw new MisuseException("optCast, optAsStored and optLazy are for NDArrays only");
+    }
+    Device device = PyTorch.device(settings.device().orElseGet(ai.djl.Device::cpu));
+    List<StoredTensor> selected =
+        List.copyOf(
+            options.selection().orElseGet(TensorSelection::all).of(contents.tensors()).values());
+    LoadedTensors loaded = LoadedTensors.load(session, selected, device, settings.transfer());
+    return Cleanup.orUndo(
+        () -> {
+          settings.report().accept(loaded.report());
+          return new TensorMemory(selected.stream().map(TensorInfo::of).toList(), loaded, device);
+        },
+        loaded::close);
   }
 
   /// Loads a block's parameters, direct ones and its children's, and initialises the block, so that

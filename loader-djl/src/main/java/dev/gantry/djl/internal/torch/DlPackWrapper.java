@@ -2,48 +2,19 @@
 package dev.gantry.djl.internal.torch;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.util.Optional;
 
 /// `at::fromDLPack`, which libtorch exports up to 2.10. It reports failure by a C++ exception, which
 /// would end the JVM, so [TorchLibrary] checks dtype, shape and address first.
-///
-/// Layout of `DLManagedTensor` (dlpack.h, version 0.8), 64 bytes:
-///
-/// | offset | field | |
-/// | --- | --- | --- |
-/// | 0 | `void *data` | |
-/// | 8 | `DLDevice {int32 type; int32 id}` | 1 CPU, 2 CUDA |
-/// | 16 | `int32 ndim` | |
-/// | 20 | `DLDataType {uint8 code; uint8 bits; uint16 lanes}` | |
-/// | 24 | `int64 *shape` | ours follows the struct |
-/// | 32 | `int64 *strides` | ours follow the shape |
-/// | 40 | `uint64 byte_offset` | |
-/// | 48 | `void *manager_ctx` | the number of the release |
-/// | 56 | `void (*deleter)(DLManagedTensor *)` | |
 final class DlPackWrapper implements TensorWrapper {
   private static final String FROM_DLPACK = "_ZN2at10fromDLPackEP15DLManagedTensor";
-  private static final long STRUCT_BYTES = 64;
-  private static final long CONTEXT_OFFSET = 48;
-
-  // void deleter(DLManagedTensor *self);
-  private static final MemorySegment DELETER = deleterStub();
-
   // at::Tensor at::fromDLPack(DLManagedTensor *src);
   // at::Tensor is not trivial, so the C++ ABI returns it through a hidden first argument:
   // at::Tensor *f(at::Tensor *result, DLManagedTensor *src);
@@ -67,80 +38,21 @@ final class DlPackWrapper implements TensorWrapper {
   @Override
   public long wrap(
       long address, Device device, DType dtype, Shape shape, long[] strides, long release) {
-    long[] dimensions = shape.toArray();
     // The caller's to delete, with C++ `delete`; glibc's operator new and delete are malloc and
     // free.
     MemorySegment tensor = NativeHeap.allocate(Long.BYTES);
     MemorySegment managed;
     try {
-      managed = NativeHeap.allocate(STRUCT_BYTES + 2L * dimensions.length * Long.BYTES);
+      managed = DlPack.managed(address, device, dtype, shape, strides, release);
     } catch (OutOfMemoryError noMemory) {
       NativeHeap.free(tensor);
       throw noMemory;
     }
-    managed.asSlice(0, STRUCT_BYTES).fill((byte) 0);
-    managed.set(JAVA_LONG, 0, address);
-    switch (device) {
-      case Device.Host() -> managed.set(JAVA_INT, 8, 1);
-      case Device.Cuda(int ordinal) -> {
-        managed.set(JAVA_INT, 8, 2);
-        managed.set(JAVA_INT, 12, ordinal);
-      }
-    }
-    managed.set(JAVA_INT, 16, dimensions.length);
-    managed.set(JAVA_BYTE, 20, typeCode(dtype));
-    managed.set(JAVA_BYTE, 21, (byte) dtype.bits());
-    managed.set(JAVA_SHORT, 22, (short) 1);
-    long stridesOffset = STRUCT_BYTES + (long) dimensions.length * Long.BYTES;
-    managed.set(ADDRESS, 24, managed.asSlice(STRUCT_BYTES));
-    managed.set(ADDRESS, 32, managed.asSlice(stridesOffset));
-    managed.set(JAVA_LONG, CONTEXT_OFFSET, release);
-    managed.set(ADDRESS, 56, DELETER);
-    MemorySegment.copy(dimensions, 0, managed, JAVA_LONG, STRUCT_BYTES, dimensions.length);
-    MemorySegment.copy(strides, 0, managed, JAVA_LONG, stridesOffset, strides.length);
     try {
       MemorySegment _ = (MemorySegment) fromDlPack.invokeExact(tensor, managed);
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
     }
     return tensor.address();
-  }
-
-  /// `DLDataTypeCode` of dlpack.h.
-  private static byte typeCode(DType dtype) {
-    return switch (dtype) {
-      case I8, I16, I32, I64 -> 0;
-      case U8, U16, U32, U64 -> 1;
-      case F16, F32, F64 -> 2;
-      case BF16 -> 4;
-      case C64 -> 5;
-      case BOOL -> 6;
-      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ ->
-          throw new MisuseException("DLPack has no " + dtype);
-    };
-  }
-
-  /// Called by libtorch, from any thread.
-  @SuppressWarnings("UnusedMethod") // libtorch calls it
-  private static void deleter(MemorySegment self) {
-    MemorySegment managed = self.reinterpret(STRUCT_BYTES);
-    long release = managed.get(JAVA_LONG, CONTEXT_OFFSET);
-    NativeHeap.free(managed);
-    Releases.run(release);
-  }
-
-  private static MemorySegment deleterStub() {
-    try {
-      MethodHandle target =
-          MethodHandles.lookup()
-              .findStatic(
-                  DlPackWrapper.class,
-                  "deleter",
-                  MethodType.methodType(void.class, MemorySegment.class));
-      return Linker.nativeLinker()
-          .upcallStub(target, FunctionDescriptor.ofVoid(ADDRESS), Arena.global());
-    } catch (NoSuchMethodException | IllegalAccessException fault) {
-      throw new ExceptionInInitializerError(fault);
-    }
   }
 }
