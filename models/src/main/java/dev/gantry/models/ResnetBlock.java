@@ -179,10 +179,7 @@ public final class ResnetBlock extends AbstractBlock {
 
   @Override
   protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-    Shape map = initialized(stem, manager, type, inputShapes[0]);
-    map =
-        Pool.maxPool2dBlock(new Shape(3, 3), new Shape(2, 2), new Shape(1, 1))
-            .getOutputShapes(new Shape[] {map})[0];
+    Shape map = shrunk(initialized(stem, manager, type, inputShapes[0]), config.stem());
     for (Layer layer : layers) {
       if (layer.shortcut() != null) {
         initialized(layer.shortcut(), manager, type, map);

@@ -34,6 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -188,6 +189,26 @@ class HubModelTest {
     try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
       reference(name).requireAnsweredBy(hub, model);
     }
+  }
+
+  /// Before anything as large as the configuration says is made.
+  @ParameterizedTest
+  @CsvSource({
+    "bert, '\"hidden_size\": 64', '\"hidden_size\": 1048576'",
+    "gpt2, '\"vocab_size\": 216', '\"vocab_size\": 16777216'",
+    "llama, '\"intermediate_size\": 160', '\"intermediate_size\": 1048576'",
+    "resnet, '\"embedding_size\": 16', '\"embedding_size\": 1048576'",
+    "vit, '\"image_size\": 32', '\"image_size\": 65536'"
+  })
+  void aGiantConfigurationFailsForItsTensors(String name, String right, String wrong)
+      throws IOException {
+    Path folder = changed(name, _ -> {});
+    Path config = folder.resolve("config.json");
+    assertThat(Files.readString(config)).contains(right);
+    Files.writeString(config, Files.readString(config).replace(right, wrong));
+    assertThatThrownBy(() -> HubModel.of(folder).load(Device.fromName(""), DEFAULTS))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageMatching(".*(does not fit parameter|there is no tensor for).*");
   }
 
   /// What can be wrong with a folder's tensors.
