@@ -89,12 +89,12 @@ class TensorMemoryTest {
   void misuse() {
     LoadOptions cast = LoadOptions.builder().optCast(DataType.FLOAT16).build();
     assertMisuse("optCast", () -> weights.loadMemory(cast));
-    try (TensorMemory memory = weights.loadMemory(LoadOptions.defaults())) {
-      assertMisuse("no tensor 'c'", () -> memory.segment("c"));
-      assertMisuse("F8_E4M3", () -> memory.dlpack("tiny"));
-      memory.close();
-      assertMisuse("closed", () -> memory.address("a"));
-    }
+    TensorMemory memory = weights.loadMemory(LoadOptions.defaults());
+    assertMisuse("no tensor 'c'", () -> memory.segment("c"));
+    assertMisuse("F8_E4M3", () -> memory.dlpack("tiny"));
+    memory.close();
+    memory.close();
+    assertMisuse("closed", () -> memory.address("a"));
     NoLeaks.assertNothingIsHeld();
   }
 
