@@ -3,16 +3,21 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.nn.Block;
+import ai.djl.nn.ParameterList;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Session;
+import dev.gantry.core.Shape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.export.BlockExport;
 import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,6 +36,7 @@ public final class WeightsWriter {
   private final DataFileOptions files;
   private final Map<String, String> metadata;
   private final WriteOptions options;
+  private final Map<String, Shape> shapes;
 
   private WeightsWriter(Builder builder, Path target) {
     this.session = builder.session;
@@ -39,6 +45,7 @@ public final class WeightsWriter {
     this.files = builder.files;
     this.metadata = new LinkedHashMap<>(builder.metadata);
     this.options = builder.options;
+    this.shapes = builder.shapes;
   }
 
   public static Builder builder() {
@@ -69,6 +76,31 @@ public final class WeightsWriter {
     }
   }
 
+  /// Writes a block's parameters as the tensors that rules make them of, so that other tools and
+  /// [Weights] with the same rules read them: rules give the names, and transforms are undone. What is
+  /// tied is written once, constants not at all. No prefix and no alias applies. The tensors are of
+  /// the parameters' types.
+  ///
+  /// A reshape, a pad and a concatenation of unequal tensors do not tell the tensors' shapes;
+  /// [Builder#optLike] does. Transformed parameters are copied until the write ends.
+  ///
+  /// @throws MisuseException if a parameter has no array or no rule, two parameters are the same part
+  ///     of a tensor, a part of one has no parameter, a shape is not known, or tied parameters
+  ///     differ; else as [#write(Map)]
+  public void write(Block block, ParameterNames names) {
+    MisuseException.requireGiven("block", block);
+    write(block.getParameters(), names);
+  }
+
+  /// Writes parameters as [#write(Block, ParameterNames)] does.
+  public void write(ParameterList parameters, ParameterNames names) {
+    MisuseException.requireGiven("parameters", parameters);
+    MisuseException.requireGiven("names", names);
+    try (BlockExport export = BlockExport.of(parameters, names.rules(), shapes)) {
+      write(export.tensors());
+    }
+  }
+
   private void write(ArraySources sources) {
     List<NewTensor> tensors = sources.tensors();
     NewSafetensors made =
@@ -86,6 +118,7 @@ public final class WeightsWriter {
     private DataFileOptions files = DataFileOptions.defaults();
     private final Map<String, String> metadata = new LinkedHashMap<>();
     private WriteOptions options = WriteOptions.defaults();
+    private Map<String, Shape> shapes = Map.of();
 
     private Builder() {}
 
@@ -116,6 +149,16 @@ public final class WeightsWriter {
     public Builder optName(String name) {
       MisuseException.requireGiven("optName", name);
       files = files.withStem(name);
+      return this;
+    }
+
+    /// Parameters become tensors of the shapes that these weights have, such as those that the block
+    /// was loaded from. Only the shapes are used.
+    public Builder optLike(Weights weights) {
+      MisuseException.requireGiven("optLike", weights);
+      Map<String, Shape> known = new HashMap<>();
+      weights.tensors().forEach((name, tensor) -> known.put(name, tensor.shape()));
+      shapes = known;
       return this;
     }
 

@@ -59,7 +59,7 @@ class ParameterRulesTest {
   }
 
   /// What DJL makes of the array is what the rule must make of the tensor.
-  private record Case(
+  record Case(
       String name,
       Shape tensor,
       UnaryOperator<NDArray> expected,
@@ -76,7 +76,7 @@ class ParameterRulesTest {
   }
 
   /// Tensors of 12 KB, which come in pieces where a slab holds 4 KiB.
-  private static Stream<Case> cases() {
+  static Stream<Case> cases() {
     return Stream.of(
         new Case("as it is", new Shape(60, 50), array -> array),
         new Case("transposed", new Shape(60, 50), NDArray::transpose, transpose()),

@@ -87,6 +87,12 @@ class SamplesTest {
         sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\n", checkpoints, 2),
         sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\nstep 24\n", checkpoints, 3),
         sample("FollowTraining", FollowTraining::main, "(.* has the mean .*\n){2}", checkpoints, 2),
+        sample(
+            "ExportModel",
+            ExportModel::main,
+            "wrote .*\n",
+            checkpoints,
+            temporary.resolve("exported")),
         sample("ResumeMidEpoch", ResumeMidEpoch::main, "(step (20|40|60)\n){3}", shards, images, 1),
         sample(
             "ResumeMidEpoch", ResumeMidEpoch::main, "(step (80|100|120)\n){3}", shards, images, 2));

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.weights;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.formats.TensorTransform;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /// The rules by which parameters get their tensors. Immutable.
@@ -117,6 +123,38 @@ public record NameRules(
   /// The parameters' own names.
   public static final NameRules SAME =
       new NameRules(List.of(), List.of(), List.of(), Rest.SAME_NAME, false);
+
+  /// Which rule each of these parameters has, in their order; without those that none matches.
+  ///
+  /// @throws MisuseException if two rules match a parameter, or a rule matches none
+  public SequencedMap<String, Rule> matching(Collection<String> parameters) {
+    SequencedMap<String, Rule> found = new LinkedHashMap<>();
+    for (String path : parameters) {
+      List<Rule> matching = rules.stream().filter(rule -> rule.parameter().matches(path)).toList();
+      if (matching.size() > 1) {
+        throw new MisuseException(
+            "parameter '"
+                + path
+                + "' is matched by two rules: "
+                + matching.get(0)
+                + " and "
+                + matching.get(1));
+      }
+      matching.forEach(rule -> found.put(path, rule));
+    }
+    Set<Rule> used = new HashSet<>(found.values());
+    rules.stream()
+        .filter(rule -> !used.contains(rule) && !rule.optional())
+        .findFirst()
+        .ifPresent(rule -> {
+          throw new MisuseException(
+              "rule "
+                  + rule
+                  + " matches no parameter; the parameters are "
+                  + Names.listed(NearestNames.first(rule.parameter().toString(), parameters)));
+        });
+    return found;
+  }
 
   static String described(List<TensorTransform> transforms) {
     return transforms.stream().map(String::valueOf).collect(Collectors.joining(", "));

@@ -12,7 +12,6 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -26,8 +25,7 @@ final class PlanMaker {
   private final SequencedMap<String, Parameter> parameters = new LinkedHashMap<>();
   private final NameRules rules;
   private final Scales scales;
-  private final Map<String, String> namesByAlias = new HashMap<>();
-  private final Map<String, Set<String>> aliasesByName = new HashMap<>();
+  private final TensorNames names;
   private final SequencedMap<String, ParameterPlan.Fill> fills = new LinkedHashMap<>();
   private final SequencedMap<String, String> ties = new LinkedHashMap<>();
   private final List<String> reasons = new ArrayList<>();
@@ -41,53 +39,20 @@ final class PlanMaker {
     this.tensors = tensors;
     this.rules = rules;
     this.scales = scales;
+    this.names = new TensorNames(tensors.keySet(), rules);
     for (Pair<String, Parameter> pair : parameters) {
       this.parameters.put(pair.getKey(), pair.getValue());
     }
-    addAliases();
-  }
-
-  private void addAliases() {
-    for (String name : tensors.keySet()) {
-      Set<String> others = new LinkedHashSet<>(Set.of(name));
-      // An alias may lead to another one, as from a prefix to an old name.
-      for (int step = 0; step < rules.aliases().size(); step++) {
-        for (String known : List.copyOf(others)) {
-          rules.aliases().forEach(alias -> alias.of(known).ifPresent(others::add));
-        }
-      }
-      others.remove(name);
-      aliasesByName.put(name, others);
-      for (String other : others) {
-        String first = namesByAlias.putIfAbsent(other, name);
-        if (first != null) {
-          throw new MisuseException(
-              "tensors '" + first + "' and '" + name + "' both count as '" + other + "'");
-        }
-      }
-    }
-  }
-
-  /// A tensor that has the name itself comes before one that has it as an alias.
-  private @Nullable StoredTensor tensor(String name) {
-    StoredTensor tensor = tensors.get(name);
-    String other = namesByAlias.get(name);
-    return tensor != null || other == null ? tensor : tensors.get(other);
   }
 
   ParameterPlan make(boolean partial) {
-    Set<NameRules.Rule> idle = new HashSet<>(rules.rules());
-    SequencedMap<String, Parameter> free = new LinkedHashMap<>();
-    parameters.forEach((path, parameter) -> {
-      NameRules.Rule rule = ruleFor(path);
-      if (rule == null) {
-        free.put(path, parameter);
-      } else {
-        idle.remove(rule);
-        apply(rule, path, parameter);
-      }
-    });
-    requireNoneIdle(idle);
+    SequencedMap<String, Parameter> free = new LinkedHashMap<>(parameters);
+    rules
+        .matching(parameters.keySet())
+        .forEach((path, rule) -> {
+          free.remove(path);
+          apply(rule, path, parameter(path));
+        });
     addRest(free);
     ties.forEach(this::tie);
     requireOnce();
@@ -111,27 +76,16 @@ final class PlanMaker {
   }
 
   private boolean isIgnored(String name) {
-    Set<String> names = new HashSet<>();
+    Set<String> all = new HashSet<>();
     for (String each : List.of(name, scales.tensorOf(name).orElse(name))) {
-      names.add(each);
-      names.addAll(aliasesByName.getOrDefault(each, Set.of()));
+      all.add(each);
+      all.addAll(names.aliases(each));
     }
-    return rules.ignored().stream().anyMatch(pattern -> names.stream().anyMatch(pattern::matches));
+    return rules.ignored().stream().anyMatch(pattern -> all.stream().anyMatch(pattern::matches));
   }
 
-  private NameRules.@Nullable Rule ruleFor(String path) {
-    List<NameRules.Rule> matching =
-        rules.rules().stream().filter(rule -> rule.parameter().matches(path)).toList();
-    if (matching.size() > 1) {
-      throw new MisuseException(
-          "parameter '"
-              + path
-              + "' is matched by two rules: "
-              + matching.get(0)
-              + " and "
-              + matching.get(1));
-    }
-    return matching.isEmpty() ? null : matching.getFirst();
+  private @Nullable StoredTensor tensor(String name) {
+    return names.find(name).map(tensors::get).orElse(null);
   }
 
   private void apply(NameRules.Rule rule, String path, Parameter parameter) {
@@ -192,20 +146,6 @@ final class PlanMaker {
     } else {
       reasons.add("'" + path + "' is tied to '" + other + "', which has none");
     }
-  }
-
-  private void requireNoneIdle(Set<NameRules.Rule> idle) {
-    rules.rules().stream()
-        .filter(rule -> idle.contains(rule) && !rule.optional())
-        .findFirst()
-        .ifPresent(rule -> {
-          throw new MisuseException(
-              "rule "
-                  + rule
-                  + " matches no parameter; the parameters are "
-                  + Names.listed(
-                      NearestNames.first(rule.parameter().toString(), parameters.keySet())));
-        });
   }
 
   private void addRest(SequencedMap<String, Parameter> free) {

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.export;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import ai.djl.util.Pair;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.weights.NamePattern;
+import dev.gantry.djl.internal.weights.NameRules;
+import dev.gantry.djl.internal.weights.TensorNames;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.SequencedMap;
+
+/// The tensors that rules make of parameters, backwards: names, and values as they were before the
+/// transforms. A parameter that has no transforms is the tensor itself; others are copied, and the
+/// copies live until this is closed.
+public final class BlockExport implements AutoCloseable {
+  private final SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
+  private final NameRules rules;
+  private final Map<String, Shape> known;
+  private final TensorNames names;
+  private final Temporaries temporaries = new Temporaries();
+  private final SequencedMap<String, NDArray> tensors = new LinkedHashMap<>();
+
+  private BlockExport(ParameterList list, NameRules rules, Map<String, Shape> known) {
+    this.rules = rules;
+    this.known = known;
+    this.names = new TensorNames(known.keySet(), rules);
+    for (Pair<String, Parameter> pair : list) {
+      if (!pair.getValue().isInitialized()) {
+        throw new MisuseException("parameter '" + pair.getKey() + "' has no array to be written");
+      }
+      parameters.put(pair.getKey(), pair.getValue().getArray());
+    }
+  }
+
+  /// @param known shapes of tensors, by their names or what counts as them, where the rules alone do
+  ///     not say them
+  /// @throws MisuseException if a parameter has no array or no rule that names a tensor, two
+  ///     parameters are the same part of a tensor, a part has no parameter, or a shape cannot be
+  ///     known
+  public static BlockExport of(ParameterList list, NameRules rules, Map<String, Shape> known) {
+    BlockExport export = new BlockExport(list, rules, known);
+    boolean complete = false;
+    try {
+      export.addTensors();
+      complete = true;
+      return export;
+    } finally {
+      if (!complete) {
+        export.close();
+      }
+    }
+  }
+
+  /// By name, in the order of the parameters.
+  public Map<String, NDArray> tensors() {
+    return tensors;
+  }
+
+  @Override
+  public void close() {
+    temporaries.close();
+  }
+
+  private void addTensors() {
+    SequencedMap<String, NameRules.Rule> matching = rules.matching(parameters.keySet());
+    SequencedMap<String, List<Piece>> pieces = new LinkedHashMap<>();
+    Map<String, String> owners = new HashMap<>();
+    SequencedMap<String, String> ties = new LinkedHashMap<>();
+    parameters.forEach((path, array) -> {
+      switch (matching.get(path)) {
+        case NameRules.Rule.Tensors made -> {
+          Map<String, String> captured = made.parameter().match(path).orElseThrow();
+          List<String> filled =
+              made.tensors().stream().map(name -> NamePattern.fill(name, captured)).toList();
+          String key = filled + "\0" + made.axis() + made.transforms();
+          String owner = owners.putIfAbsent(key, path);
+          if (owner != null && (!rules.strict() || haveSameMemory(array(owner), array))) {
+            ties.put(path, owner);
+          } else {
+            addPieces(new Piece(path, made, array), filled, pieces);
+          }
+        }
+        case NameRules.Rule.Tie tie ->
+            ties.put(
+                path, NamePattern.fill(tie.other(), tie.parameter().match(path).orElseThrow()));
+        case NameRules.Rule.Constant _ -> {}
+        case null -> addRest(path, array, pieces);
+      }
+    });
+    ties.forEach(this::requireTied);
+    pieces.forEach((name, parts) -> tensors.put(name, assembled(name, parts)));
+  }
+
+  private NDArray array(String path) {
+    return Objects.requireNonNull(parameters.get(path), path);
+  }
+
+  private void addRest(String path, NDArray array, Map<String, List<Piece>> pieces) {
+    if (rules.rest() != NameRules.Rest.SAME_NAME) {
+      throw new MisuseException(
+          "no rule names the tensor that parameter '" + path + "' becomes; give it one");
+    }
+    NameRules.Rule.Tensors same =
+        new NameRules.Rule.Tensors(NamePattern.literal(path), List.of("same"), 0, List.of(), false);
+    addPieces(new Piece(path, same, array), List.of(path), pieces);
+  }
+
+  private void requireTied(String path, String other) {
+    if (!parameters.containsKey(other)) {
+      throw new MisuseException(
+          "parameter '" + path + "' is tied to '" + other + "', which the block does not have");
+    }
+    if (!haveSameValues(array(path), array(other))) {
+      throw new MisuseException(
+          "parameter '"
+              + path
+              + "' is tied to '"
+              + other
+              + "' and has other values, which would be lost");
+    }
+  }
+
+  private static boolean haveSameValues(NDArray one, NDArray other) {
+    if (haveSameMemory(one, other)) {
+      return true;
+    }
+    if (!one.getShape().equals(other.getShape()) || one.getDataType() != other.getDataType()) {
+      return false;
+    }
+    try (NDArray first = one.toType(DataType.FLOAT64, true);
+        NDArray second = other.toType(DataType.FLOAT64, true)) {
+      return first.contentEquals(second);
+    }
+  }
+
+  private static boolean haveSameMemory(NDArray one, NDArray other) {
+    return one.getShape().equals(other.getShape())
+        && one.getDevice().equals(other.getDevice())
+        && TorchArrays.address(one) == TorchArrays.address(other);
+  }
+
+  /// Cuts a concatenation into its tensors.
+  private void addPieces(Piece whole, List<String> filled, Map<String, List<Piece>> pieces) {
+    int axis = whole.rule().axis();
+    int count = filled.size();
+    if (count == 1) {
+      pieces.computeIfAbsent(filled.getFirst(), _ -> new ArrayList<>()).add(whole);
+      return;
+    }
+    Shape shape = whole.shape();
+    if (axis >= shape.rank()) {
+      throw whole.refused(filled.toString(), "the parameter has no axis " + axis);
+    }
+    List<Optional<Shape>> shapes = filled.stream().map(this::known).toList();
+    boolean all = shapes.stream().allMatch(Optional::isPresent);
+    if (!all && shape.dimension(axis) % count != 0) {
+      throw whole.refused(
+          filled.toString(),
+          "axis "
+              + axis
+              + " of "
+              + shape
+              + " does not divide into "
+              + count
+              + " equal parts; optLike gives the tensors' shapes");
+    }
+    long first = 0;
+    for (int i = 0; i < count; i++) {
+      String name = filled.get(i);
+      long size =
+          all
+              ? place(whole, name, shapes.get(i).orElseThrow()).value().dimension(axis)
+              : shape.dimension(axis) / count;
+      if (first + size > shape.dimension(axis)) {
+        throw whole.refused(
+            filled.toString(), "the tensors need more than the parameter's " + shape);
+      }
+      NDArray part = temporaries.cut(whole.array(), axis, first, first + size);
+      pieces
+          .computeIfAbsent(name, _ -> new ArrayList<>())
+          .add(new Piece(whole.path(), whole.rule(), part));
+      first += size;
+    }
+    if (first != shape.dimension(axis)) {
+      throw whole.refused(filled.toString(), "the tensors are less than the parameter's " + shape);
+    }
+  }
+
+  private Optional<Shape> known(String tensor) {
+    return names.find(tensor).map(known::get);
+  }
+
+  private static Place place(Piece piece, String name, Shape tensor) {
+    try {
+      return Place.of(tensor, piece.rule().transforms());
+    } catch (MisuseException refused) {
+      throw piece.refused(name, String.valueOf(refused.getMessage()));
+    }
+  }
+
+  private NDArray assembled(String name, List<Piece> pieces) {
+    Piece first = pieces.getFirst();
+    if (pieces.size() == 1 && first.rule().transforms().isEmpty() && known(name).isEmpty()) {
+      return first.array();
+    }
+    Shape shape = known(name).orElseGet(() -> inferred(name, pieces));
+    List<Place> places = new ArrayList<>();
+    for (Piece piece : pieces) {
+      Place place = place(piece, name, shape);
+      if (!place.value().equals(piece.shape())) {
+        throw piece.refused(
+            name,
+            "the rule makes " + place.value() + " of " + shape + ", and this is " + piece.shape());
+      }
+      requireFits(name, piece, place, pieces, places);
+      places.add(place);
+    }
+    long there = places.stream().mapToLong(Place::elements).sum();
+    if (there != elements(places.getFirst().base())) {
+      throw first.refused(
+          name,
+          "the parameters have "
+              + there
+              + " of the "
+              + elements(places.getFirst().base())
+              + " elements of a tensor of "
+              + shape);
+    }
+    return places.getFirst().cut() == 0
+        ? temporaries.undone(first.array(), places.getFirst())
+        : joined(pieces, places);
+  }
+
+  /// @param others of the places before this one
+  private static void requireFits(
+      String name, Piece piece, Place place, List<Piece> pieces, List<Place> others) {
+    for (int i = 0; i < others.size(); i++) {
+      Piece other = pieces.get(i);
+      if (!others.get(i).wholeTransforms().equals(place.wholeTransforms())) {
+        throw piece.refused(
+            name, "the rule of '" + other.path() + "' reshapes the tensor in another way");
+      }
+      if (others.get(i).overlaps(place)) {
+        throw piece.refused(
+            name, "parameter '" + other.path() + "' is the same part of it, by " + other.rule());
+      }
+      if (other.array().getDataType() != piece.array().getDataType()) {
+        throw piece.refused(
+            name,
+            "it is of type "
+                + piece.array().getDataType()
+                + ", and '"
+                + other.path()
+                + "' of type "
+                + other.array().getDataType());
+      }
+    }
+  }
+
+  private NDArray joined(List<Piece> pieces, List<Place> places) {
+    Place first = places.getFirst();
+    NDArray base = temporaries.create(pieces.getFirst().array(), first.base());
+    for (int i = 0; i < pieces.size(); i++) {
+      Place place = places.get(i);
+      if (place.elements() > 0) {
+        try (Temporaries views = new Temporaries()) {
+          NDArray value = views.inBase(views.undone(pieces.get(i).array(), place), place);
+          NDIndex index = new NDIndex();
+          for (int axis = 0; axis < place.from().size(); axis++) {
+            index.addSliceDim(place.from().get(axis), place.to().get(axis));
+          }
+          TorchArrays.copyInto(value, base, index);
+        }
+      }
+    }
+    return temporaries.undoneWhole(base, first);
+  }
+
+  private static long elements(Shape shape) {
+    return shape.elements().orElseThrow();
+  }
+
+  private static Shape inferred(String name, List<Piece> pieces) {
+    Piece first = pieces.getFirst();
+    int axes = sizes(name, first).known().size();
+    long[] known = new long[axes];
+    Arrays.fill(known, -1);
+    long[] atLeast = new long[axes];
+    for (Piece piece : pieces) {
+      Place.Sizes sizes = sizes(name, piece);
+      int rank = sizes.known().size();
+      boolean fits = rank == known.length;
+      for (int axis = 0; fits && axis < rank; axis++) {
+        long size = sizes.known().get(axis);
+        fits = size < 0 || known[axis] < 0 || size == known[axis];
+        known[axis] = Math.max(known[axis], size);
+        atLeast[axis] = Math.max(atLeast[axis], sizes.atLeast().get(axis));
+      }
+      if (!fits) {
+        throw piece.refused(
+            name, "it says another shape of the tensor than '" + first.path() + "'");
+      }
+    }
+    for (int axis = 0; axis < known.length; axis++) {
+      if (known[axis] < 0 && atLeast[axis] == 0) {
+        throw pieces
+            .getFirst()
+            .refused(name, "the rules do not say its size along axis " + axis + "; optLike does");
+      }
+      known[axis] = known[axis] < 0 ? atLeast[axis] : known[axis];
+    }
+    return Shape.of(known);
+  }
+
+  private static Place.Sizes sizes(String name, Piece piece) {
+    try {
+      return Place.Sizes.before(piece.shape(), piece.rule().transforms());
+    } catch (MisuseException refused) {
+      throw piece.refused(name, String.valueOf(refused.getMessage()));
+    }
+  }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.export;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.TensorTransform;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// Where a value lies in the tensor that some transforms make it of. Pure.
+///
+/// The first transforms concern all of the tensor, those that cut select a box of what these make,
+/// and the last ones concern the value alone.
+///
+/// @param shapes before each transform, and after the last one
+/// @param whole how many transforms concern all of the tensor
+/// @param cut how many transforms there are up to the last one that cuts
+/// @param from where the box begins on each axis of `shapes.get(whole)`
+/// @param to where it ends
+/// @param axes which of these axes each axis of the cut value is
+record Place(
+    List<TensorTransform> transforms,
+    List<Shape> shapes,
+    int whole,
+    int cut,
+    List<Long> from,
+    List<Long> to,
+    List<Integer> axes) {
+  /// @throws MisuseException if a tensor of this shape cannot be transformed so, or reshaped between
+  ///     two cuts
+  static Place of(Shape tensor, List<TensorTransform> transforms) {
+    List<Shape> shapes = new ArrayList<>(List.of(tensor));
+    transforms.forEach(transform -> shapes.add(transform.apply(shapes.getLast())));
+    int cut = transforms.size();
+    while (cut > 0 && !cuts(transforms.get(cut - 1))) {
+      cut--;
+    }
+    int whole = cut;
+    while (whole > 0 && !(transforms.get(whole - 1) instanceof TensorTransform.Reshape)) {
+      whole--;
+    }
+    if (transforms.subList(0, whole).stream().anyMatch(Place::cuts)) {
+      throw new MisuseException("a reshape between two cuts cannot be undone");
+    }
+    Shape base = shapes.get(whole);
+    long[] from = new long[base.rank()];
+    long[] to = base.toArray();
+    List<Integer> axes = IntStream.range(0, base.rank()).boxed().toList();
+    for (int i = whole; i < cut; i++) {
+      switch (transforms.get(i)) {
+        case TensorTransform.Permute(List<Integer> order) ->
+            axes = order.stream().map(axes::get).toList();
+        case TensorTransform.Part(int axis, int index, _) -> {
+          long size = shapes.get(i + 1).dimension(axis);
+          from[axes.get(axis)] += size * index;
+          to[axes.get(axis)] = from[axes.get(axis)] + size;
+        }
+        case TensorTransform.Slice(int axis, long first, long end) -> {
+          to[axes.get(axis)] = from[axes.get(axis)] + end;
+          from[axes.get(axis)] += first;
+        }
+        case TensorTransform.Reshape _, TensorTransform.Pad _ ->
+            throw new IllegalStateException(transforms.toString());
+      }
+    }
+    return new Place(
+        transforms,
+        List.copyOf(shapes),
+        whole,
+        cut,
+        Arrays.stream(from).boxed().toList(),
+        Arrays.stream(to).boxed().toList(),
+        axes);
+  }
+
+  private static boolean cuts(TensorTransform transform) {
+    return switch (transform) {
+      case TensorTransform.Part _, TensorTransform.Slice _ -> true;
+      case TensorTransform.Permute _, TensorTransform.Reshape _, TensorTransform.Pad _ -> false;
+    };
+  }
+
+  Shape value() {
+    return shapes.getLast();
+  }
+
+  /// What the box is a part of.
+  Shape base() {
+    return shapes.get(whole);
+  }
+
+  List<TensorTransform> wholeTransforms() {
+    return transforms.subList(0, whole);
+  }
+
+  long elements() {
+    long elements = 1;
+    for (int axis = 0; axis < from.size(); axis++) {
+      elements *= to.get(axis) - from.get(axis);
+    }
+    return elements;
+  }
+
+  /// Whether the boxes have an element in common.
+  boolean overlaps(Place other) {
+    boolean overlaps = true;
+    for (int axis = 0; axis < from.size(); axis++) {
+      overlaps &=
+          Math.max(from.get(axis), other.from.get(axis))
+              < Math.min(to.get(axis), other.to.get(axis));
+    }
+    return overlaps;
+  }
+
+  /// The sizes of a tensor of which transforms make a value; what they leave open is -1.
+  ///
+  /// @param atLeast for each axis of the tensor, how many positions a slice needs; 0 if none does
+  record Sizes(List<Long> known, List<Long> atLeast) {
+    /// @throws MisuseException if the value does not fit the transforms, or one is a reshape, which
+    ///     says nothing about the tensor
+    static Sizes before(Shape value, List<TensorTransform> transforms) {
+      long[] known = value.toArray();
+      long[] atLeast = new long[known.length];
+      for (TensorTransform transform : transforms.reversed()) {
+        switch (transform) {
+          case TensorTransform.Permute(List<Integer> order) -> {
+            requireAxes(transform, order.size(), known.length);
+            long[] after = known.clone();
+            long[] afterLeast = atLeast.clone();
+            for (int i = 0; i < after.length; i++) {
+              known[order.get(i)] = after[i];
+              atLeast[order.get(i)] = afterLeast[i];
+            }
+          }
+          case TensorTransform.Part(int axis, _, int count) -> {
+            requireAxis(transform, axis, known.length);
+            known[axis] = known[axis] < 0 ? -1 : Math.multiplyExact(known[axis], count);
+            atLeast[axis] = 0;
+          }
+          case TensorTransform.Slice(int axis, _, long to) -> {
+            requireAxis(transform, axis, known.length);
+            known[axis] = -1;
+            atLeast[axis] = to;
+          }
+          case TensorTransform.Pad(int axis, _) -> {
+            requireAxis(transform, axis, known.length);
+            known[axis] = -1;
+            atLeast[axis] = 0;
+          }
+          case TensorTransform.Reshape _ ->
+              throw new MisuseException(
+                  transform + " does not say the shape before it; optLike does");
+        }
+      }
+      return new Sizes(
+          Arrays.stream(known).boxed().toList(), Arrays.stream(atLeast).boxed().toList());
+    }
+
+    private static void requireAxis(TensorTransform transform, int axis, int rank) {
+      if (axis >= rank) {
+        requireAxes(transform, axis + 1, rank);
+      }
+    }
+
+    private static void requireAxes(TensorTransform transform, int axes, int rank) {
+      if (axes != rank) {
+        throw new MisuseException(
+            transform + " needs " + axes + " axes, and the parameter has " + rank);
+      }
+    }
+  }
+}
