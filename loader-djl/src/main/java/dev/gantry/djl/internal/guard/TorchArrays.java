@@ -13,6 +13,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
+import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -115,11 +116,34 @@ public final class TorchArrays {
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public static void copy(NDArray source, NDArray target, long firstRow) {
     if (source.getShape().equals(target.getShape())) {
-      unrecorded(
-          torchArray(target),
-          to -> PyTorch.library().copy(to.getHandle(), torchArray(source).getHandle()));
+      unrecorded(torchArray(target), to -> put(torchArray(source), to));
     } else {
       copyInto(source, target, new NDIndex("{}:{}", firstRow, firstRow + source.getShape().get(0)));
+    }
+  }
+
+  /// Copies by way of a second tensor over the target's memory. libtorch refuses to change the
+  /// parameters of a TorchScript module that it loaded for inference only; it takes this tensor.
+  private static void put(PtNDArray source, PtNDArray target) {
+    TorchLibrary library = PyTorch.library();
+    long to = target.getHandle();
+    Optional<DType> dtype = library.dtype(to);
+    if (dtype.filter(TorchLibrary::holds).isEmpty()) {
+      library.copy(to, source.getHandle());
+      return;
+    }
+    long alias =
+        library.wrap(
+            library.address(to),
+            library.device(to),
+            dtype.orElseThrow(),
+            library.shape(to),
+            library.strides(to),
+            () -> {});
+    try {
+      library.copy(alias, source.getHandle());
+    } finally {
+      library.delete(alias);
     }
   }
 
@@ -145,7 +169,7 @@ public final class TorchArrays {
         torchArray(target),
         to -> {
           try (PtNDArray part = torchArray(to.get(index))) {
-            PyTorch.library().copy(part.getHandle(), torchArray(source).getHandle());
+            put(torchArray(source), part);
           }
         });
   }

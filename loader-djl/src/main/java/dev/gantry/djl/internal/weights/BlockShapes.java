@@ -7,6 +7,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
+import ai.djl.nn.SymbolBlock;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
@@ -55,7 +56,9 @@ public final class BlockShapes implements AutoCloseable {
   ///     be initialised for them
   static BlockShapes of(NDManager manager, Block block, Shape... inputShapes) {
     BlockShapes shapes = new BlockShapes(block);
-    if (block.isInitialized()) {
+    // A block that an engine loaded, such as a module of TorchScript, is complete, whatever it
+    // says.
+    if (block.isInitialized() || block instanceof SymbolBlock) {
       return shapes;
     }
     if (inputShapes.length == 0) {

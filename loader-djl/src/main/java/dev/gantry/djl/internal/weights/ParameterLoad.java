@@ -9,6 +9,8 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
+import ai.djl.nn.SymbolBlock;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.StoredTensor;
@@ -51,6 +53,10 @@ public final class ParameterLoad {
   ///
   /// @param inputShapes not used if the block is initialised
   public ParameterFit.Outcome into(Block block, NameRules rules, Shape... inputShapes) {
+    if (block instanceof SymbolBlock && block.getParameters().isEmpty()) {
+      throw new MisuseException(
+          "the module has no parameters: if it was frozen, its weights became constants");
+    }
     DataType type = settings.types().others().orElse(DataType.FLOAT32);
     try (BlockShapes _ = BlockShapes.of(manager, block, inputShapes);
         NewArrays arrays = new NewArrays(manager)) {
