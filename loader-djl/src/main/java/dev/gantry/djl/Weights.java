@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
+import ai.djl.nn.BlockFactory;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
@@ -273,6 +274,30 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("names", names);
     MisuseException.requireGiven("options", options);
     return LoadReport.of(parameterLoad(manager, options).into(parameters, names.rules()));
+  }
+
+  /// For DJL's `Criteria`: a block factory that makes a block and loads its parameters from the weights
+  /// files in the model's folder, on the model's device. Give it as the argument `blockFactory`. With
+  /// `optEngine("PyTorch")`, set the option `hasParameter` to `false`, too: DJL looks for a file of
+  /// its own format otherwise. `optEngine("Gantry")` needs no such option.
+  ///
+  /// @param blocks makes the block without parameters; called once for each model
+  /// @param inputShapes of one batch, as [Block#initialize] takes them
+  /// @return throws what [#open] and [#load] throw
+  public static BlockFactory blockFactory(
+      BlockFactory blocks, ParameterNames names, LoadOptions options, Shape... inputShapes) {
+    MisuseException.requireGiven("blocks", blocks);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("options", options);
+    return (model, folder, arguments) -> {
+      Block block = blocks.newBlock(model, folder, arguments);
+      try (Weights weights = open(folder)) {
+        weights.load(model.getNDManager(), block, names, options, inputShapes);
+      }
+      // Models of our engine load nothing more then. Those of DJL's engines do not look at it.
+      model.setProperty("hasParameter", "false");
+      return block;
+    };
   }
 
   ParameterLoad parameterLoad(NDManager manager, LoadOptions options) {

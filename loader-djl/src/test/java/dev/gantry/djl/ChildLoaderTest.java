@@ -43,7 +43,7 @@ class ChildLoaderTest {
   }
 
   /// The test's class loader, without what lies in some places.
-  private static final class Without extends ClassLoader {
+  static final class Without extends ClassLoader {
     private final URL[] hidden;
 
     Without(URL[] hidden) {

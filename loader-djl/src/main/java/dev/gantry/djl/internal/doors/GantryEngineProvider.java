@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.doors;
+
+import ai.djl.engine.Engine;
+import ai.djl.engine.EngineProvider;
+
+/// How DJL's service loader finds the [GantryEngine]. It never becomes the default engine.
+public final class GantryEngineProvider implements EngineProvider {
+  @Override
+  public String getEngineName() {
+    return GantryEngine.NAME;
+  }
+
+  @Override
+  public int getEngineRank() {
+    return GantryEngine.RANK;
+  }
+
+  @Override
+  public Engine getEngine() {
+    return Holder.ENGINE;
+  }
+
+  private static final class Holder {
+    static final Engine ENGINE = new GantryEngine();
+  }
+}
