@@ -60,6 +60,7 @@ class SamplesTest {
     return List.of(
         sample("LoadWeights", LoadWeights::main, "(?s).*fc1.bias float32 \\(96\\).*", MODEL),
         sample("ServeModel", ServeModel::main, "the logits of a blank image: \\[.*, .*]\n", MODEL),
+        sample("ServeByCriteria", ServeByCriteria::main, "a blank.* like \\[\\d, \\d]\n", MODEL),
         sample("FineTune", FineTune::main, "(?s).*not in the file: \\[05Linear_[^.]*head.*", MODEL),
         sample(
             "LoadBertBlock",
