@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.nn.Block;
 import ai.djl.nn.SymbolBlock;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.weights.BlockShapes;
 import dev.gantry.djl.internal.weights.OffloadedParameters;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import java.lang.reflect.InvocationTargetException;
@@ -51,7 +52,7 @@ public final class LiveWeights implements AutoCloseable {
   /// @throws MisuseException if it is not
   public static LiveWeights of(Block block) {
     MisuseException.requireGiven("block", block);
-    if (!block.isInitialized()) {
+    if (!BlockShapes.isComplete(block)) {
       throw new MisuseException("the block must be initialised, as after Weights.load");
     }
     return new LiveWeights(block);
@@ -105,6 +106,9 @@ public final class LiveWeights implements AutoCloseable {
     lock.writeLock().lock();
     try {
       requireHere();
+      if (target.getParameters().isEmpty()) {
+        throw new MisuseException("the block has no parameters: there is nothing to refresh");
+      }
       NDArray first = target.getParameters().valueAt(0).getArray();
       try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
         ParameterLoad load = weights.parameterLoad(scope, options);

@@ -128,6 +128,20 @@ class TorchScriptTest {
   }
 
   @Test
+  void predictorsGoOnWhileLiveWeightsRefreshIt() throws Exception {
+    try (ZooModel<NDList, NDList> model = module("net.pt", false);
+        LiveWeights live = LiveWeights.of(model.getBlock());
+        Weights weights = Weights.open(weights())) {
+      model.setBlock(live.block());
+      try (Predictor<NDList, NDList> predictor = model.newPredictor()) {
+        assertAnswers(predictor, model, expected.before());
+        live.refresh(weights, ParameterNames.same(), LoadOptions.defaults());
+        assertAnswers(predictor, model, expected.after());
+      }
+    }
+  }
+
+  @Test
   void aTensorOfAnotherShapeIsRefused() throws Exception {
     Path file =
         new WeightsFile()
@@ -151,6 +165,11 @@ class TorchScriptTest {
           .isThrownBy(() -> load(weights, model))
           .withMessage(
               "the module has no parameters: if it was frozen, its weights became constants");
+      try (LiveWeights live = LiveWeights.of(model.getBlock())) {
+        assertThatExceptionOfType(MisuseException.class)
+            .isThrownBy(() -> live.refresh(weights, ParameterNames.same(), LoadOptions.defaults()))
+            .withMessageContaining("no parameters");
+      }
     }
   }
 

@@ -89,6 +89,12 @@ public final class BlockShapes implements AutoCloseable {
     }
   }
 
+  /// Whether the block can predict as far as its shapes go. One that an engine loaded, such as a module
+  /// of TorchScript, can, whatever it says of itself.
+  public static boolean isComplete(Block block) {
+    return block.isInitialized() || block instanceof SymbolBlock;
+  }
+
   @Override
   public void close() {
     before.forEach(Before::forgetShape);
