@@ -45,6 +45,7 @@ import picocli.CommandLine.TypeConversionException;
       DigestCommand.class,
       LoadCommand.class,
       AnswerCommand.class,
+      MapCommand.class,
       ConvertCommand.class,
       IndexCommand.class,
       DemoCommand.class

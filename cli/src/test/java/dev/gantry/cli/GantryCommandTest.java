@@ -184,7 +184,9 @@ class GantryCommandTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"doctor", "inspect", "digest", "load", "answer", "convert", "index", "demo"})
+      strings = {
+        "doctor", "inspect", "digest", "load", "answer", "map", "convert", "index", "demo"
+      })
   void everyCommandHasHelp(String command) {
     CommandLineRun run = CommandLineRun.of(command, "--help");
     assertThat(run.exitCode()).isZero();

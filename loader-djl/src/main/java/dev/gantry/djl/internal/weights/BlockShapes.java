@@ -54,7 +54,7 @@ public final class BlockShapes implements AutoCloseable {
 
   /// @throws MisuseException if the block is not initialised and there are no shapes, or it cannot
   ///     be initialised for them
-  static BlockShapes of(NDManager manager, Block block, Shape... inputShapes) {
+  public static BlockShapes of(NDManager manager, Block block, Shape... inputShapes) {
     BlockShapes shapes = new BlockShapes(block);
     // A block that an engine loaded, such as a module of TorchScript, is complete, whatever it
     // says.

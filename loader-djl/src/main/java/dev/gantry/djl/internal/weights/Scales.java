@@ -90,7 +90,7 @@ public final class Scales {
   }
 
   /// The tensor that these are scales of.
-  Optional<String> tensorOf(String scales) {
+  public Optional<String> tensorOf(String scales) {
     return Optional.ofNullable(tensors.get(scales));
   }
 

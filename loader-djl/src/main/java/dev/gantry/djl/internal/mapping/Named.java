@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.mapping;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDManager;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import ai.djl.util.Pair;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.internal.weights.BlockShapes;
+import dev.gantry.djl.internal.weights.Scales;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
+
+/// A parameter or a tensor.
+///
+/// @param shape empty for a parameter that has none yet
+public record Named(String name, Optional<Shape> shape) {
+  /// A block's parameters by their first paths.
+  ///
+  /// @param inputs the shapes of its inputs, which tell those of its parameters; may be none
+  /// @throws dev.gantry.core.MisuseException if the block cannot be initialised for such inputs
+  public static List<Named> parameters(Block block, List<ai.djl.ndarray.types.Shape> inputs) {
+    if (inputs.isEmpty()) {
+      return parameters(block.getParameters());
+    }
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+        BlockShapes _ =
+            BlockShapes.of(manager, block, inputs.toArray(ai.djl.ndarray.types.Shape[]::new))) {
+      return parameters(block.getParameters());
+    }
+  }
+
+  private static List<Named> parameters(ParameterList list) {
+    List<Named> parameters = new ArrayList<>();
+    Set<Parameter> known = new HashSet<>();
+    for (Pair<String, Parameter> pair : list) {
+      if (known.add(pair.getValue())) {
+        Optional<Shape> shape =
+            Optional.ofNullable(pair.getValue().getShape())
+                .map(found -> Shape.of(found.getShape()));
+        parameters.add(new Named(pair.getKey(), shape));
+      }
+    }
+    return parameters;
+  }
+
+  /// Tensors, but not those that are scales of others.
+  public static List<Named> tensors(SequencedMap<String, StoredTensor> tensors) {
+    Scales scales = Scales.of(tensors, Optional::empty);
+    return tensors.values().stream()
+        .filter(tensor -> scales.tensorOf(tensor.name()).isEmpty())
+        .map(tensor -> new Named(tensor.name(), Optional.of(tensor.shape())))
+        .toList();
+  }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.mapping;
+
+import dev.gantry.core.Shape;
+import dev.gantry.djl.ParameterNames;
+import dev.gantry.formats.TensorTransform;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.stream.Collectors;
+
+/// Rules for what a [BlockMap] found: as Java to paste, and as [ParameterNames].
+public record RuleDraft(List<Line> lines) {
+  /// A line of the draft.
+  public sealed interface Line {
+    /// As Java.
+    String java();
+
+    /// A rule for parameters, which the tensors are, or are transposed.
+    record Rule(String parameter, String tensor, boolean transposed) implements Line {
+      @Override
+      public String java() {
+        return ".rule("
+            + quoted(parameter)
+            + ", "
+            + quoted(tensor)
+            + (transposed ? ", TensorTransform.transpose())" : ")");
+      }
+    }
+
+    /// Tensors that nothing takes.
+    record Ignore(String tensors) implements Line {
+      @Override
+      public String java() {
+        return ".ignore(" + quoted(tensors) + ")";
+      }
+    }
+
+    /// What is left to do.
+    record Comment(String text) implements Line {
+      @Override
+      public String java() {
+        return "// " + text.replaceAll("\\p{Cntrl}", "?");
+      }
+    }
+  }
+
+  private static final int MOST_CANDIDATES = 4;
+
+  public static RuleDraft of(BlockMap map) {
+    List<Line> lines = new ArrayList<>();
+    boolean turned = map.matches().stream().anyMatch(BlockMap.Match::transposed);
+    for (BlockMap.Match match : map.matches()) {
+      if (turned && !match.transposed() && isSquare(match)) {
+        lines.add(
+            new Line.Comment("square, so its shape does not tell whether it is transposed, too"));
+      }
+      lines.addAll(rules(match));
+    }
+    map.ambiguous()
+        .forEach((parameter, tensors) ->
+            lines.add(
+                new Line.Comment(
+                    "choose a tensor for "
+                        + described(parameter)
+                        + ": "
+                        + tensors.stream()
+                            .limit(MOST_CANDIDATES)
+                            .map(Family::pattern)
+                            .collect(Collectors.joining(", "))
+                        + (tensors.size() > MOST_CANDIDATES ? ", …" : ""))));
+    map.missing()
+        .forEach(parameter ->
+            lines.add(
+                new Line.Comment("no tensor for " + described(parameter) + tie(map, parameter))));
+    lines.addAll(ignored(map));
+    return new RuleDraft(List.copyOf(lines));
+  }
+
+  private static boolean isSquare(BlockMap.Match match) {
+    return match.parameters().members().stream()
+        .allMatch(member ->
+            member
+                .named()
+                .shape()
+                .filter(shape -> shape.rank() == 2 && shape.dimension(0) == shape.dimension(1))
+                .isPresent());
+  }
+
+  private static List<Line> rules(BlockMap.Match match) {
+    Family ours = match.parameters();
+    Family theirs = match.tensors();
+    OptionalInt shift = ours.shiftTo(theirs);
+    if (!ours.isSingle()
+        && shift.isPresent()
+        && theirs.hasPlainNumbers()
+        && isPattern(ours)
+        && isPattern(theirs)) {
+      // A number that is the tensor's own needs no shift.
+      int main = Math.max(0, ours.shifts().indexOf(shift.getAsInt()));
+      return List.of(
+          new Line.Rule(
+              ours.pattern(main),
+              theirs.template(shift.getAsInt() - ours.shifts().get(main)),
+              match.transposed()));
+    }
+    List<Line> lines = new ArrayList<>();
+    for (int i = 0; i < ours.members().size(); i++) {
+      String parameter = ours.members().get(i).named().name();
+      String tensor = theirs.members().get(i).named().name();
+      lines.add(
+          hasBrace(parameter) || hasBrace(tensor)
+              ? new Line.Comment(parameter + " is " + tensor + "; a rule can have no brace")
+              : new Line.Rule(parameter, tensor, match.transposed()));
+    }
+    return lines;
+  }
+
+  private static boolean isPattern(Family family) {
+    return family.texts().stream().noneMatch(RuleDraft::hasBrace);
+  }
+
+  private static boolean hasBrace(String name) {
+    return name.contains("{") || name.contains("}");
+  }
+
+  private static String described(Family family) {
+    Named first = family.members().getFirst().named();
+    return family.pattern() + " " + first.shape().map(Shape::toString).orElse("of unknown shape");
+  }
+
+  /// An output layer often has the embedding's weights.
+  private static String tie(BlockMap map, Family parameter) {
+    Optional<Shape> shape = parameter.members().getFirst().named().shape();
+    List<String> alike =
+        map.matches().stream()
+            .flatMap(match -> match.parameters().members().stream())
+            .map(Family.Member::named)
+            .filter(other -> other.shape().filter(found -> found.rank() == 2).equals(shape))
+            .map(Named::name)
+            .toList();
+    return shape.isPresent() && alike.size() == 1 && parameter.isSingle()
+        ? "; if it shares one: .tie("
+            + quoted(parameter.pattern())
+            + ", "
+            + quoted(alike.getFirst())
+            + ")"
+        : "";
+  }
+
+  /// Tensors that are no candidates. A pattern stands for those of all layers.
+  private static List<Line> ignored(BlockMap map) {
+    List<Line> lines = new ArrayList<>();
+    for (Family family : map.withoutCandidate()) {
+      if (isPattern(family)) {
+        lines.add(new Line.Ignore(family.pattern()));
+      } else {
+        lines.add(new Line.Comment("unused: " + family.pattern() + "; a rule can have no brace"));
+      }
+    }
+    return lines;
+  }
+
+  /// The rules, for a load.
+  public ParameterNames names() {
+    ParameterNames.Builder builder = ParameterNames.builder();
+    for (Line line : lines) {
+      var _ =
+          switch (line) {
+            case Line.Rule(String parameter, String tensor, boolean transposed) ->
+                transposed
+                    ? builder.rule(parameter, tensor, TensorTransform.transpose())
+                    : builder.rule(parameter, tensor);
+            case Line.Ignore(String tensors) -> builder.ignore(tensors);
+            case Line.Comment _ -> builder;
+          };
+    }
+    return builder.build();
+  }
+
+  /// A statement that makes the rules.
+  public List<String> java() {
+    List<String> java = new ArrayList<>();
+    java.add("ParameterNames names =");
+    java.add("    ParameterNames.builder()");
+    lines.forEach(line -> java.add("        " + line.java()));
+    java.add("        .build();");
+    return java;
+  }
+
+  private static String quoted(String text) {
+    StringBuilder quoted = new StringBuilder("\"");
+    text.chars()
+        .forEach(c -> {
+          if (c == '"' || c == '\\') {
+            quoted.append('\\').append((char) c);
+          } else if (Character.isISOControl(c)) {
+            quoted.append(String.format("\\%03o", c));
+          } else {
+            quoted.append((char) c);
+          }
+        });
+    return quoted.append("\"").toString();
+  }
+}
