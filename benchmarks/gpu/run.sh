@@ -7,6 +7,7 @@
 #   run.sh sweep FILE         hot loads by number of readers and request size
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
+#   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh gantry ARGUMENTS   the command line
 #
 # As root, cold runs drop the page cache. libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -131,6 +132,13 @@ all_datasets() {
   datasets "$folder" overlap
 }
 
+model() {
+  mkdir -p "$1"
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
+  find_libtorch
+  main dev.gantry.benchmarks.ModelBench "$1" 19
+}
+
 case ${1:-} in
   tests) tests ;;
   bench) bench "${2:?run.sh bench FILE}" ;;
@@ -138,6 +146,7 @@ case ${1:-} in
   sweep) main dev.gantry.benchmarks.LoadBench cuda:0 sweep "${2:?run.sh sweep FILE}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
+  model) model "${2:?run.sh model FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

@@ -83,7 +83,7 @@ public final class MakeCheckpoint {
     }
   }
 
-  private static void write(FileChannel channel, ByteBuffer bytes) throws IOException {
+  static void write(FileChannel channel, ByteBuffer bytes) throws IOException {
     while (bytes.hasRemaining()) {
       channel.write(bytes);
     }
