@@ -54,6 +54,11 @@ public record TransferReport(
         elapsed.plus(next.elapsed));
   }
 
+  /// The same, but for the time that it took.
+  public TransferReport withElapsed(Duration time) {
+    return new TransferReport(bytesByTransport, directBytes, unknownBytes, reads, files, time);
+  }
+
   /// Bytes of all transports together.
   public long bytes() {
     return bytesByTransport.values().stream().mapToLong(Long::longValue).sum();

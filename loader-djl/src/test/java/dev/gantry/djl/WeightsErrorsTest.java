@@ -78,12 +78,9 @@ class WeightsErrorsTest {
     try (RandomAccessFile file = new RandomAccessFile(second.toFile(), "rw")) {
       file.setLength(file.length() - 1);
     }
-    TransferException failure =
-        catchThrowableOfType(
-            TransferException.class,
-            () -> weights.load(manager, Machine.loadOptions(lazy).build()));
-    assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(1));
-    assertThat(failure).hasMessageContaining(second.toString());
+    assertThatThrownBy(() -> weights.load(manager, Machine.loadOptions(lazy).build()))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(second.toString(), "changed-meanwhile");
   }
 
   @ParameterizedTest

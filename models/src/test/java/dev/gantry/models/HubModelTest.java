@@ -17,6 +17,7 @@ import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
@@ -58,6 +59,8 @@ class HubModelTest {
 
   @AfterEach
   void nothingIsLeft() {
+    // The session keeps pinned buffers from load to load on a GPU.
+    GantrySession.shared().freeIdle();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 

@@ -20,6 +20,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ParameterNames;
@@ -42,6 +43,8 @@ class HubNamesTest {
 
   @AfterEach
   void nothingIsLeft() {
+    // The session keeps pinned buffers from load to load on a GPU.
+    GantrySession.shared().freeIdle();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 

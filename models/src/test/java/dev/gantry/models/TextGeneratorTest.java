@@ -9,6 +9,7 @@ import ai.djl.Model;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -23,6 +24,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class TextGeneratorTest {
   @AfterEach
   void nothingIsLeft() {
+    // The session keeps pinned buffers from load to load on a GPU.
+    GantrySession.shared().freeIdle();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 

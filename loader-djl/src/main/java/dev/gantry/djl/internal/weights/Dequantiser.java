@@ -9,8 +9,14 @@ import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.ScaleGrid;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.weights.LoadedTensors;
@@ -20,7 +26,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
 
 /// Turns quantised values into floating-point ones, on their device. Holds the scales until it is
@@ -34,6 +39,8 @@ final class Dequantiser implements AutoCloseable {
   /// @param rows the tensor, or some of its rows
   /// @param values the stored bytes
   record Task(StoredTensor rows, long firstRow, NDArray values, DataType type) {}
+
+  private static final long ALIGNMENT_BYTES = 512;
 
   private final GantrySession session;
   private final NDManager manager;
@@ -80,21 +87,32 @@ final class Dequantiser implements AutoCloseable {
     }
   }
 
-  /// An array for each task, with the shape of its rows. They belong to the manager.
+  /// An array for each task, with the shape of its rows; neighbours share memory, as those of a load
+  /// do. They belong to the manager.
   List<NDArray> convert(List<Task> tasks) {
+    long[] offsets = new long[tasks.size()];
+    long end = 0;
+    for (int i = 0; i < offsets.length; i++) {
+      offsets[i] = Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+      end = Math.addExact(offsets[i], bytes(tasks.get(i)));
+    }
+    if (end == 0) {
+      return tasks.stream().map(task -> wrap(task, new Region(null, 0, 0))).toList();
+    }
+    Slab slab = allocate(end);
     List<NDArray> results = new ArrayList<>();
-    List<Conversion.Task> conversions = new ArrayList<>();
     boolean complete = false;
     try {
-      for (Task task : tasks) {
-        NDArray result = newArray(task);
-        results.add(result);
-        if (result.size() > 0) {
-          conversions.add(conversion(task, result));
+      List<Conversion.Task> conversions = new ArrayList<>();
+      for (int i = 0; i < offsets.length; i++) {
+        Region region = new Region(slab, offsets[i], bytes(tasks.get(i)));
+        results.add(wrap(tasks.get(i), region));
+        if (region.length() > 0) {
+          conversions.add(conversion(tasks.get(i), region.address()));
         }
       }
       session.convert(conversions, device, settings.transfer().cancellation());
-      for (int i = 0; i < results.size(); i++) {
+      for (int i = 0; i < offsets.length; i++) {
         if (tasks.get(i).type() == DataType.FLOAT64) {
           try (NDArray floats = results.get(i)) {
             results.set(i, floats.toType(DataType.FLOAT64, true));
@@ -107,12 +125,38 @@ final class Dequantiser implements AutoCloseable {
       if (!complete) {
         results.forEach(NDArray::close);
       }
+      slab.release();
     }
   }
 
-  private NDArray newArray(Task task) {
-    ArrayKind kind = new ArrayKind(Optional.of(target(task.type())), task.rows().shape());
-    return TorchArrays.createOwned(manager, kind, settings.device().orElseGet(manager::getDevice));
+  private Slab allocate(long bytes) {
+    return switch (device) {
+      case Device.Host _ -> {
+        HostMemory.require(bytes);
+        yield HostSlab.allocate(bytes);
+      }
+      case Device.Cuda cuda -> DeviceSlab.allocate(CudaContext.of(cuda), bytes);
+    };
+  }
+
+  private static long bytes(Task task) {
+    return Math.multiplyExact(
+        task.rows().shape().elements().orElseThrow(), target(task.type()).bits() / Byte.SIZE);
+  }
+
+  private NDArray wrap(Task task, Region region) {
+    Runnable release = region.retain();
+    return Cleanup.orUndo(
+        () ->
+            TorchArrays.wrap(
+                manager,
+                region.address(),
+                device,
+                target(task.type()),
+                task.rows().shape(),
+                null,
+                release),
+        release);
   }
 
   /// Conversions make no F64: F32 holds all of their values.
@@ -120,10 +164,9 @@ final class Dequantiser implements AutoCloseable {
     return type == DataType.FLOAT64 ? DType.F32 : PyTorch.dtype(type);
   }
 
-  private Conversion.Task conversion(Task task, NDArray result) {
+  private Conversion.Task conversion(Task task, long target) {
     StoredTensor rows = task.rows();
     long source = TorchArrays.address(task.values());
-    long target = TorchArrays.address(result);
     Scaled scales = scaled.get(rows.name());
     if (scales == null) {
       Conversion plain =

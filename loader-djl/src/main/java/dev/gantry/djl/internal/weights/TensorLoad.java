@@ -8,7 +8,6 @@ import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
@@ -19,11 +18,15 @@ import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
 import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
@@ -40,7 +43,7 @@ public final class TensorLoad {
   private final Device device;
   private final Scales scales;
   private TransferReport report = TransferReport.NOTHING;
-  private long taken;
+  private final Set<String> taken = new HashSet<>();
 
   public TensorLoad(
       GantrySession session, NDManager manager, LoadSettings settings, Scales scales) {
@@ -80,11 +83,11 @@ public final class TensorLoad {
 
   /// Whether a [Taker] has taken something.
   boolean hasHandedOver() {
-    return taken > 0;
+    return !taken.isEmpty();
   }
 
   /// Tells the settings' listener what was loaded so far.
-  void report() {
+  synchronized void report() {
     settings.report().accept(report);
   }
 
@@ -128,23 +131,21 @@ public final class TensorLoad {
             == Casts.Kind.CONVERT;
   }
 
-  /// Loads and casts part by part: only one part's uncast tensors are in memory at a time.
+  /// Loads and casts part by part: only a slab of uncast tensors is in memory at a time.
   private void loadChanged(List<Request> requests, NDList arrays) {
-    Progress progress = new Progress(requests);
-    try (Dequantiser dequantiser = dequantiser(requests)) {
-      int next = 0;
-      for (int first = 0; first < requests.size(); first = next) {
-        next = endOfPart(requests, first);
-        List<Piece> part =
-            requests.subList(first, next).stream().map(request -> new Piece(request, 0)).toList();
-        loadPart(tensors(part), arrays, progress.of(part));
-        List<NDArray> loaded = arrays.subList(first, next);
-        convert(part, loaded, dequantiser);
-        for (int i = 0; i < part.size(); i++) {
-          cast(part.get(i).rows(), loaded, i);
-        }
-      }
-    }
+    List<Piece> pieces = requests.stream().map(request -> new Piece(request, 0)).toList();
+    eachLoaded(
+        pieces,
+        dequantiser(requests),
+        request -> request.tensor().bytes(),
+        () -> {},
+        (part, loaded) -> {
+          for (int i = 0; i < part.size(); i++) {
+            cast(part.get(i).rows(), loaded, i);
+          }
+          arrays.addAll(loaded);
+          loaded.clear();
+        });
   }
 
   /// Replaces the arrays of quantised values.
@@ -212,25 +213,47 @@ public final class TensorLoad {
   /// @param beforeLast runs when all was read and the last part was not taken yet
   void eachPart(
       List<Request> requests, Predicate<StoredTensor> splits, Taker taker, Runnable beforeLast) {
-    List<Piece> pieces = requests.stream().flatMap(request -> pieces(request, splits)).toList();
-    List<Request> parts = pieces.stream().map(Piece::rows).toList();
-    Progress progress = new Progress(requests);
-    try (Dequantiser dequantiser = dequantiser(requests)) {
-      int next = 0;
-      for (int first = 0; first < parts.size(); first = next) {
-        next = endOfPart(parts, first);
-        List<Piece> part = pieces.subList(first, next);
-        try (NDList arrays = new NDList()) {
-          loadAfterOthers(tensors(part), arrays, progress.of(part));
-          if (next == parts.size()) {
-            beforeLast.run();
-          }
-          convert(part, arrays, dequantiser);
+    eachLoaded(
+        requests.stream().flatMap(request -> pieces(request, splits)).toList(),
+        dequantiser(requests),
+        this::memoryBytes,
+        beforeLast,
+        (part, arrays) -> {
           for (int i = 0; i < arrays.size(); i++) {
             Piece piece = part.get(i);
             taker.take(piece.rows().tensor().name(), arrays.get(i), piece.first());
-            taken++;
+            taken.add(piece.rows().tensor().name());
           }
+        });
+  }
+
+  /// Uses the arrays of a part, of which quantised ones are converted. Those that it leaves in the list
+  /// are closed.
+  private interface PartUser {
+    void use(List<Piece> part, NDList arrays);
+  }
+
+  /// @param memory how many bytes a request takes while it is used
+  private void eachLoaded(
+      List<Piece> pieces,
+      Dequantiser dequantiser,
+      ToLongFunction<Request> memory,
+      Runnable beforeLast,
+      PartUser user) {
+    List<List<Piece>> parts = parts(pieces, memory);
+    Progress progress = new Progress(parts);
+    long begin = System.nanoTime();
+    try (dequantiser;
+        PartsAhead ahead =
+            new PartsAhead(parts.size(), i -> loaded(tensors(parts.get(i)), progress.of(i)))) {
+      for (int i = 0; i < parts.size(); i++) {
+        try (NDList arrays = next(ahead)) {
+          if (i == parts.size() - 1) {
+            setElapsed(parts.size(), System.nanoTime() - begin);
+            beforeLast.run();
+          }
+          convert(parts.get(i), arrays, dequantiser);
+          user.use(parts.get(i), arrays);
         }
       }
     }
@@ -239,16 +262,35 @@ public final class TensorLoad {
     }
   }
 
-  private void loadAfterOthers(List<StoredTensor> part, NDList arrays, TransferOptions transfer) {
+  /// Parts of which two fit into a slab, unless all of them together do.
+  private List<List<Piece>> parts(List<Piece> pieces, ToLongFunction<Request> memory) {
+    long slab = settings.transfer().limits().slabBytes();
+    long total = pieces.stream().map(Piece::rows).mapToLong(memory).sum();
+    long most = total <= slab ? slab : slab / 2;
+    List<List<Piece>> parts = new ArrayList<>();
+    long room = 0;
+    for (Piece piece : pieces) {
+      long bytes = memory.applyAsLong(piece.rows());
+      if (parts.isEmpty() || bytes > room) {
+        parts.add(new ArrayList<>());
+        room = most;
+      }
+      parts.getLast().add(piece);
+      room -= bytes;
+    }
+    return parts;
+  }
+
+  private NDList next(PartsAhead ahead) {
     try {
-      loadPart(part, arrays, transfer);
+      return ahead.next();
     } catch (TransferException failed) {
-      if (taken == 0) {
+      if (taken.isEmpty()) {
         throw failed;
       }
       throw new TransferException(
           "loading in place",
-          taken
+          taken.size()
               + " tensors have been copied to where they go and the others have not: load or"
               + " restore again before these are used; "
               + failed.getMessage(),
@@ -259,7 +301,7 @@ public final class TensorLoad {
 
   private Stream<Piece> pieces(Request request, Predicate<StoredTensor> splits) {
     StoredTensor tensor = request.tensor();
-    long most = settings.transfer().limits().slabBytes();
+    long most = settings.transfer().limits().slabBytes() / 2;
     long bytes = memoryBytes(request);
     if (bytes <= most || tensor.shape().rank() == 0 || !tensor.isPlain() || !splits.test(tensor)) {
       return Stream.of(new Piece(request, 0));
@@ -273,16 +315,6 @@ public final class TensorLoad {
                 first));
   }
 
-  private int endOfPart(List<Request> requests, int first) {
-    long room = settings.transfer().limits().slabBytes();
-    int next = first;
-    do {
-      room -= memoryBytes(requests.get(next));
-      next++;
-    } while (next < requests.size() && room >= memoryBytes(requests.get(next)));
-    return next;
-  }
-
   /// What the tensor takes besides the memory that stays: converted ones are there twice.
   private long memoryBytes(Request request) {
     StoredTensor tensor = request.tensor();
@@ -294,28 +326,43 @@ public final class TensorLoad {
     return pieces.stream().map(piece -> piece.rows().tensor()).toList();
   }
 
-  /// Tells the settings' listener of each part as a part of the whole. A part's reads take the blocks
-  /// at its edges too, which must not count: the next part would begin below them.
+  /// Tells the settings' listener of all parts' bytes together. A part's reads take the blocks at its
+  /// edges too, which do not count.
   private final class Progress {
+    private final List<Long> bytes;
+    private final long[] done;
     private final long total;
-    private long before;
 
-    Progress(List<Request> requests) {
-      total = bytes(requests);
+    Progress(List<List<Piece>> parts) {
+      bytes =
+          parts.stream()
+              .map(part -> tensors(part).stream().mapToLong(StoredTensor::bytes).sum())
+              .toList();
+      done = new long[parts.size()];
+      total = bytes.stream().mapToLong(Long::longValue).sum();
     }
 
-    TransferOptions of(List<Piece> part) {
-      long start = before;
-      long bytes = bytes(part.stream().map(Piece::rows).toList());
-      before += bytes;
-      ProgressListener listener = settings.transfer().progress();
-      return settings
-          .transfer()
-          .withProgress((done, _) -> listener.onProgress(start + Math.min(done, bytes), total));
+    TransferOptions of(int part) {
+      return settings.transfer().withProgress((now, _) -> tell(part, now));
     }
 
-    private static long bytes(List<Request> requests) {
-      return requests.stream().mapToLong(request -> request.tensor().bytes()).sum();
+    private synchronized void tell(int part, long now) {
+      done[part] = Math.min(now, bytes.get(part));
+      settings.transfer().progress().onProgress(LongStream.of(done).sum(), total);
+    }
+  }
+
+  private NDList loaded(List<StoredTensor> tensors, TransferOptions transfer) {
+    NDList arrays = new NDList(tensors.size());
+    boolean complete = false;
+    try {
+      loadPart(tensors, arrays, transfer);
+      complete = true;
+      return arrays;
+    } finally {
+      if (!complete) {
+        arrays.close();
+      }
     }
   }
 
@@ -328,7 +375,18 @@ public final class TensorLoad {
       for (int i = 0; i < infos.size(); i++) {
         arrays.add(wrap(infos.get(i), loaded.regions().get(i)));
       }
-      report = report.plus(loaded.report());
+      add(loaded.report());
+    }
+  }
+
+  private synchronized void add(TransferReport part) {
+    report = report.plus(part);
+  }
+
+  /// Parts overlap, so their times do not add up.
+  private synchronized void setElapsed(int parts, long nanos) {
+    if (parts > 1) {
+      report = report.withElapsed(Duration.ofNanos(nanos));
     }
   }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.ndarray.NDList;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Objects;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.IntFunction;
+
+/// Loads parts while earlier ones are used: two are in memory at a time, of which one or both are being
+/// read. So neither the start nor the end of a read leaves the disk or the link idle. For one thread.
+final class PartsAhead implements AutoCloseable {
+  /// In memory at once.
+  private static final int DEPTH = 2;
+
+  private final int parts;
+  private final IntFunction<NDList> loader;
+  private final ExecutorService threads;
+  private final Deque<Future<NDList>> begun = new ArrayDeque<>();
+  private int next;
+
+  /// @param loader loads a part by its number, several at once on threads of this class; a
+  ///     single part on the caller's
+  PartsAhead(int parts, IntFunction<NDList> loader) {
+    this.parts = parts;
+    this.loader = loader;
+    threads =
+        Executors.newFixedThreadPool(
+            DEPTH, Thread.ofPlatform().daemon().name("gantry-part-", 0).factory());
+  }
+
+  /// The next part; the caller has closed the one before.
+  ///
+  /// @throws TransferException as the loader, or if the caller is interrupted
+  NDList next() {
+    if (parts == 1) {
+      return loader.apply(0);
+    }
+    while (next < parts && begun.size() < DEPTH) {
+      int part = next++;
+      begun.add(threads.submit(() -> loader.apply(part)));
+    }
+    try {
+      NDList arrays = begun.element().get();
+      begun.remove();
+      return arrays;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new TransferException("load", "tensors", new Failure.Cancelled());
+    } catch (ExecutionException e) {
+      begun.remove();
+      throw unwrapped(Objects.requireNonNull(e.getCause()));
+    }
+  }
+
+  private static RuntimeException unwrapped(Throwable failure) {
+    return switch (failure) {
+      case RuntimeException exception -> exception;
+      case Error error -> throw error;
+      default -> new IllegalStateException(failure);
+    };
+  }
+
+  /// Ends loads that run, and closes what they loaded.
+  @Override
+  public void close() {
+    threads.shutdownNow();
+    boolean interrupted = false;
+    for (Future<NDList> load : begun) {
+      boolean done = false;
+      while (!done) {
+        try {
+          load.get().close();
+          done = true;
+        } catch (InterruptedException _) {
+          interrupted = true;
+        } catch (ExecutionException | CancellationException _) {
+          done = true;
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}
