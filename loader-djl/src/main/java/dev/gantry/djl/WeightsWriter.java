@@ -78,8 +78,8 @@ public final class WeightsWriter {
 
   /// Writes a block's parameters as the tensors that rules make them of, so that other tools and
   /// [Weights] with the same rules read them: rules give the names, and transforms are undone. What is
-  /// tied is written once, constants not at all. No prefix and no alias applies. The tensors are of
-  /// the parameters' types.
+  /// tied is written once, constants not at all. Prefixes and aliases apply only with
+  /// [Builder#optLike]. The tensors are of the parameters' types.
   ///
   /// A reshape, a pad and a concatenation of unequal tensors do not tell the tensors' shapes;
   /// [Builder#optLike] does. Transformed parameters are copied until the write ends.
@@ -153,7 +153,8 @@ public final class WeightsWriter {
     }
 
     /// Parameters become tensors of the shapes that these weights have, such as those that the block
-    /// was loaded from. Only the shapes are used.
+    /// was loaded from, and of their names, prefixes and aliases included. Only shapes and names are
+    /// used.
     public Builder optLike(Weights weights) {
       MisuseException.requireGiven("optLike", weights);
       Map<String, Shape> known = new HashMap<>();

@@ -244,8 +244,8 @@ class WeightsExportTest {
       WeightsWriter.builder().setFile(copy).optLike(like).build().write(parameters, names);
     }
     try (Weights written = Weights.open(copy)) {
-      assertThat(floats(written.load(manager).get("q"))).containsExactly(1, 2, 3, 4);
-      assertThat(floats(written.load(manager).get("v"))).containsExactly(6);
+      assertThat(floats(written.load(manager).get("model.q"))).containsExactly(1, 2, 3, 4);
+      assertThat(floats(written.load(manager).get("model.v"))).containsExactly(6);
     }
     ParameterNames two =
         ParameterNames.builder().concat("qkv", 0, List.of("a", "b", "c", "d")).build();

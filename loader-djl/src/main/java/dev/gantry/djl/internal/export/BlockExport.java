@@ -46,8 +46,8 @@ public final class BlockExport implements AutoCloseable {
     }
   }
 
-  /// @param known shapes of tensors, by their names or what counts as them, where the rules alone do
-  ///     not say them
+  /// @param known shapes of tensors by their names, where the rules alone do not say them; a tensor
+  ///     that counts as one of these by an alias gets its name
   /// @throws MisuseException if a parameter has no array or no rule that names a tensor, two
   ///     parameters are the same part of a tensor, a part has no parameter, or a shape cannot be
   ///     known
@@ -102,7 +102,8 @@ public final class BlockExport implements AutoCloseable {
       }
     });
     ties.forEach(this::requireTied);
-    pieces.forEach((name, parts) -> tensors.put(name, assembled(name, parts)));
+    pieces.forEach(
+        (name, parts) -> tensors.put(names.find(name).orElse(name), assembled(name, parts)));
   }
 
   private NDArray array(String path) {
