@@ -102,8 +102,12 @@ public final class BlockExport implements AutoCloseable {
       }
     });
     ties.forEach(this::requireTied);
-    pieces.forEach(
-        (name, parts) -> tensors.put(names.find(name).orElse(name), assembled(name, parts)));
+    pieces.forEach((name, parts) -> {
+      String stored = names.find(name).orElse(name);
+      if (tensors.put(stored, assembled(name, parts)) != null) {
+        throw new MisuseException("two tensors of the rules count as '" + stored + "'");
+      }
+    });
   }
 
   private NDArray array(String path) {
@@ -116,7 +120,8 @@ public final class BlockExport implements AutoCloseable {
           "no rule names the tensor that parameter '" + path + "' becomes; give it one");
     }
     NameRules.Rule.Tensors same =
-        new NameRules.Rule.Tensors(NamePattern.literal(path), List.of("same"), 0, List.of(), false);
+        new NameRules.Rule.Tensors(
+            NamePattern.literal(path), List.of("same name"), 0, List.of(), false);
     addPieces(new Piece(path, same, array), List.of(path), pieces);
   }
 
