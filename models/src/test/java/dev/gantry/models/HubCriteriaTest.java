@@ -10,6 +10,7 @@ import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import ai.djl.translate.NoopTranslator;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,6 +25,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class HubCriteriaTest {
   @AfterEach
   void nothingIsLeft() {
+    // The session keeps pinned buffers from load to load on a GPU.
+    GantrySession.shared().freeIdle();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 

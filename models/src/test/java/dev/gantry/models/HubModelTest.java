@@ -30,6 +30,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -138,7 +139,9 @@ class HubModelTest {
       assertThat(other.refresh(model, DEFAULTS).missing()).isEmpty();
       SequencedMap<String, float[]> answers = Reference.answers(hub, model, reference);
       Reference.answers(other, fresh, reference)
-          .forEach((output, answer) -> assertThat(answers.get(output)).isEqualTo(answer));
+          // Two runs of one convolution differ by rounding on a GPU.
+          .forEach((output, answer) ->
+              assertThat(answers.get(output)).containsExactly(answer, Offset.offset(1e-5f)));
 
       hub.refresh(model, DEFAULTS);
       reference.requireAnsweredBy(hub, model);

@@ -6,6 +6,7 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /// Memory of a CUDA device, aligned to 64 KiB as registration with cuFile needs: a GPU exposes its
 /// memory to other PCIe devices in that unit.
@@ -15,27 +16,56 @@ public final class DeviceSlab extends Slab {
 
   private final CudaContext context;
   private final long allocated;
+  private final long capacity;
 
-  private DeviceSlab(CudaContext context, long allocated, long address, long size) {
-    super(address, size, LiveResources.Kind.DEVICE_BYTES);
+  /// Takes the memory when this goes; null if the driver does.
+  private final @Nullable DeviceMemoryReuse reuse;
+
+  private DeviceSlab(
+      CudaContext context,
+      long allocated,
+      long size,
+      long capacity,
+      @Nullable DeviceMemoryReuse reuse) {
+    super(aligned(allocated), size, LiveResources.Kind.DEVICE_BYTES);
     this.context = context;
     this.allocated = allocated;
+    this.capacity = capacity;
+    this.reuse = reuse;
+  }
+
+  private static long aligned(long allocated) {
+    return (allocated + REGISTRATION_ALIGNMENT_BYTES - 1) & -REGISTRATION_ALIGNMENT_BYTES;
   }
 
   /// @throws dev.gantry.core.TransferException if the device has no room
   public static DeviceSlab allocate(CudaContext context, long size) {
+    return allocate(context, size, size, null);
+  }
+
+  /// @param capacity how much memory is allocated, `size` or more
+  static DeviceSlab allocate(
+      CudaContext context, long size, long capacity, @Nullable DeviceMemoryReuse reuse) {
     checkSize(size);
     try (var _ = context.enter()) {
       // The driver aligns large allocations to 2 MiB, but small ones only to 512 bytes: those need
       // extra room.
-      long allocated = context.driver().allocateDevice(size);
+      long allocated = context.driver().allocateDevice(capacity);
       if (allocated % REGISTRATION_ALIGNMENT_BYTES != 0) {
         context.driver().freeDevice(allocated);
-        allocated = context.driver().allocateDevice(size + REGISTRATION_ALIGNMENT_BYTES);
+        allocated = context.driver().allocateDevice(capacity + REGISTRATION_ALIGNMENT_BYTES);
       }
-      long address = (allocated + REGISTRATION_ALIGNMENT_BYTES - 1) & -REGISTRATION_ALIGNMENT_BYTES;
-      return new DeviceSlab(context, allocated, address, size);
+      return over(context, allocated, size, capacity, reuse);
     }
+  }
+
+  static DeviceSlab over(
+      CudaContext context,
+      long allocated,
+      long size,
+      long capacity,
+      @Nullable DeviceMemoryReuse reuse) {
+    return new DeviceSlab(context, allocated, size, capacity, reuse);
   }
 
   @Override
@@ -103,8 +133,10 @@ public final class DeviceSlab extends Slab {
   /// `cuMemFree` waits for kernels that still read this memory.
   @Override
   void free() {
-    try (var _ = context.enter()) {
-      context.driver().freeDevice(allocated);
+    if (reuse == null) {
+      DeviceMemoryReuse.free(context, allocated);
+    } else {
+      reuse.giveBack(context, allocated, capacity);
     }
   }
 }

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -75,7 +76,13 @@ final class LoadOperation {
       }
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
-        plan.slabSizes().forEach(size -> slabs.add(DeviceSlab.allocate(context, size)));
+        DeviceMemoryReuse reuse = options.reuse();
+        plan.slabSizes()
+            .forEach(size ->
+                slabs.add(
+                    reuse == null
+                        ? DeviceSlab.allocate(context, size)
+                        : reuse.allocate(context, size)));
       }
     }
   }

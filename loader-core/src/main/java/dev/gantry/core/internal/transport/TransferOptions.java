@@ -6,6 +6,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
 
@@ -20,13 +21,15 @@ import org.jspecify.annotations.Nullable;
 /// @param cachePolicy whether reads go through the page cache
 /// @param progress told how many bytes have been read
 /// @param cancellation ends the transfer early
+/// @param reuse where a load takes device memory; null for the driver
 public record TransferOptions(
     PlanLimits limits,
     int threads,
     @Nullable Transport transport,
     CachePolicy cachePolicy,
     ProgressListener progress,
-    Cancellation cancellation) {
+    Cancellation cancellation,
+    @Nullable DeviceMemoryReuse reuse) {
 
   /// The most readers that one transfer may have.
   public static final int MOST_THREADS = 64;
@@ -38,30 +41,44 @@ public record TransferOptions(
   /// Everything chosen by evidence; a new cancellation each time.
   public static TransferOptions defaults() {
     return new TransferOptions(
-        PlanLimits.DEFAULT, 0, null, CachePolicy.BY_RESIDENCY, (_, _) -> {}, new Cancellation());
+        PlanLimits.DEFAULT,
+        0,
+        null,
+        CachePolicy.BY_RESIDENCY,
+        (_, _) -> {},
+        new Cancellation(),
+        null);
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
-    return new TransferOptions(chosen, threads, transport, cachePolicy, progress, cancellation);
+    return new TransferOptions(
+        chosen, threads, transport, cachePolicy, progress, cancellation, reuse);
   }
 
   public TransferOptions withThreads(int chosen) {
-    return new TransferOptions(limits, chosen, transport, cachePolicy, progress, cancellation);
+    return new TransferOptions(
+        limits, chosen, transport, cachePolicy, progress, cancellation, reuse);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
-    return new TransferOptions(limits, threads, chosen, cachePolicy, progress, cancellation);
+    return new TransferOptions(limits, threads, chosen, cachePolicy, progress, cancellation, reuse);
+  }
+
+  public TransferOptions withReuse(DeviceMemoryReuse chosen) {
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, progress, cancellation, chosen);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
-    return new TransferOptions(limits, threads, transport, chosen, progress, cancellation);
+    return new TransferOptions(limits, threads, transport, chosen, progress, cancellation, reuse);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
-    return new TransferOptions(limits, threads, transport, cachePolicy, chosen, cancellation);
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, chosen, cancellation, reuse);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
-    return new TransferOptions(limits, threads, transport, cachePolicy, progress, chosen);
+    return new TransferOptions(limits, threads, transport, cachePolicy, progress, chosen, reuse);
   }
 }

@@ -11,6 +11,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -36,6 +37,8 @@ public final class TensorLoad {
   ///
   /// @param type empty for the stored one
   record Request(StoredTensor tensor, Optional<DataType> type) {}
+
+  private static final long EDGES_BYTES = 1 << 20;
 
   private final GantrySession session;
   private final NDManager manager;
@@ -243,9 +246,17 @@ public final class TensorLoad {
     List<List<Piece>> parts = parts(pieces, memory);
     Progress progress = new Progress(parts);
     long begin = System.nanoTime();
-    try (dequantiser;
+    // Beside the tensors of a part, a slab holds the blocks at their edges.
+    try (DeviceMemoryReuse reuse =
+            new DeviceMemoryReuse(settings.transfer().limits().slabBytes() / 2 + EDGES_BYTES);
+        dequantiser;
         PartsAhead ahead =
-            new PartsAhead(parts.size(), i -> loaded(tensors(parts.get(i)), progress.of(i)))) {
+            new PartsAhead(
+                parts.size(),
+                i ->
+                    loaded(
+                        tensors(parts.get(i)),
+                        parts.size() == 1 ? progress.of(i) : progress.of(i).withReuse(reuse)))) {
       for (int i = 0; i < parts.size(); i++) {
         try (NDList arrays = next(ahead)) {
           if (i == parts.size() - 1) {
