@@ -5,20 +5,28 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.nn.Block;
 import ai.djl.nn.SymbolBlock;
+import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.weights.BlockShapes;
 import dev.gantry.djl.internal.weights.OffloadedParameters;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.WeakHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// The weights of a block that predictors use: they can be replaced, or leave the device for a time,
 /// while the server runs.
 ///
-/// Give [#block] to the model. Its `forward` waits while the weights are being replaced, and is
+/// Give [#block] to the model. Its `forward`, and whatever else takes a [ParameterStore], waits while the weights are being replaced, and is
 /// refused while they are away; a replacement waits for calls of `forward` that have begun.
 ///
 /// ```java
@@ -36,16 +44,32 @@ public final class LiveWeights implements AutoCloseable {
   private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock(true);
   private @Nullable OffloadedParameters offloaded;
   private @Nullable String refusal;
+  private boolean wasRestored;
   private boolean closed;
+  // From predictors' stores to those that hold the arrays since the last restore.
+  private final Map<ParameterStore, ParameterStore> stores = new WeakHashMap<>();
 
   private LiveWeights(Block target) {
     this.target = target;
     this.block =
         (Block)
             Proxy.newProxyInstance(
-                LiveWeights.class.getClassLoader(),
-                new Class<?>[] {Block.class},
+                target.getClass().getClassLoader(),
+                kinds(target.getClass()),
                 (_, method, arguments) -> call(method, arguments));
+  }
+
+  /// The public interfaces of the block that are blocks: what code that is given a [Block] may look
+  /// for.
+  private static Class<?>[] kinds(Class<?> type) {
+    Set<Class<?>> kinds = new LinkedHashSet<>(Set.of(Block.class));
+    for (Class<?> each = type; each != null; each = each.getSuperclass()) {
+      Stream.of(each.getInterfaces())
+          .filter(Block.class::isAssignableFrom)
+          .filter(kind -> Modifier.isPublic(kind.getModifiers()))
+          .forEach(kinds::add);
+    }
+    return kinds.toArray(Class<?>[]::new);
   }
 
   /// @param block that is initialised, as after a load
@@ -58,14 +82,21 @@ public final class LiveWeights implements AutoCloseable {
     return new LiveWeights(block);
   }
 
-  /// The block for models and predictors. It is the given one, but for waiting.
+  /// The block for models and predictors. It is the given one, but for waiting, and has that one's
+  /// public interfaces that extend [Block].
   public Block block() {
     return block;
   }
 
   private @Nullable Object call(Method method, @Nullable Object @Nullable [] arguments)
       throws Throwable {
-    if (!method.getName().equals("forward")) {
+    if (method.getName().equals("equals")) {
+      // The given block's own would be asked whether it is this one.
+      return same(block, Objects.requireNonNull(arguments)[0]);
+    }
+    if (arguments == null
+        || arguments.length == 0
+        || !(arguments[0] instanceof ParameterStore store)) {
       return invoke(method, arguments);
     }
     lock.readLock().lock();
@@ -73,9 +104,27 @@ public final class LiveWeights implements AutoCloseable {
       if (refusal != null) {
         throw new MisuseException(refusal);
       }
-      return invoke(method, arguments);
+      @Nullable Object[] current = arguments.clone();
+      current[0] = current(store);
+      return invoke(method, current);
     } finally {
       lock.readLock().unlock();
+    }
+  }
+
+  @SuppressWarnings("ReferenceEquality")
+  private static boolean same(Object one, @Nullable Object other) {
+    return one == other;
+  }
+
+  /// A predictor's store keeps the arrays that it has seen. After a restore those are closed, and the
+  /// predictor needs another one.
+  private ParameterStore current(ParameterStore store) {
+    if (!wasRestored) {
+      return store;
+    }
+    synchronized (stores) {
+      return stores.computeIfAbsent(store, old -> new ParameterStore(old.getManager(), false));
     }
   }
 
@@ -162,7 +211,8 @@ public final class LiveWeights implements AutoCloseable {
     }
   }
 
-  /// Brings the weights back to the device that they were on, in new arrays.
+  /// Brings the weights back to the device that they were on, in new arrays. Predictors that you made
+  /// before go on.
   ///
   /// @throws MisuseException if they are not away
   /// @throws dev.gantry.core.TransferException if the device fails or has no room; the weights stay in
@@ -176,6 +226,10 @@ public final class LiveWeights implements AutoCloseable {
       }
       parameters().restore();
       refusal = null;
+      wasRestored = true;
+      synchronized (stores) {
+        stores.clear();
+      }
     } finally {
       lock.writeLock().unlock();
     }

@@ -14,6 +14,7 @@ import ai.djl.nn.Block;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.LayerNorm;
+import ai.djl.training.ParameterStore;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
@@ -205,6 +206,64 @@ class LiveWeightsTest {
       live.restore();
       assertThat(predict()).isEqualTo(fresh).isNotEqualTo(old);
     }
+  }
+
+  @Test
+  void aPredictorGoesOnAfterARestore() throws Exception {
+    try (Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator());
+        NDArray question = model.getNDManager().ones(new Shape(1, SIZE))) {
+      float[] old = predict(predictor, question);
+      for (int time = 0; time < 2; time++) {
+        live.offload();
+        live.restore();
+        assertThat(predict(predictor, question)).isEqualTo(old);
+      }
+      try (Weights second = weights("second", 2)) {
+        live.refresh(second, ParameterNames.same(), IN_PARTS);
+        assertThat(predict(predictor, question)).isNotEqualTo(old);
+      }
+    }
+  }
+
+  private static float[] predict(Predictor<NDList, NDList> predictor, NDArray question)
+      throws TranslateException {
+    try (NDList answer = predictor.predict(new NDList(question))) {
+      return answer.singletonOrThrow().toFloatArray();
+    }
+  }
+
+  /// As a language model that continues texts.
+  public interface Counting extends Block {
+    int count(ParameterStore store);
+  }
+
+  private static final class CountingBlock extends ParametersBlock implements Counting {
+    @Override
+    public int count(ParameterStore store) {
+      return 3;
+    }
+  }
+
+  @Test
+  void theBlockIsOfTheKindThatTheGivenOneIs() {
+    CountingBlock counting = new CountingBlock();
+    counting.with("one", model.getNDManager().arange(6f));
+    counting.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1));
+    ParameterStore store = new ParameterStore(model.getNDManager(), false);
+    try (LiveWeights weights = LiveWeights.of(counting)) {
+      assertThat(weights.block())
+          .isEqualTo(weights.block())
+          .isInstanceOfSatisfying(
+              Counting.class,
+              block -> {
+                assertThat(block.count(store)).isEqualTo(3);
+                weights.offload();
+                assertMisuse("call restore()", () -> block.count(store));
+                weights.restore();
+                assertThat(block.count(store)).isEqualTo(3);
+              });
+    }
+    counting.clear();
   }
 
   @Test

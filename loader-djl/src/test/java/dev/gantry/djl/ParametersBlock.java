@@ -10,7 +10,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 
 /// Parameters of any type and shape, with which nothing is computed.
-final class ParametersBlock extends AbstractBlock {
+class ParametersBlock extends AbstractBlock {
   /// Adds one that has no array yet.
   Parameter add(String name) {
     return addParameter(
