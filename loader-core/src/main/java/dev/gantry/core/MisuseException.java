@@ -9,7 +9,7 @@ public final class MisuseException extends GantryException {
 
   /// @param message may hold names from files; control characters are escaped
   public MisuseException(String message) {
-    super(OneLine.of(message));
+    super(OneLine.ofMessage(message));
   }
 
   /// @param option that the number was given by

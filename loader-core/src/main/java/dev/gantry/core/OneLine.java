@@ -9,16 +9,29 @@ final class OneLine {
 
   private static final int END_CHARACTERS = 100;
 
+  /// A message lists several names.
+  private static final int NAMES_IN_MESSAGE = 3;
+
   private OneLine() {}
 
   /// Escaped, and cut in the middle if it is long.
   static String of(String text) {
-    if (text.length() <= START_CHARACTERS + END_CHARACTERS) {
+    return of(text, 1);
+  }
+
+  /// As [#of], for a whole message, which may be longer.
+  static String ofMessage(String text) {
+    return of(text, NAMES_IN_MESSAGE);
+  }
+
+  private static String of(String text, int times) {
+    int first = times * START_CHARACTERS;
+    int last = times * END_CHARACTERS;
+    if (text.length() <= first + last) {
       return escaped(text);
     }
-    String start =
-        text.substring(0, START_CHARACTERS - (splitsAPair(text, START_CHARACTERS) ? 1 : 0));
-    int end = text.length() - END_CHARACTERS;
+    String start = text.substring(0, first - (splitsAPair(text, first) ? 1 : 0));
+    int end = text.length() - last;
     return escaped(start) + '…' + escaped(text.substring(splitsAPair(text, end) ? end + 1 : end));
   }
 

@@ -74,6 +74,14 @@ class OneLineTest {
   }
 
   @Test
+  void aMessageOfSeveralNamesIsWhole() {
+    String message =
+        "no tensor for " + "'encoder.layer.11.attention.self.query.weight', ".repeat(12);
+    assertThat(new MisuseException(message)).hasMessage(message);
+    assertThat(new MisuseException(message.repeat(1000))).message().hasSizeLessThan(1000);
+  }
+
+  @Test
   void theMessageNamesFileOffsetKindAndDetail() {
     MalformedFileException exception =
         new MalformedFileException(FILE, 8, "header-too-large", "a\nb\ud800");

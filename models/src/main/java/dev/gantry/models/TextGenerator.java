@@ -56,7 +56,9 @@ public final class TextGenerator {
     MisuseException.requireGiven("model", model);
     if (!(model.getBlock() instanceof CausalBlock block)) {
       throw new MisuseException(
-          "the model's block must be a CausalBlock (is " + model.getBlock().getClass() + ")");
+          "the model's block must be a CausalBlock, as of Llama and GPT-2 (was "
+              + model.getBlock().getClass().getName()
+              + ")");
     }
     check(block, prompt);
     RandomGenerator random = new SplittableRandom(seed);

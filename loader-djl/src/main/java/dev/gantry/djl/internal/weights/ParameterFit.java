@@ -74,7 +74,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
           "the parameter has shape "
               + wanted
               + (whole.equals(first.shape()) ? "" : ", and this gives " + whole)
-              + (areTransposed(whole, wanted) ? "; the tensor looks transposed" : ""));
+              + (areTransposed(whole, wanted) ? transposeHint(fill) : ""));
     }
     return whole;
   }
@@ -94,6 +94,12 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
           path, fill, tensor, "it cannot be concatenated along axis " + axis + " with " + before);
     }
     return Shape.of(sizes);
+  }
+
+  private static String transposeHint(ParameterPlan.Tensors fill) {
+    return fill.transforms().contains(TensorTransform.transpose())
+        ? "; leave out transpose()"
+        : "; the tensor looks transposed: add transpose() to the rule";
   }
 
   private static boolean areTransposed(Shape one, Shape other) {
