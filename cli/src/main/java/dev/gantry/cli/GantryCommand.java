@@ -92,7 +92,9 @@ public final class GantryCommand {
     commands.setCaseInsensitiveEnumValuesAllowed(true);
     commands.registerConverter(Location.class, GantryCommand::location);
     commands.setParameterExceptionHandler((e, _) -> {
-      e.getCommandLine().getErr().println("gantry: " + oneLine(e));
+      String hint =
+          e.getCommandLine().getParent() == null ? "; ./gantry --help lists the commands" : "";
+      e.getCommandLine().getErr().println("gantry: " + oneLine(e) + hint);
       return EXIT_USAGE;
     });
     commands.setExecutionExceptionHandler((e, command, _) -> {

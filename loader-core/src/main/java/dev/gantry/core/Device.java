@@ -41,6 +41,6 @@ public sealed interface Device {
     if (name.startsWith("cuda:") && name.substring(5).matches("[0-9]{1,4}")) {
       return new Cuda(Integer.parseInt(name.substring(5)));
     }
-    throw new MisuseException("no such device: '" + name + "', expected host or cuda:N");
+    throw new MisuseException("no such device: '" + name + "'; give host, cuda or cuda:N");
   }
 }

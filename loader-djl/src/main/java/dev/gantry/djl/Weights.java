@@ -219,7 +219,8 @@ public final class Weights implements AutoCloseable {
     requireOpen();
     LoadSettings settings = options.settings();
     if (!settings.types().equals(TypePolicy.NONE) || settings.lazy()) {
-      throw new MisuseException("optCast, optAsStored and optLazy are for NDArrays only");
+      throw new MisuseException(
+          "loadMemory takes no optCast, optAsStored or optLazy: they are for NDArrays");
     }
     Device device = PyTorch.device(settings.device().orElseGet(ai.djl.Device::cpu));
     List<StoredTensor> selected =

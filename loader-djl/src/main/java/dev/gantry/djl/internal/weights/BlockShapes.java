@@ -78,7 +78,9 @@ public final class BlockShapes implements AutoCloseable {
               "the block cannot be initialised for inputs of "
                   + Arrays.toString(inputShapes)
                   + ": "
-                  + refused);
+                  + (refused instanceof IndexOutOfBoundsException
+                      ? "it takes more inputs, or inputs with more axes"
+                      : refused));
       misuse.initCause(refused);
       throw misuse;
     } finally {
