@@ -59,6 +59,12 @@ class SamplesTest {
     Path images = temporary.resolve("images");
     return List.of(
         sample("LoadWeights", LoadWeights::main, "(?s).*fc1.bias float32 \\(96\\).*", MODEL),
+        sample(
+            "ShareTensors",
+            ShareTensors::main,
+            "fc1.bias has the mean -?0\\.\\d+(E-\\d)?\n",
+            MODEL,
+            "fc1.bias"),
         sample("ServeModel", ServeModel::main, "the logits of a blank image: \\[.*, .*]\n", MODEL),
         sample("ServeByCriteria", ServeByCriteria::main, "a blank.* like \\[\\d, \\d]\n", MODEL),
         sample("FineTune", FineTune::main, "(?s).*not in the file: \\[05Linear_[^.]*head.*", MODEL),
@@ -88,6 +94,7 @@ class SamplesTest {
         sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\n", checkpoints, 2),
         sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\nstep 24\n", checkpoints, 3),
         sample("FollowTraining", FollowTraining::main, "(.* has the mean .*\n){2}", checkpoints, 2),
+        sample("RefreshServer", RefreshServer::main, "serving http:.*\n", checkpoints, 0, 1),
         sample(
             "ExportModel",
             ExportModel::main,

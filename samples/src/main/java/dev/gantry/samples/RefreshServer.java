@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.samples;
+
+import ai.djl.Model;
+import ai.djl.inference.Predictor;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.core.Linear;
+import ai.djl.translate.NoopTranslator;
+import ai.djl.translate.TranslateException;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.djl.LiveWeights;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.ParameterNames;
+import dev.gantry.djl.Weights;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.stream.Stream;
+
+/// A server that takes each new checkpoint of a training without a restart.
+///
+/// `FOLDER` is where [SaveAndResume] saves its checkpoints, `PORT` may be 0 for any, and the server
+/// ends after `SECONDS`. A request is 64 numbers, separated by commas; the answer is a class from 0 to 9.
+///
+/// ```
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' RefreshServer.java FOLDER PORT SECONDS
+/// ```
+public final class RefreshServer {
+  private RefreshServer() {}
+
+  public static void main(String[] arguments) throws IOException, InterruptedException {
+    Path folder = Path.of(arguments[0]);
+    int port = Integer.parseInt(arguments[1]);
+    int seconds = Integer.parseInt(arguments[2]);
+    Block block = Linear.builder().setUnits(10).build();
+    try (Model model = Model.newInstance("points")) {
+      List<Location> loaded = load(model.getNDManager(), block, folder);
+      try (LiveWeights live = LiveWeights.of(block);
+          ExecutorService threads = Executors.newFixedThreadPool(2)) {
+        model.setBlock(live.block());
+        HttpServer server = server(model, port, threads);
+        server.start();
+        System.out.println("serving http:/" + server.getAddress());
+        for (; seconds > 0; seconds--) {
+          Thread.sleep(Duration.ofSeconds(1));
+          loaded = refresh(live, folder, loaded);
+        }
+        server.stop(1);
+      }
+    }
+  }
+
+  private static List<Location> load(NDManager manager, Block block, Path folder) {
+    try (Weights weights = Weights.openLatest(folder).orElseThrow()) {
+      weights.load(manager, block, ParameterNames.same(), LoadOptions.defaults(), new Shape(1, 64));
+      return List.copyOf(weights.files());
+    }
+  }
+
+  /// @param loaded the files that are served
+  /// @return those that are served now
+  private static List<Location> refresh(LiveWeights live, Path folder, List<Location> loaded) {
+    try (Weights latest = Weights.openLatest(folder).orElseThrow()) {
+      if (!latest.files().equals(loaded)) {
+        // Predictions that have begun end with the old weights; later ones wait for the new.
+        live.refresh(latest, ParameterNames.same(), LoadOptions.defaults());
+        System.out.println("serving " + latest.files());
+      }
+      return List.copyOf(latest.files());
+    } catch (GantryException e) {
+      // The training may have removed this checkpoint after a newer one. The next look finds that.
+      System.out.println(e.getMessage());
+      return loaded;
+    }
+  }
+
+  private static HttpServer server(Model model, int port, ExecutorService threads)
+      throws IOException {
+    HttpServer server =
+        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+    server.setExecutor(threads);
+    server.createContext("/", exchange -> answer(model, exchange));
+    return server;
+  }
+
+  private static void answer(Model model, HttpExchange exchange) throws IOException {
+    int status = 200;
+    String answer;
+    try (exchange) {
+      String question =
+          new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
+      try {
+        answer = answer(model, question) + "\n";
+      } catch (TranslateException | IllegalArgumentException e) {
+        status = 400;
+        answer = e.getMessage() + "\n";
+      }
+      byte[] bytes = answer.getBytes(StandardCharsets.UTF_8);
+      exchange.sendResponseHeaders(status, bytes.length);
+      exchange.getResponseBody().write(bytes);
+    }
+  }
+
+  private static long answer(Model model, String question) throws TranslateException {
+    double[] numbers =
+        Stream.of(question.strip().split(",")).mapToDouble(Double::parseDouble).toArray();
+    float[] point = new float[64];
+    for (int i = 0; i < Math.min(point.length, numbers.length); i++) {
+      point[i] = (float) numbers[i];
+    }
+    try (Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator());
+        NDManager manager = model.getNDManager().newSubManager()) {
+      NDArray input = manager.create(point, new Shape(1, 64));
+      try (NDList scores = predictor.predict(new NDList(input));
+          NDArray best = scores.singletonOrThrow().argMax()) {
+        return best.getLong();
+      }
+    }
+  }
+}
