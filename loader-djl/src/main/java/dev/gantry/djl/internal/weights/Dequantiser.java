@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.GantryException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.ScaleGrid;
@@ -27,6 +28,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.Set;
+import java.util.stream.Collectors;
 
 /// Turns quantised values into floating-point ones, on their device. Holds the scales until it is
 /// closed. For one thread.
@@ -52,6 +55,7 @@ final class Dequantiser implements AutoCloseable {
   /// Loads the scales.
   ///
   /// @param tensors that will be converted, whole
+  /// @param targets the types that they become
   /// @throws MisuseException if scales do not fit their tensor
   Dequantiser(
       GantrySession session,
@@ -59,7 +63,8 @@ final class Dequantiser implements AutoCloseable {
       Device device,
       LoadSettings settings,
       Scales scales,
-      List<StoredTensor> tensors) {
+      List<StoredTensor> tensors,
+      Set<DataType> targets) {
     this.session = session;
     this.manager = manager;
     this.device = device;
@@ -75,6 +80,7 @@ final class Dequantiser implements AutoCloseable {
             needed.add(scale);
           });
     }
+    prepare(targets);
     loaded =
         LoadedTensors.load(session, needed, device, settings.transfer().withProgress((_, _) -> {}));
     int next = 0;
@@ -84,6 +90,22 @@ final class Dequantiser implements AutoCloseable {
           new Scaled(
               entry.getValue(), needed.get(next).dtype(), loaded.regions().get(next).address()));
       next++;
+    }
+  }
+
+  /// Has the driver compile the kernels while the first part is being read.
+  private void prepare(Set<DataType> targets) {
+    if (device instanceof Device.Cuda) {
+      Set<DType> made = targets.stream().map(Dequantiser::target).collect(Collectors.toSet());
+      Thread _ =
+          Thread.ofVirtual()
+              .start(() -> {
+                try {
+                  made.forEach(type -> session.prepareConversions(type, device));
+                } catch (GantryException _) {
+                  // The conversion says what is wrong.
+                }
+              });
     }
   }
 

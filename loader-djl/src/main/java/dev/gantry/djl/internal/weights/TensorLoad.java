@@ -28,6 +28,7 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
+import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
@@ -39,6 +40,9 @@ public final class TensorLoad {
   record Request(StoredTensor tensor, Optional<DataType> type) {}
 
   private static final long EDGES_BYTES = 1 << 20;
+
+  /// The part of its bytes after which a load has fewer requests left than it keeps under way.
+  private static final double MOSTLY = 0.6;
 
   private final GantrySession session;
   private final NDManager manager;
@@ -186,9 +190,17 @@ public final class TensorLoad {
   }
 
   private Dequantiser dequantiser(List<Request> requests) {
-    List<StoredTensor> quantised =
-        requests.stream().filter(this::converts).map(Request::tensor).toList();
-    return new Dequantiser(session, manager, device, settings, scales, quantised);
+    List<Request> converted = requests.stream().filter(this::converts).toList();
+    return new Dequantiser(
+        session,
+        manager,
+        device,
+        settings,
+        scales,
+        converted.stream().map(Request::tensor).toList(),
+        converted.stream()
+            .map(request -> request.type().orElseThrow())
+            .collect(Collectors.toSet()));
   }
 
   /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
@@ -253,10 +265,12 @@ public final class TensorLoad {
         PartsAhead ahead =
             new PartsAhead(
                 parts.size(),
-                i ->
-                    loaded(
-                        tensors(parts.get(i)),
-                        parts.size() == 1 ? progress.of(i) : progress.of(i).withReuse(reuse)))) {
+                (i, self) -> {
+                  TransferOptions transfer = progress.of(i, () -> self.mostlyLoaded(i));
+                  return loaded(
+                      tensors(parts.get(i)),
+                      parts.size() == 1 ? transfer : transfer.withReuse(reuse));
+                })) {
       for (int i = 0; i < parts.size(); i++) {
         try (NDList arrays = next(ahead)) {
           if (i == parts.size() - 1) {
@@ -353,8 +367,16 @@ public final class TensorLoad {
       total = bytes.stream().mapToLong(Long::longValue).sum();
     }
 
-    TransferOptions of(int part) {
-      return settings.transfer().withProgress((now, _) -> tell(part, now));
+    /// @param mostlyLoaded runs when most of the part is there
+    TransferOptions of(int part, Runnable mostlyLoaded) {
+      return settings
+          .transfer()
+          .withProgress((now, _) -> {
+            if (now >= bytes.get(part) * MOSTLY) {
+              mostlyLoaded.run();
+            }
+            tell(part, now);
+          });
     }
 
     private synchronized void tell(int part, long now) {
