@@ -138,7 +138,7 @@ public final class LiveWeights implements AutoCloseable {
   }
 
   /// Loads other weights into the arrays that the block has, with no more device memory beside them
-  /// than that of a slab.
+  /// than that of two parts of 512 MiB.
   ///
   /// If the load fails before anything was changed, predictors go on with the weights that they have.
   /// If it fails later, for example because a file ends early, the weights are mixed: the block refuses

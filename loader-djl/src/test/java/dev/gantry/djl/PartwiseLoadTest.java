@@ -32,7 +32,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads into arrays that are there take no more memory beside them than that of one slab.
+/// Loads into arrays that are there take no more memory beside them than that of two slabs: one that
+/// is used and one that is read.
 @ExtendWith(NoLeaks.class)
 class PartwiseLoadTest {
   private static final long SLAB_BYTES = 64 << 10;
@@ -56,7 +57,7 @@ class PartwiseLoadTest {
 
   /// Four layers of 40 KiB, and one of 300 KiB, which comes row by row.
   @Test
-  void aLoadIntoParametersHoldsOneSlab() throws IOException {
+  void aLoadIntoParametersHoldsTwoSlabs() throws IOException {
     Block block = block();
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
     Path file = layers(folder.resolve("model.safetensors"), 1, 5);
@@ -67,7 +68,7 @@ class PartwiseLoadTest {
           checkpoint.load(manager, block, ParameterNames.same(), observed().build());
       assertThat(report.loaded()).hasSize(5);
     }
-    assertThat(peakBytes - before).isBetween(SLAB_BYTES / 2, SLAB_BYTES + EDGES_BYTES);
+    assertThat(peakBytes - before).isBetween(SLAB_BYTES / 2, 2 * (SLAB_BYTES + EDGES_BYTES));
     for (var pair : block.getParameters()) {
       int layer = Integer.parseInt(pair.getKey().substring(0, 2));
       assertThat(pair.getValue().getArray().toFloatArray())
@@ -77,7 +78,7 @@ class PartwiseLoadTest {
   }
 
   @Test
-  void aRestoreIntoATrainingHoldsOneSlab() {
+  void aRestoreIntoATrainingHoldsTwoSlabs() {
     PlainState saved;
     try (Training training = training();
         CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
@@ -89,7 +90,7 @@ class PartwiseLoadTest {
       restore(fresh);
       // Into means and variances that the optimizer does not have yet.
       assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);
-      assertThat(peakBytes).isBetween(1L, SLAB_BYTES + EDGES_BYTES);
+      assertThat(peakBytes).isBetween(1L, 2 * (SLAB_BYTES + EDGES_BYTES));
       fresh.steps(2, 4);
       restore(fresh);
       assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);

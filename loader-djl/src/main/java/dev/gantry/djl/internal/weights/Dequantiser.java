@@ -98,7 +98,9 @@ final class Dequantiser implements AutoCloseable {
     if (device instanceof Device.Cuda) {
       Set<DType> made = targets.stream().map(Dequantiser::target).collect(Collectors.toSet());
       Thread _ =
-          Thread.ofVirtual()
+          Thread.ofPlatform()
+              .daemon()
+              .name("gantry-kernels")
               .start(() -> {
                 try {
                   made.forEach(type -> session.prepareConversions(type, device));

@@ -41,9 +41,6 @@ public final class TensorLoad {
 
   private static final long EDGES_BYTES = 1 << 20;
 
-  /// The part of its bytes after which a load has fewer requests left than it keeps under way.
-  private static final double MOSTLY = 0.6;
-
   private final GantrySession session;
   private final NDManager manager;
   private final LoadSettings settings;
@@ -138,7 +135,7 @@ public final class TensorLoad {
             == Casts.Kind.CONVERT;
   }
 
-  /// Loads and casts part by part: only a slab of uncast tensors is in memory at a time.
+  /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
   private void loadChanged(List<Request> requests, NDList arrays) {
     List<Piece> pieces = requests.stream().map(request -> new Piece(request, 0)).toList();
     eachLoaded(
@@ -215,7 +212,7 @@ public final class TensorLoad {
   private record Piece(Request rows, long first) {}
 
   /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
-  /// than that of a slab: one that is larger comes in several pieces.
+  /// than that of two slabs: one that is larger than a slab comes in several pieces.
   ///
   /// @throws TransferException as a load does; if some have been taken already, that says so
   public void eachPart(List<StoredTensor> tensors, Taker taker) {
@@ -260,17 +257,15 @@ public final class TensorLoad {
     long begin = System.nanoTime();
     // Beside the tensors of a part, a slab holds the blocks at their edges.
     try (DeviceMemoryReuse reuse =
-            new DeviceMemoryReuse(settings.transfer().limits().slabBytes() / 2 + EDGES_BYTES);
+            new DeviceMemoryReuse(settings.transfer().limits().slabBytes() + EDGES_BYTES);
         dequantiser;
         PartsAhead ahead =
             new PartsAhead(
                 parts.size(),
-                (i, self) -> {
-                  TransferOptions transfer = progress.of(i, () -> self.mostlyLoaded(i));
-                  return loaded(
-                      tensors(parts.get(i)),
-                      parts.size() == 1 ? transfer : transfer.withReuse(reuse));
-                })) {
+                i ->
+                    loaded(
+                        tensors(parts.get(i)),
+                        parts.size() == 1 ? progress.of(i) : progress.of(i).withReuse(reuse)))) {
       for (int i = 0; i < parts.size(); i++) {
         try (NDList arrays = next(ahead)) {
           if (i == parts.size() - 1) {
@@ -287,18 +282,16 @@ public final class TensorLoad {
     }
   }
 
-  /// Parts of which two fit into a slab, unless all of them together do.
+  /// Parts that fit into a slab.
   private List<List<Piece>> parts(List<Piece> pieces, ToLongFunction<Request> memory) {
     long slab = settings.transfer().limits().slabBytes();
-    long total = pieces.stream().map(Piece::rows).mapToLong(memory).sum();
-    long most = total <= slab ? slab : slab / 2;
     List<List<Piece>> parts = new ArrayList<>();
     long room = 0;
     for (Piece piece : pieces) {
       long bytes = memory.applyAsLong(piece.rows());
       if (parts.isEmpty() || bytes > room) {
         parts.add(new ArrayList<>());
-        room = most;
+        room = slab;
       }
       parts.getLast().add(piece);
       room -= bytes;
@@ -326,7 +319,7 @@ public final class TensorLoad {
 
   private Stream<Piece> pieces(Request request, Predicate<StoredTensor> splits) {
     StoredTensor tensor = request.tensor();
-    long most = settings.transfer().limits().slabBytes() / 2;
+    long most = settings.transfer().limits().slabBytes();
     long bytes = memoryBytes(request);
     if (bytes <= most || tensor.shape().rank() == 0 || !tensor.isPlain() || !splits.test(tensor)) {
       return Stream.of(new Piece(request, 0));
@@ -367,16 +360,8 @@ public final class TensorLoad {
       total = bytes.stream().mapToLong(Long::longValue).sum();
     }
 
-    /// @param mostlyLoaded runs when most of the part is there
-    TransferOptions of(int part, Runnable mostlyLoaded) {
-      return settings
-          .transfer()
-          .withProgress((now, _) -> {
-            if (now >= bytes.get(part) * MOSTLY) {
-              mostlyLoaded.run();
-            }
-            tell(part, now);
-          });
+    TransferOptions of(int part) {
+      return settings.transfer().withProgress((now, _) -> tell(part, now));
     }
 
     private synchronized void tell(int part, long now) {
