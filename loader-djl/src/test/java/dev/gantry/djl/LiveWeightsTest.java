@@ -29,6 +29,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -216,7 +217,8 @@ class LiveWeightsTest {
       for (int time = 0; time < 2; time++) {
         live.offload();
         live.restore();
-        assertThat(predict(predictor, question)).isEqualTo(old);
+        // A GPU sums in another order where the arrays lie at other addresses.
+        assertThat(predict(predictor, question)).containsExactly(old, Offset.offset(1e-3f));
       }
       try (Weights second = weights("second", 2)) {
         live.refresh(second, ParameterNames.same(), IN_PARTS);
