@@ -95,7 +95,7 @@ final class Dequantiser implements AutoCloseable {
 
   /// Has the driver compile the kernels while the first part is being read.
   private void prepare(Set<DataType> targets) {
-    if (device instanceof Device.Cuda) {
+    if (!targets.isEmpty() && device instanceof Device.Cuda) {
       Set<DType> made = targets.stream().map(Dequantiser::target).collect(Collectors.toSet());
       Thread _ =
           Thread.ofPlatform()
