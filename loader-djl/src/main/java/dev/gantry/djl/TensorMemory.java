@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.djl.internal.torch.DlPack;
 import dev.gantry.djl.internal.weights.NearestNames;
@@ -82,17 +83,9 @@ public final class TensorMemory implements AutoCloseable {
     Region region = region(name);
     TensorInfo tensor = Objects.requireNonNull(tensors.get(name));
     Runnable release = region.retain();
-    boolean complete = false;
-    try {
-      MemorySegment managed =
-          DlPack.managed(region.address(), device, tensor.dtype(), tensor.shape(), release);
-      complete = true;
-      return managed;
-    } finally {
-      if (!complete) {
-        release.run();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> DlPack.managed(region.address(), device, tensor.dtype(), tensor.shape(), release),
+        release);
   }
 
   private Region region(String name) {

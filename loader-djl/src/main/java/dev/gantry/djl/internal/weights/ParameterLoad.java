@@ -157,26 +157,23 @@ public final class ParameterLoad {
       return Optional.empty();
     }
     StoredTensor tensor = shared.tensors().getFirst();
+    boolean cuttable = !scales.has(tensor.name()) && tensor.dtype().bits() >= Byte.SIZE;
     for (TensorTransform transform : shared.transforms()) {
-      boolean ofRows =
-          switch (transform) {
-            case TensorTransform.Part(int axis, _, _) -> axis == 0;
-            case TensorTransform.Slice(int axis, _, _) -> axis == 0;
-            case TensorTransform.Permute _, TensorTransform.Reshape _, TensorTransform.Pad _ ->
-                false;
-          };
-      if (!ofRows || scales.has(tensor.name()) || tensor.dtype().bits() < Byte.SIZE) {
-        return Optional.empty();
+      switch (transform) {
+        case TensorTransform.Part(int axis, int index, int count) when axis == 0 && cuttable -> {
+          long rows = tensor.shape().dimension(0) / count;
+          tensor = tensor.rows(rows * index, rows * (index + 1));
+        }
+        case TensorTransform.Slice(int axis, long from, long to) when axis == 0 && cuttable ->
+            tensor = tensor.rows(from, to);
+        case TensorTransform.Part _,
+            TensorTransform.Slice _,
+            TensorTransform.Permute _,
+            TensorTransform.Reshape _,
+            TensorTransform.Pad _ -> {
+          return Optional.empty();
+        }
       }
-      long rows = tensor.shape().dimension(0);
-      tensor =
-          switch (transform) {
-            case TensorTransform.Part(_, int index, int count) ->
-                tensor.rows(rows / count * index, rows / count * (index + 1));
-            case TensorTransform.Slice(_, long from, long to) -> tensor.rows(from, to);
-            case TensorTransform.Permute _, TensorTransform.Reshape _, TensorTransform.Pad _ ->
-                tensor;
-          };
     }
     return Optional.of(tensor);
   }

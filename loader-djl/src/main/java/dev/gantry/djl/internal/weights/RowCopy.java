@@ -96,18 +96,23 @@ record RowCopy(
     if (from == to) {
       return;
     }
+    try (NDArray zero = target.getManager().create(0f);
+        NDArray zeros = zero.broadcast(sizes(padded, to - from))) {
+      TorchArrays.copyInto(zeros, target, positions(target, padded, from, to));
+    }
+  }
+
+  /// Positions `from` to `to` of one axis, and all of the others.
+  private static NDIndex positions(NDArray array, int axis, long from, long to) {
     NDIndex index = new NDIndex();
-    for (int i = 0; i < target.getShape().dimension(); i++) {
-      if (i == padded) {
+    for (int i = 0; i < array.getShape().dimension(); i++) {
+      if (i == axis) {
         index.addSliceDim(from, to);
       } else {
         index.addAllDim();
       }
     }
-    try (NDArray zero = target.getManager().create(0f);
-        NDArray zeros = zero.broadcast(sizes(padded, to - from))) {
-      TorchArrays.copyInto(zeros, target, index);
-    }
+    return index;
   }
 
   private ai.djl.ndarray.types.Shape sizes(int changed, long size) {
@@ -151,15 +156,7 @@ record RowCopy(
       long here = last.getShape().get(axis);
       long begin = Math.clamp(from - before, 0, here);
       long end = Math.clamp(to - before, begin, here);
-      NDIndex index = new NDIndex();
-      for (int i = 0; i < last.getShape().dimension(); i++) {
-        if (i == axis) {
-          index.addSliceDim(begin, end);
-        } else {
-          index.addAllDim();
-        }
-      }
-      next(last.get(index));
+      next(last.get(positions(last, axis, begin, end)));
       return axis == rowAxis ? Math.max(0, position - from) : position;
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.weights;
 
-import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.ScaleGrid;
 import dev.gantry.core.internal.convert.ScaleShapes;
 import dev.gantry.formats.spi.StoredTensor;
@@ -42,7 +42,7 @@ public final class Scales {
     Map<String, StoredTensor> byTensor = new HashMap<>();
     Map<String, String> names = new HashMap<>();
     for (StoredTensor tensor : tensors.values()) {
-      if (isQuantised(tensor.dtype())) {
+      if (Conversion.SOURCES.contains(tensor.dtype())) {
         Stream.of("_scale_inv", "_scale")
             .map(suffix -> tensors.get(tensor.name() + suffix))
             .filter(Objects::nonNull)
@@ -54,30 +54,6 @@ public final class Scales {
       }
     }
     return new Scales(byTensor, names, blockSize);
-  }
-
-  private static boolean isQuantised(DType dtype) {
-    return switch (dtype) {
-      case I8, F8_E5M2, F8_E4M3, F8_E4M3FNUZ, F8_E5M2FNUZ -> true;
-      case BOOL,
-          U8,
-          I16,
-          U16,
-          I32,
-          U32,
-          I64,
-          U64,
-          F16,
-          BF16,
-          F32,
-          F64,
-          C64,
-          F4,
-          F6_E2M3,
-          F6_E3M2,
-          F8_E8M0 ->
-          false;
-    };
   }
 
   boolean has(String tensor) {

@@ -11,6 +11,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
@@ -73,16 +74,12 @@ public final class TensorLoad {
       }
     }
     NDList arrays = arrays(requests);
-    boolean complete = false;
-    try {
-      report();
-      complete = true;
-      return arrays;
-    } finally {
-      if (!complete) {
-        arrays.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          report();
+          return arrays;
+        },
+        arrays::close);
   }
 
   /// Whether a [Taker] has taken something.
@@ -97,22 +94,10 @@ public final class TensorLoad {
 
   /// An array for each request, with its tensor's name.
   NDList arrays(List<Request> requests) {
-    NDList arrays = new NDList(requests.size());
-    boolean complete = false;
-    try {
-      // A list: all of them are asked, so that an impossible cast is refused.
-      if (requests.stream().map(this::changes).toList().contains(true)) {
-        loadChanged(requests, arrays);
-      } else {
-        loadPart(requests.stream().map(Request::tensor).toList(), arrays, settings.transfer());
-      }
-      complete = true;
-      return arrays;
-    } finally {
-      if (!complete) {
-        arrays.close();
-      }
-    }
+    // A list: all of them are asked, so that an impossible cast is refused.
+    return requests.stream().map(this::changes).toList().contains(true)
+        ? loadedChanged(requests)
+        : loaded(requests.stream().map(Request::tensor).toList(), settings.transfer());
   }
 
   /// @throws MisuseException if there is no such cast
@@ -136,20 +121,26 @@ public final class TensorLoad {
   }
 
   /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
-  private void loadChanged(List<Request> requests, NDList arrays) {
+  private NDList loadedChanged(List<Request> requests) {
     List<Piece> pieces = requests.stream().map(request -> new Piece(request, 0)).toList();
-    eachLoaded(
-        pieces,
-        dequantiser(requests),
-        request -> request.tensor().bytes(),
-        () -> {},
-        (part, loaded) -> {
-          for (int i = 0; i < part.size(); i++) {
-            cast(part.get(i).rows(), loaded, i);
-          }
-          arrays.addAll(loaded);
-          loaded.clear();
-        });
+    NDList arrays = new NDList(requests.size());
+    return Cleanup.orUndo(
+        () -> {
+          eachLoaded(
+              pieces,
+              dequantiser(requests),
+              request -> request.tensor().bytes(),
+              () -> {},
+              (part, loaded) -> {
+                for (int i = 0; i < part.size(); i++) {
+                  cast(part.get(i).rows(), loaded, i);
+                }
+                arrays.addAll(loaded);
+                loaded.clear();
+              });
+          return arrays;
+        },
+        arrays::close);
   }
 
   /// Replaces the arrays of quantised values.
@@ -370,31 +361,23 @@ public final class TensorLoad {
     }
   }
 
+  /// An array for each of `tensors`.
   private NDList loaded(List<StoredTensor> tensors, TransferOptions transfer) {
     NDList arrays = new NDList(tensors.size());
-    boolean complete = false;
-    try {
-      loadPart(tensors, arrays, transfer);
-      complete = true;
-      return arrays;
-    } finally {
-      if (!complete) {
-        arrays.close();
-      }
-    }
-  }
-
-  /// Appends an array for each of `infos`.
-  private void loadPart(List<StoredTensor> infos, NDList arrays, TransferOptions transfer) {
-    try (LoadedTensors loaded =
-        settings.lazy()
-            ? LoadedTensors.map(session, infos, transfer)
-            : LoadedTensors.load(session, infos, device, transfer)) {
-      for (int i = 0; i < infos.size(); i++) {
-        arrays.add(wrap(infos.get(i), loaded.regions().get(i)));
-      }
-      add(loaded.report());
-    }
+    return Cleanup.orUndo(
+        () -> {
+          try (LoadedTensors loaded =
+              settings.lazy()
+                  ? LoadedTensors.map(session, tensors, transfer)
+                  : LoadedTensors.load(session, tensors, device, transfer)) {
+            for (int i = 0; i < tensors.size(); i++) {
+              arrays.add(wrap(tensors.get(i), loaded.regions().get(i)));
+            }
+            add(loaded.report());
+          }
+          return arrays;
+        },
+        arrays::close);
   }
 
   private synchronized void add(TransferReport part) {
@@ -413,16 +396,9 @@ public final class TensorLoad {
     DType dtype = held ? info.dtype() : DType.U8;
     Shape shape = held ? info.shape() : Shape.of(region.length());
     Runnable release = region.retain();
-    boolean complete = false;
-    try {
-      NDArray array =
-          TorchArrays.wrap(manager, region.address(), device, dtype, shape, info.name(), release);
-      complete = true;
-      return array;
-    } finally {
-      if (!complete) {
-        release.run();
-      }
-    }
+    return Cleanup.orUndo(
+        () ->
+            TorchArrays.wrap(manager, region.address(), device, dtype, shape, info.name(), release),
+        release);
   }
 }
