@@ -18,8 +18,9 @@ import org.junit.jupiter.api.Test;
 class PublicApiTest {
   private static final Path LIST = Path.of("..", "docs", "public-api.txt");
 
-  /// More is a decision about the library, not an oversight.
-  private static final int MOST_TYPES_FOR_USERS = 60;
+  /// More is a decision about the library, not an oversight. Beside the 60 of the second edition:
+  /// `Memory`, what loads into and writes from memory that is there already are told of it.
+  private static final int MOST_TYPES_FOR_USERS = 61;
 
   /// A block each, and what reads and runs them.
   private static final int MOST_TYPES_OF_MODELS = 12;

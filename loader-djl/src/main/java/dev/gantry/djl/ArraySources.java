@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -126,9 +127,8 @@ public final class ArraySources implements AutoCloseable {
   private static Source source(ArrayMemory memory) {
     return switch (memory.device()) {
       case Device.Host _ ->
-          new Source.HostMemory(
-              MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
-      case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
+          new Memory.OnHost(MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
+      case Device.Cuda cuda -> new Memory.OnDevice(cuda, memory.address(), memory.bytes());
     };
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.BlockSums;
@@ -189,7 +190,7 @@ final class NewShardSet {
   ///     an array of another type
   static void checkValues(Field field, long samples, Source values) {
     checkSize(field, samples, values.length());
-    if (values instanceof Source.HostMemory(MemorySegment memory)) {
+    if (values instanceof Memory.OnHost(MemorySegment memory)) {
       checkType(field, memory);
     }
   }

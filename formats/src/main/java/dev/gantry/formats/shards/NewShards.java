@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
@@ -20,7 +21,7 @@ import java.util.Objects;
 /// but where a file's blocks or a device want it.
 public final class NewShards {
   private static final Source PADDING =
-      new Source.HostMemory(MemorySegment.ofArray(new byte[ShardSet.PAGE_BYTES]).asReadOnly());
+      new Memory.OnHost(MemorySegment.ofArray(new byte[ShardSet.PAGE_BYTES]).asReadOnly());
 
   private final NewShardSet plan;
   private final Map<String, Source> values;

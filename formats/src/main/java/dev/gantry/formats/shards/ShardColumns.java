@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.session.GantrySession;
@@ -78,7 +79,7 @@ final class ShardColumns {
       MemorySegment column =
           slab.segment().asSlice(capacity.offsets().get(i), layout.extentBytes(i));
       column.asSlice(samples * fields.get(i).sampleBytes()).fill((byte) 0);
-      contents.add(new Source.HostMemory(column));
+      contents.add(new Memory.OnHost(column));
     }
     return contents;
   }

@@ -2,8 +2,8 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.TemporaryName;
@@ -142,7 +142,7 @@ final class ShardFolder {
   void finish(ShardSet set, WriteOptions options) {
     Path work = unfinished(folder);
     MemorySegment text = MemorySegment.ofArray(set.toJson());
-    session.write(List.of(new NewFile(index(work), List.of(new Source.HostMemory(text)))), options);
+    session.write(List.of(new NewFile(index(work), List.of(new Memory.OnHost(text)))), options);
     for (Shard shard : set.shards()) {
       requireFree(shard.file());
       folders.rename(work.resolve(shard.name()), shard.file());

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -216,13 +217,13 @@ class ShardWriterTest {
       assertThatThrownBy(() -> writer.append(Map.of("label", value)))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining(message);
-      assertThatThrownBy(() -> writer.append(1, Map.of("label", new Source.HostMemory(value))))
+      assertThatThrownBy(() -> writer.append(1, Map.of("label", new Memory.OnHost(value))))
           .hasMessageContaining(message);
       writer.append(
           Map.of("label", MemorySegment.ofArray(new byte[Math.toIntExact(value.byteSize())])));
       writer.finish();
     }
-    Map<String, Source> sources = Map.of("label", new Source.HostMemory(value));
+    Map<String, Source> sources = Map.of("label", new Memory.OnHost(value));
     assertThatThrownBy(() ->
             NewShards.write(session, parent.resolve("x"), fields, 1, sources, TestShards.options()))
         .hasMessageContaining(message);
@@ -363,7 +364,7 @@ class ShardWriterTest {
     Map<String, Source> none = new HashMap<>();
     for (int i = 0; i < ShardSet.MAX_FIELDS; i++) {
       fields.add(new Field("f" + i, DType.U8, Shape.of(0)));
-      none.put("f" + i, new Source.HostMemory(MemorySegment.NULL));
+      none.put("f" + i, new Memory.OnHost(MemorySegment.NULL));
     }
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(1);
     long most = (ShardSet.MAX_ENTRIES - 1000) / 1001;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -52,7 +53,7 @@ final class TestShards {
       List<Field> fields, Map<String, byte[]> values, int first, int count) {
     Map<String, Source> sources = new LinkedHashMap<>();
     segments(fields, values, first, count)
-        .forEach((name, segment) -> sources.put(name, new Source.HostMemory(segment)));
+        .forEach((name, segment) -> sources.put(name, new Memory.OnHost(segment)));
     return sources;
   }
 

@@ -3,8 +3,8 @@ package dev.gantry.cli.internal.demo;
 
 import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Shape;
-import dev.gantry.core.Source;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -43,7 +43,7 @@ final class RandomTensors {
     MessageDigest sha256 = Digests.sha256();
     sha256.update(window.asByteBuffer());
     digests.put(name, HexFormat.of().formatHex(sha256.digest()));
-    return new NewTensor(name, dtype, dimensions, new Source.HostMemory(window));
+    return new NewTensor(name, dtype, dimensions, new Memory.OnHost(window));
   }
 
   /// SHA-256 in lower-case hexadecimal by name, of all that were made.

@@ -2,8 +2,8 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -206,7 +206,7 @@ public final class CheckpointStore implements AutoCloseable {
     NewFile file =
         new NewFile(
             StoreFolder.manifest(stored.folder()),
-            List.of(new Source.HostMemory(MemorySegment.ofArray(bytes))));
+            List.of(new Memory.OnHost(MemorySegment.ofArray(bytes))));
     session.write(
         List.of(file),
         WriteOptions.defaults()

@@ -2,8 +2,8 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Shape;
-import dev.gantry.core.Source;
 import dev.gantry.formats.internal.examples.FeatureValue;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.internal.safetensors.NewTensor;
@@ -152,7 +152,7 @@ final class FeatureColumns implements AutoCloseable {
 
   private NewTensor tensor(String part, DType dtype, Shape shape, Column column) {
     return new NewTensor(
-        IndexFormat.tensor(name, part), dtype, shape, new Source.HostMemory(column.bytes()));
+        IndexFormat.tensor(name, part), dtype, shape, new Memory.OnHost(column.bytes()));
   }
 
   @Override

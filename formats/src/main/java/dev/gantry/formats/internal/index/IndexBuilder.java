@@ -5,9 +5,9 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -125,11 +125,11 @@ final class IndexBuilder implements AutoCloseable {
             IndexFormat.RECORD_OFFSET,
             DType.U64,
             Shape.of(records),
-            new Source.HostMemory(offsets.bytes())));
+            new Memory.OnHost(offsets.bytes())));
     features.values().forEach(feature -> tensors.addAll(feature.tensors(records)));
     Map<String, Integer> checksums = new HashMap<>();
     for (NewTensor tensor : tensors) {
-      if (tensor.source() instanceof Source.HostMemory(var bytes)) {
+      if (tensor.source() instanceof Memory.OnHost(var bytes)) {
         checksums.put(tensor.name(), Crc32c.of(bytes));
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.NewFile;
 import java.lang.foreign.MemorySegment;
@@ -38,7 +39,7 @@ public record NewDataFile(NewFile file, List<NewTensor> tensors) {
     List<NewTensor> inFile = tensors.stream().sorted(IN_FILE).toList();
     byte[] header = HeaderWriter.header(inFile, metadata);
     List<Source> parts = new ArrayList<>(1 + inFile.size());
-    parts.add(new Source.HostMemory(MemorySegment.ofArray(header)));
+    parts.add(new Memory.OnHost(MemorySegment.ofArray(header)));
     inFile.forEach(tensor -> parts.add(tensor.source()));
     return new NewDataFile(new NewFile(file, parts), inFile);
   }

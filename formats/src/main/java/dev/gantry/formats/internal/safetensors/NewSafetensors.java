@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -138,7 +138,7 @@ public final class NewSafetensors {
               json.writeEndObject();
               json.writeRaw('\n');
             });
-    return new NewFile(file, List.of(new Source.HostMemory(MemorySegment.ofArray(text))));
+    return new NewFile(file, List.of(new Memory.OnHost(MemorySegment.ofArray(text))));
   }
 
   /// The data files, by number.

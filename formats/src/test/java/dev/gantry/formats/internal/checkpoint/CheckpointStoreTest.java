@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -61,7 +62,7 @@ class CheckpointStoreTest {
               "layer." + i,
               DType.F32,
               Shape.of(bytes.length / 4),
-              new Source.HostMemory(MemorySegment.ofArray(bytes))));
+              new Memory.OnHost(MemorySegment.ofArray(bytes))));
     }
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
     groups.put("model", model);

@@ -4,8 +4,8 @@ package dev.gantry.formats.internal.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Shape;
-import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
@@ -85,7 +85,7 @@ final class TestCheckpoints {
                   name,
                   DType.F32,
                   Shape.of(bytes.length / Float.BYTES),
-                  new Source.HostMemory(MemorySegment.ofArray(bytes)))));
+                  new Memory.OnHost(MemorySegment.ofArray(bytes)))));
       groups.put(group, list);
     });
     return new UnsavedCheckpoint(

@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Shape;
-import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -85,7 +85,7 @@ class HostileIndexTest {
 
   private void tensor(String name, DType dtype, Shape shape, ByteBuffer bytes) {
     tensors.add(
-        new NewTensor(name, dtype, shape, new Source.HostMemory(MemorySegment.ofBuffer(bytes))));
+        new NewTensor(name, dtype, shape, new Memory.OnHost(MemorySegment.ofBuffer(bytes))));
   }
 
   private static ByteBuffer longs(long... values) {
@@ -115,7 +115,7 @@ class HostileIndexTest {
   private SortedMap<String, String> notes() {
     Map<String, Integer> checksums = new HashMap<>();
     tensors.forEach(tensor ->
-        checksums.put(tensor.name(), Crc32c.of(((Source.HostMemory) tensor.source()).segment())));
+        checksums.put(tensor.name(), Crc32c.of(((Memory.OnHost) tensor.source()).segment())));
     return new IndexNotes(stamp, records.length, features, checksums).toNotes();
   }
 

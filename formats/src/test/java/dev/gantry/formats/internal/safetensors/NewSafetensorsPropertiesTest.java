@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.safetensors;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Crc32c;
@@ -125,7 +126,7 @@ class NewSafetensorsPropertiesTest {
   private static NewTensor tensor(String name, DType dtype, Shape shape, long seed) {
     long length = shape.elements().orElseThrow() * dtype.bits() / Byte.SIZE;
     byte[] bytes = TestFiles.bytes(seed, Math.toIntExact(length));
-    return new NewTensor(name, dtype, shape, new Source.HostMemory(MemorySegment.ofArray(bytes)));
+    return new NewTensor(name, dtype, shape, new Memory.OnHost(MemorySegment.ofArray(bytes)));
   }
 
   @Property(tries = 100)
@@ -203,7 +204,7 @@ class NewSafetensorsPropertiesTest {
   }
 
   private static byte[] bytes(Source source) {
-    if (source instanceof Source.HostMemory(MemorySegment segment)) {
+    if (source instanceof Memory.OnHost(MemorySegment segment)) {
       return segment.toArray(ValueLayout.JAVA_BYTE);
     }
     throw new IllegalArgumentException("no memory of the CPU: " + source);

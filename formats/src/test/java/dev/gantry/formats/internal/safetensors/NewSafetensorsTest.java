@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -50,7 +51,7 @@ class NewSafetensorsTest {
   }
 
   private static byte[] bytes(Source source) {
-    return source instanceof Source.HostMemory(MemorySegment segment)
+    return source instanceof Memory.OnHost(MemorySegment segment)
         ? segment.toArray(ValueLayout.JAVA_BYTE)
         : new byte[0];
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
-import dev.gantry.core.Source;
+import dev.gantry.core.Memory;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.weights.WeightsFormatContract;
@@ -30,7 +30,7 @@ class SafetensorsFormatTest extends WeightsFormatContract {
                     entry.getKey(),
                     entry.getValue().dtype(),
                     entry.getValue().shape(),
-                    new Source.HostMemory(MemorySegment.ofArray(entry.getValue().bytes()))))
+                    new Memory.OnHost(MemorySegment.ofArray(entry.getValue().bytes()))))
             .toList();
     try (GantrySession session = GantrySession.open()) {
       var _ = NewSafetensors.file(file, made, Map.of()).write(session, WriteOptions.defaults());

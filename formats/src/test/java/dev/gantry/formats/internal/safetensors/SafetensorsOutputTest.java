@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -53,8 +54,7 @@ class SafetensorsOutputTest {
                 "layers." + i,
                 DType.U8,
                 Shape.of(TENSOR_BYTES),
-                new Source.HostMemory(
-                    MemorySegment.ofArray(TestFiles.bytes(seed + i, TENSOR_BYTES)))))
+                new Memory.OnHost(MemorySegment.ofArray(TestFiles.bytes(seed + i, TENSOR_BYTES)))))
         .toList();
   }
 
@@ -125,7 +125,7 @@ class SafetensorsOutputTest {
                     "layers." + i,
                     i % 2 == 0 ? DType.BF16 : DType.F32,
                     Shape.of(4),
-                    new Source.HostMemory(
+                    new Memory.OnHost(
                         MemorySegment.ofArray(TestFiles.bytes(i, i % 2 == 0 ? 8 : 16)))))
             .toList();
     Path file = folder.resolve("many.safetensors");

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -41,7 +42,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
   /// @param straight the memory from which cuFile writes the bytes, or null. The buffer then serves
   ///     only the checksums
   private record Pending(
-      WriteTask task, List<Source> slices, Source.@Nullable DeviceMemory straight, int buffer) {}
+      WriteTask task, List<Source> slices, Memory.@Nullable OnDevice straight, int buffer) {}
 
   private final Buffers buffers;
   private final boolean checksums;
@@ -71,7 +72,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     List<Source> slices = task.slices();
     boolean whole = slices.size() == 1;
     if (whole
-        && slices.getFirst() instanceof Source.HostMemory(MemorySegment bytes)
+        && slices.getFirst() instanceof Memory.OnHost(MemorySegment bytes)
         && bytes.isNative()
         && target.takes(bytes, write.offset())) {
       int[] sums = sums(write, bytes);
@@ -79,7 +80,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
       task.file().written(task.number(), sums);
       return;
     }
-    Source.DeviceMemory straight = straight(task, slices.getFirst(), whole);
+    Memory.OnDevice straight = straight(task, slices.getFirst(), whole);
     Pending next = new Pending(task, slices, straight, turn);
     if (straight == null || checksums) {
       fill(next);
@@ -90,11 +91,10 @@ final class DoubleBufferedWriter implements AutoCloseable {
   }
 
   /// The device memory from which cuFile writes without a buffer, or null.
-  private static Source.@Nullable DeviceMemory straight(
-      WriteTask task, Source first, boolean whole) {
+  private static Memory.@Nullable OnDevice straight(WriteTask task, Source first, boolean whole) {
     Transport ofFile = task.file().transport().of(false);
     return switch (TransportOracle.ofWrite(first, whole, ofFile)) {
-      case GDS, COMPAT -> (Source.DeviceMemory) first;
+      case GDS, COMPAT -> (Memory.OnDevice) first;
       case STAGED, HOST -> null;
     };
   }
@@ -105,8 +105,8 @@ final class DoubleBufferedWriter implements AutoCloseable {
     for (Source slice : next.slices()) {
       MemorySegment place = buffer.asSlice(offset, slice.length());
       switch (slice) {
-        case Source.HostMemory(MemorySegment segment) -> place.copyFrom(segment);
-        case Source.DeviceMemory memory ->
+        case Memory.OnHost(MemorySegment segment) -> place.copyFrom(segment);
+        case Memory.OnDevice memory ->
             queue(memory.device()).copyToHost(place.address(), memory.address(), memory.length());
         case Source.FilePart(var extent) -> {
           boolean _ = source(extent.file()).read(place, extent.offset(), extent.length(), false);
@@ -152,7 +152,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
   }
 
   /// Whether cuFile wrote the bytes; if not, they are in the buffer.
-  private boolean writeStraight(Pending last, Source.DeviceMemory memory) {
+  private boolean writeStraight(Pending last, Memory.OnDevice memory) {
     FileCommit file = last.task().file();
     FileTransport transport = file.transport();
     if (transport.usesCuFile()) {

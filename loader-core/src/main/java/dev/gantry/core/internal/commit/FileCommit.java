@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.WritePlan;
@@ -106,9 +107,7 @@ final class FileCommit {
   static Stream<Device.Cuda> devices(NewFile file) {
     return file.parts().stream()
         .flatMap(part ->
-            part instanceof Source.DeviceMemory memory
-                ? Stream.of(memory.device())
-                : Stream.empty());
+            part instanceof Memory.OnDevice memory ? Stream.of(memory.device()) : Stream.empty());
   }
 
   /// The open file. The first call does steps 1 and 2.

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.CudaContext;
 import java.lang.foreign.Arena;
@@ -38,27 +39,27 @@ final class Slices {
     return switch (last) {
       // Memory of an arena is not joined: the result is a bare address, which would not notice that
       // the arena closes.
-      case Source.HostMemory(MemorySegment first)
-          when next instanceof Source.HostMemory(MemorySegment second)
+      case Memory.OnHost(MemorySegment first)
+          when next instanceof Memory.OnHost(MemorySegment second)
               && isAddress(first)
               && isAddress(second)
               && first.address() + first.byteSize() == second.address() ->
-          new Source.HostMemory(
+          new Memory.OnHost(
               MemorySegment.ofAddress(first.address())
                   .reinterpret(first.byteSize() + second.byteSize()));
-      case Source.DeviceMemory(Device.Cuda device, long address, long length)
-          when next instanceof Source.DeviceMemory second
+      case Memory.OnDevice(Device.Cuda device, long address, long length)
+          when next instanceof Memory.OnDevice second
               && second.device().equals(device)
               && address + length == second.address()
               && second.address() + second.length() <= allocationEnd(device, address) ->
-          new Source.DeviceMemory(device, address, length + second.length());
+          new Memory.OnDevice(device, address, length + second.length());
       case Source.FilePart(Extent extent)
           when next instanceof Source.FilePart(Extent second)
               && second.file().equals(extent.file())
               && extent.end() == second.offset() ->
           new Source.FilePart(
               new Extent(extent.file(), extent.offset(), extent.length() + second.length()));
-      case Source.HostMemory _, Source.DeviceMemory _, Source.FilePart _ -> null;
+      case Memory.OnHost _, Memory.OnDevice _, Source.FilePart _ -> null;
     };
   }
 

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -80,8 +81,8 @@ final class SnapshotCopy {
 
   private static @Nullable Device origin(Source part) {
     return switch (part) {
-      case Source.HostMemory _ -> Device.HOST;
-      case Source.DeviceMemory memory -> memory.device();
+      case Memory.OnHost _ -> Device.HOST;
+      case Memory.OnDevice memory -> memory.device();
       case Source.FilePart _ -> null;
     };
   }
@@ -138,20 +139,20 @@ final class SnapshotCopy {
   private Source copy(Source part, Slab slab, long offset) {
     Source place =
         switch (slab) {
-          case CpuSlab cpu -> new Source.HostMemory(cpu.segment().asSlice(offset, part.length()));
+          case CpuSlab cpu -> new Memory.OnHost(cpu.segment().asSlice(offset, part.length()));
           case DeviceSlab device ->
-              new Source.DeviceMemory(
+              new Memory.OnDevice(
                   device.context().device(), device.address() + offset, part.length());
         };
     switch (part) {
-      case Source.HostMemory(MemorySegment from) -> {
+      case Memory.OnHost(MemorySegment from) -> {
         MemorySegment to = ((CpuSlab) slab).segment().asSlice(offset, from.byteSize());
         for (long done = 0; done < from.byteSize(); done += STEP_BYTES) {
           long step = Math.min(STEP_BYTES, from.byteSize() - done);
           hostCopies.add(new HostCopy(from.asSlice(done, step), to.asSlice(done, step)));
         }
       }
-      case Source.DeviceMemory memory -> {
+      case Memory.OnDevice memory -> {
         CopyQueue queue = Objects.requireNonNull(queues.get(memory.device()));
         long target = slab.address() + offset;
         switch (slab) {

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -55,8 +56,8 @@ public final class SourceReading {
   /// @param taker gets all bytes, piece by piece; a piece is valid only during the call
   private void inOrder(Source source, Consumer<MemorySegment> taker) {
     switch (source) {
-      case Source.HostMemory(MemorySegment segment) -> taker.accept(segment);
-      case Source.DeviceMemory memory -> ofDevice(memory, taker);
+      case Memory.OnHost(MemorySegment segment) -> taker.accept(segment);
+      case Memory.OnDevice memory -> ofDevice(memory, taker);
       case Source.FilePart(var extent) -> {
         try (SourceFile file = transports.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
           ofFile(file, extent.offset(), extent.length(), taker);
@@ -82,7 +83,7 @@ public final class SourceReading {
     }
   }
 
-  private void ofDevice(Source.DeviceMemory memory, Consumer<MemorySegment> taker) {
+  private void ofDevice(Memory.OnDevice memory, Consumer<MemorySegment> taker) {
     CudaContext context = CudaContext.of(memory.device());
     // The copies are ordered with no stream but their own.
     context.synchronize();
@@ -109,7 +110,7 @@ public final class SourceReading {
   }
 
   private static void fetch(
-      Source.DeviceMemory memory, long from, StagingPool.Pair pair, CopyQueue queue) {
+      Memory.OnDevice memory, long from, StagingPool.Pair pair, CopyQueue queue) {
     if (from < memory.length()) {
       int turn = turn(from);
       long step = Math.min(STEP_BYTES, memory.length() - from);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Source;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -46,13 +46,12 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     }
   }
 
-  /// The bytes as a source of a write. The slab must stay until the write has ended.
-  public Source source() {
+  /// The bytes as memory that a write takes. The slab must stay until the write has ended.
+  public Memory source() {
     return switch (slab) {
-      case null -> new Source.HostMemory(MemorySegment.ofArray(new byte[0]));
-      case CpuSlab cpu -> new Source.HostMemory(cpu.segment().asSlice(offset, length));
-      case DeviceSlab device ->
-          new Source.DeviceMemory(device.context().device(), address(), length);
+      case null -> new Memory.OnHost(MemorySegment.ofArray(new byte[0]));
+      case CpuSlab cpu -> new Memory.OnHost(cpu.segment().asSlice(offset, length));
+      case DeviceSlab device -> new Memory.OnDevice(device.context().device(), address(), length);
     };
   }
 }

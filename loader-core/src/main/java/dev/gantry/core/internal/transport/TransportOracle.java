@@ -4,6 +4,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -122,8 +123,8 @@ public final class TransportOracle {
   /// @param file the transport of the file
   public static Transport ofWrite(Source source, boolean whole, Transport file) {
     return switch (source) {
-      case Source.HostMemory _, Source.FilePart _ -> Transport.HOST;
-      case Source.DeviceMemory(var _, long address, long length) ->
+      case Memory.OnHost _, Source.FilePart _ -> Transport.HOST;
+      case Memory.OnDevice(var _, long address, long length) ->
           whole && (address | length) % PlanLimits.BLOCK_BYTES == 0 ? file : Transport.STAGED;
     };
   }

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -23,12 +24,12 @@ abstract class DeviceSnapshotContract extends SnapshotContract {
   @Override
   Source source(byte[] bytes) {
     if (bytes.length == 0) {
-      return new Source.DeviceMemory(DEVICE, 0, 0);
+      return new Memory.OnDevice(DEVICE, 0, 0);
     }
     DeviceSlab slab = DeviceSlab.allocate(context, bytes.length);
     slabs.add(slab);
     upload(slab, bytes);
-    return new Source.DeviceMemory(DEVICE, slab.address(), bytes.length);
+    return new Memory.OnDevice(DEVICE, slab.address(), bytes.length);
   }
 
   private void upload(DeviceSlab slab, byte[] bytes) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -54,7 +55,7 @@ class DoubleBufferedWriterStubTest {
     PinnedSlab first = PinnedSlab.allocate(context, BYTES);
     PinnedSlab second = PinnedSlab.allocate(context, BYTES);
     slabs = List.of(source, first, second);
-    Source part = new Source.DeviceMemory(context.device(), source.address(), BYTES);
+    Source part = new Memory.OnDevice(context.device(), source.address(), BYTES);
     file = new FileCommit(transports, new NewFile(folder.resolve("file"), List.of(part)), options);
     DoubleBufferedWriter.Buffers buffers =
         new DoubleBufferedWriter.Buffers(

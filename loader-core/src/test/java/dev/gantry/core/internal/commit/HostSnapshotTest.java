@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -16,7 +17,7 @@ class HostSnapshotTest extends SnapshotContract {
   Source source(byte[] bytes) {
     MemorySegment segment = arena.allocate(bytes.length).copyFrom(MemorySegment.ofArray(bytes));
     segments.add(segment);
-    return new Source.HostMemory(segment);
+    return new Memory.OnHost(segment);
   }
 
   @Override

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Source;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
@@ -60,8 +60,7 @@ class HostWriteTest extends WriteContract {
         WriteReport report =
             session.write(
                 List.of(
-                    new NewFile(
-                        file, List.of(new Source.HostMemory(memory.asSlice(from, length))))),
+                    new NewFile(file, List.of(new Memory.OnHost(memory.asSlice(from, length))))),
                 options().withPageCache(pageCache).withThreads(1));
         assumeTrue(
             pageCache || report.files().getFirst().reason().isEmpty(),

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Libc;
@@ -81,7 +82,7 @@ abstract class OldAndNewFiles {
   }
 
   static Source memory(byte[] bytes, int from, int to) {
-    return new Source.HostMemory(MemorySegment.ofArray(bytes).asSlice(from, to - from));
+    return new Memory.OnHost(MemorySegment.ofArray(bytes).asSlice(from, to - from));
   }
 
   List<NewFile> files() {

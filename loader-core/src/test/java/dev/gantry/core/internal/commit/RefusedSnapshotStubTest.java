@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -46,7 +47,7 @@ class RefusedSnapshotStubTest {
   }
 
   private static Source source(DeviceSlab slab) {
-    return new Source.DeviceMemory(slab.context().device(), slab.address(), LENGTH);
+    return new Memory.OnDevice(slab.context().device(), slab.address(), LENGTH);
   }
 
   @AfterEach

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -66,7 +67,7 @@ abstract class SnapshotContract {
           bytes = TestFiles.expected(new Extent(other, j, 1000));
           parts.add(new Source.FilePart(new Extent(other, j, 1000)));
         } else if (j % 10 == 0) {
-          parts.add(new Source.HostMemory(MemorySegment.ofArray(bytes.clone())));
+          parts.add(new Memory.OnHost(MemorySegment.ofArray(bytes.clone())));
         } else {
           parts.add(source(bytes));
         }
@@ -156,9 +157,9 @@ abstract class SnapshotContract {
           if (part.length() > 0) {
             long at = offset % 4096;
             switch (part) {
-              case Source.HostMemory(MemorySegment segment) ->
+              case Memory.OnHost(MemorySegment segment) ->
                   assertThat(segment.address() % 4096).isEqualTo(at);
-              case Source.DeviceMemory device -> assertThat(device.address() % 4096).isEqualTo(at);
+              case Memory.OnDevice device -> assertThat(device.address() % 4096).isEqualTo(at);
               case Source.FilePart _ -> {}
             }
           }
@@ -172,7 +173,7 @@ abstract class SnapshotContract {
   Device home(Snapshot snapshot) {
     Source part = snapshot.files().getFirst().parts().get(3);
     assertThat(part.length()).isPositive();
-    return part instanceof Source.DeviceMemory memory ? memory.device() : Device.HOST;
+    return part instanceof Memory.OnDevice memory ? memory.device() : Device.HOST;
   }
 
   @Test

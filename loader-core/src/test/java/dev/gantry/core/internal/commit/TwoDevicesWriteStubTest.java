@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.Wanted;
@@ -68,7 +69,7 @@ class TwoDevicesWriteStubTest {
         int from = i < 6 ? 4096 * i : random.nextInt(LENGTH - length);
         Loaded loaded = device == 0 ? first : second;
         long address = loaded.regions().getFirst().address() + from;
-        parts.add(new Source.DeviceMemory(new Device.Cuda(device), address, length));
+        parts.add(new Memory.OnDevice(new Device.Cuda(device), address, length));
         expected.write(TestFiles.bytes(device, LENGTH), from, length);
       }
       WriteReport report =

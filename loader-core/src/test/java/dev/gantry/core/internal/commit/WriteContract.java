@@ -12,6 +12,7 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -117,13 +118,12 @@ public abstract class WriteContract {
       case DEVICE -> {
         Region region = memory.regions().getFirst();
         yield switch (device()) {
-          case Device.Host _ ->
-              new Source.HostMemory(segment(region).asSlice(part.from, part.length));
+          case Device.Host _ -> new Memory.OnHost(segment(region).asSlice(part.from, part.length));
           case Device.Cuda cuda ->
-              new Source.DeviceMemory(cuda, region.address() + part.from, part.length);
+              new Memory.OnDevice(cuda, region.address() + part.from, part.length);
         };
       }
-      case HEAP -> new Source.HostMemory(MemorySegment.ofArray(part.bytes()));
+      case HEAP -> new Memory.OnHost(MemorySegment.ofArray(part.bytes()));
       case FILE -> new Source.FilePart(new Extent(bytes, part.from, part.length));
     };
   }

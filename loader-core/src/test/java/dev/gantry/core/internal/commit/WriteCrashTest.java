@@ -4,7 +4,7 @@ package dev.gantry.core.internal.commit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.Source;
+import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -79,7 +79,7 @@ class WriteCrashTest {
             .map(entry ->
                 new NewFile(
                     root.resolve(entry.getKey()),
-                    List.of(new Source.HostMemory(MemorySegment.ofArray(entry.getValue())))))
+                    List.of(new Memory.OnHost(MemorySegment.ofArray(entry.getValue())))))
             .toList();
     try (GantrySession gantry = Sessions.over(calls)) {
       gantry.write(

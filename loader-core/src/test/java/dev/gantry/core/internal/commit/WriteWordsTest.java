@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
@@ -28,7 +29,7 @@ class WriteWordsTest {
   void memoryOfOneThreadIsRefused() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment confined = arena.allocate(10);
-      assertThatThrownBy(() -> new Source.HostMemory(confined))
+      assertThatThrownBy(() -> new Memory.OnHost(confined))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("confined");
     }
@@ -37,9 +38,9 @@ class WriteWordsTest {
   @Test
   void deviceMemoryThatCannotBe() {
     Device.Cuda device = new Device.Cuda(0);
-    assertThatThrownBy(() -> new Source.DeviceMemory(device, -1, 1))
+    assertThatThrownBy(() -> new Memory.OnDevice(device, -1, 1))
         .isInstanceOf(MisuseException.class);
-    assertThatThrownBy(() -> new Source.DeviceMemory(device, 1, -1))
+    assertThatThrownBy(() -> new Memory.OnDevice(device, 1, -1))
         .isInstanceOf(MisuseException.class);
   }
 
@@ -48,7 +49,7 @@ class WriteWordsTest {
     assertThatThrownBy(() -> new NewFile(Path.of("/"), List.of()))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("/");
-    Source half = new Source.DeviceMemory(new Device.Cuda(0), 0, Long.MAX_VALUE / 2 + 1);
+    Source half = new Memory.OnDevice(new Device.Cuda(0), 0, Long.MAX_VALUE / 2 + 1);
     assertThatThrownBy(() -> new NewFile(Path.of("file"), List.of(half, half)))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("file");
@@ -65,8 +66,7 @@ class WriteWordsTest {
   @Test
   void memoryOfADeviceDoesNotGoByThePathOfTheCpu() {
     NewFile file =
-        new NewFile(
-            folder.resolve("file"), List.of(new Source.DeviceMemory(new Device.Cuda(0), 0, 1)));
+        new NewFile(folder.resolve("file"), List.of(new Memory.OnDevice(new Device.Cuda(0), 0, 1)));
     try (GantrySession gantry = GantrySession.open()) {
       assertThatThrownBy(() ->
               gantry.write(List.of(file), WriteOptions.defaults().withTransport(Transport.HOST)))

@@ -3,7 +3,7 @@ package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Source;
+import dev.gantry.core.Memory;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.plan.Wanted;
@@ -25,8 +25,7 @@ final class JdkFilesProgram {
       bytes[i] = (byte) (i * 31);
     }
     try (GantrySession session = GantrySession.open()) {
-      NewFile made =
-          new NewFile(file, List.of(new Source.HostMemory(MemorySegment.ofArray(bytes))));
+      NewFile made = new NewFile(file, List.of(new Memory.OnHost(MemorySegment.ofArray(bytes))));
       session.write(List.of(made), WriteOptions.defaults());
       List<Wanted> wanted = List.of(new Wanted(new Extent(file, 1001, 50_000), 8));
       try (Loaded loaded = session.load(wanted, Device.HOST, TransferOptions.defaults());

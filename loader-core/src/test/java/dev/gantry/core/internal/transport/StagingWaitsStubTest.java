@@ -10,6 +10,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
@@ -148,7 +149,7 @@ class StagingWaitsStubTest {
   private void save(WriteOptions options) {
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
     try {
-      Source part = new Source.DeviceMemory(DEVICE, slab.address(), LENGTH);
+      Source part = new Memory.OnDevice(DEVICE, slab.address(), LENGTH);
       Path target = folder.resolve("saved" + names.incrementAndGet());
       new WriteOperation(transports, List.of(new NewFile(target, List.of(part))), options).run();
     } finally {
@@ -200,7 +201,7 @@ class StagingWaitsStubTest {
   void waitingForABufferCanBeInterrupted() {
     takePairs(PAIRS);
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), BLOCK);
-    Source source = new Source.DeviceMemory(DEVICE, slab.address(), BLOCK);
+    Source source = new Memory.OnDevice(DEVICE, slab.address(), BLOCK);
     Thread caller = Thread.currentThread();
     try {
       for (Runnable action :

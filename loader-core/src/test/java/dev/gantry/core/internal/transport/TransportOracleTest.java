@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.transport.TransportOracle.Answer;
@@ -138,14 +139,14 @@ class TransportOracleTest {
   })
   void cuFileWritesWholeBlocksOfOneAlignedPiece(
       long address, long length, boolean whole, String ofFile, String transport) {
-    Source memory = new Source.DeviceMemory(new Device.Cuda(0), address, length);
+    Source memory = new Memory.OnDevice(new Device.Cuda(0), address, length);
     Transport file = Transport.valueOf(ofFile.toUpperCase(Locale.ROOT));
     assertThat(TransportOracle.ofWrite(memory, whole, file)).hasToString(transport);
   }
 
   @Test
   void hostMemoryIsWrittenByTheHost() {
-    Source memory = new Source.HostMemory(MemorySegment.ofAddress(4096).reinterpret(4096));
+    Source memory = new Memory.OnHost(MemorySegment.ofAddress(4096).reinterpret(4096));
     assertThat(TransportOracle.ofWrite(memory, true, Transport.GDS)).isEqualTo(Transport.HOST);
   }
 }

@@ -13,6 +13,7 @@ import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.util.passthrough.PassthroughNDArray;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
@@ -193,9 +194,9 @@ class ArrayMemoryTest {
     Source source =
         switch (memory.device()) {
           case Device.Host _ ->
-              new Source.HostMemory(
+              new Memory.OnHost(
                   MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
-          case Device.Cuda cuda -> new Source.DeviceMemory(cuda, memory.address(), memory.bytes());
+          case Device.Cuda cuda -> new Memory.OnDevice(cuda, memory.address(), memory.bytes());
         };
     GantrySession.shared().copy(source, MemorySegment.ofArray(floats));
     return floats;

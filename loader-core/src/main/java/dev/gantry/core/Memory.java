@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/// Memory that is there already, such as a tensor's or a buffer of yours: loads fill it, and writes
+/// take its bytes. It stays yours: Gantry never frees it, and it must stay allocated until the call
+/// that names it returns.
+public sealed interface Memory extends Source {
+  /// Where the memory is.
+  Device device();
+
+  @Override
+  Memory slice(long offset, long bytes);
+
+  /// Host memory.
+  ///
+  /// @param segment accessible to every thread: of a shared, automatic or global arena, of the heap,
+  ///     or a bare address
+  record OnHost(MemorySegment segment) implements Memory {
+    private static final Thread SOME_OTHER = Thread.ofPlatform().unstarted(() -> {});
+
+    public OnHost {
+      if (!segment.isAccessibleBy(SOME_OTHER)) {
+        throw new MisuseException("memory that is confined to one thread: " + segment);
+      }
+    }
+
+    @Override
+    public long length() {
+      return segment.byteSize();
+    }
+
+    @Override
+    public Device device() {
+      return Device.HOST;
+    }
+
+    @Override
+    public OnHost slice(long offset, long bytes) {
+      return new OnHost(segment.asSlice(offset, bytes));
+    }
+  }
+
+  /// Memory of a CUDA device. A call that names it waits first for work that was queued on the device.
+  ///
+  /// @param address of the first byte, on the device
+  record OnDevice(Device.Cuda device, long address, long length) implements Memory {
+    public OnDevice {
+      if (address < 0 || length < 0) {
+        throw new MisuseException(
+            "device memory out of range: address " + address + ", length " + length);
+      }
+    }
+
+    @Override
+    public OnDevice slice(long offset, long bytes) {
+      Objects.checkFromIndexSize(offset, bytes, length);
+      return new OnDevice(device, address + offset, bytes);
+    }
+  }
+}
