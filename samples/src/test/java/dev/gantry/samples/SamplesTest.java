@@ -26,6 +26,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.imageio.ImageIO;
+import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -65,6 +66,12 @@ class SamplesTest {
             "fc1.bias has the mean -?0\\.\\d+(E-\\d)?\n",
             MODEL,
             "fc1.bias"),
+        sample(
+            "RunOnnx",
+            RunOnnx::main,
+            "the logits of a blank image: \\[.*, .*]\n",
+            MODEL.resolveSibling("digits.onnx"),
+            MODEL),
         sample("ServeModel", ServeModel::main, "the logits of a blank image: \\[.*, .*]\n", MODEL),
         sample("ServeByCriteria", ServeByCriteria::main, "a blank.* like \\[\\d, \\d]\n", MODEL),
         sample("FineTune", FineTune::main, "(?s).*not in the file: \\[05Linear_[^.]*head.*", MODEL),
@@ -169,6 +176,16 @@ class SamplesTest {
         assertThat(step).isGreaterThan(0).isLessThan(0.1f);
       }
     }
+  }
+
+  @Test
+  void onnxRuntimeAnswersAsDjlDoes() throws Exception {
+    float[][] question = new float[1][64];
+    for (int i = 0; i < 64; i++) {
+      question[0][i] = i % 17;
+    }
+    assertThat(RunOnnx.answer(MODEL.resolveSibling("digits.onnx"), MODEL, question))
+        .containsExactly(ServeModel.answer(MODEL, question), Offset.offset(1e-3f));
   }
 
   private static String outputOf(Program program, String... arguments) throws Exception {
