@@ -63,16 +63,14 @@ final class LoadCommand implements Runnable {
   @Option(
       names = "--threads",
       paramLabel = "N",
-      defaultValue = "0",
       description = "Readers at once; what suits the transport by default.")
-  private int threads;
+  private @Nullable Integer threads;
 
   @Option(
       names = "--request-mib",
       paramLabel = "N",
-      defaultValue = "0",
       description = "MiB in one read; what suits the transport by default.")
-  private int requestMib;
+  private @Nullable Integer requestMib;
 
   @Override
   public void run() {
@@ -112,17 +110,20 @@ final class LoadCommand implements Runnable {
 
   private TransferOptions options() {
     try {
-      TransferOptions options =
-          TransferOptions.defaults().withThreads(threads).withCachePolicy(cache);
+      TransferOptions options = TransferOptions.defaults().withCachePolicy(cache);
       if (transport != null) {
         options = options.withTransport(transport);
       }
-      if (requestMib != 0) {
+      if (threads != null) {
+        MisuseException.requireRange("--threads", threads, 1, TransferOptions.MOST_THREADS);
+        options = options.withThreads(threads);
+      }
+      if (requestMib != null) {
+        MisuseException.requireRange(
+            "--request-mib", requestMib, 1, PlanLimits.MOST_REQUEST_BYTES >> 20);
         options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
       }
-      if (repeat < 1) {
-        throw new MisuseException("--repeat must be at least 1 (was " + repeat + ")");
-      }
+      MisuseException.requireRange("--repeat", repeat, 1, Integer.MAX_VALUE);
       return options;
     } catch (MisuseException e) {
       throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);

@@ -187,7 +187,7 @@ class MapCommandTest {
         "no.such.Thing|no class no.such.Thing",
         "java.lang.String|must be an ai.djl.nn.Block",
         "java.lang.Integer|public constructor without arguments",
-        "SELF$Blocks#nothing|public method without arguments",
+        "SELF$Blocks#nothing|public static method 'nothing' without arguments",
         "SELF$Blocks#failing|not today",
         "SELF$Blocks#text|must be an ai.djl.nn.Block",
         "SELF$Blocks#ofAnObject|must be static",

@@ -196,23 +196,12 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// How many threads read at once; 0 for as many as suit the transport and the machine.
   public T optThreads(int threads) {
-    MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MOST_THREADS);
     transfer = transfer.withThreads(threads);
     return self();
   }
 
   /// The most that one read asks for, in bytes; a multiple of 4096.
   public T optRequestBytes(long bytes) {
-    MisuseException.requireRange(
-        "optRequestBytes", bytes, PlanLimits.BLOCK_BYTES, PlanLimits.MOST_REQUEST_BYTES);
-    if (bytes % PlanLimits.BLOCK_BYTES != 0) {
-      throw new MisuseException(
-          "optRequestBytes must be a multiple of "
-              + PlanLimits.BLOCK_BYTES
-              + " (was "
-              + bytes
-              + ")");
-    }
     transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
     return self();
   }

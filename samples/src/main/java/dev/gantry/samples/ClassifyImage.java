@@ -11,6 +11,7 @@ import ai.djl.modality.cv.transform.Normalize;
 import ai.djl.modality.cv.transform.Resize;
 import ai.djl.modality.cv.transform.ToTensor;
 import ai.djl.modality.cv.translator.ImageClassificationTranslator;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.translate.TranslateException;
 import dev.gantry.models.HubModel;
 import java.io.IOException;
@@ -34,8 +35,12 @@ public final class ClassifyImage {
       throws IOException, ModelException, TranslateException {
     Image image = ImageFactory.getInstance().fromFile(Path.of(arguments[1]));
     HubModel hub = HubModel.of(Path.of(arguments[0]));
-    int height = (int) hub.inputShapes()[0].get(2);
-    int width = (int) hub.inputShapes()[0].get(3);
+    Shape images = hub.inputShapes()[0];
+    if (images.dimension() != 4) {
+      throw new IllegalArgumentException(arguments[0] + " takes no images, but " + images);
+    }
+    int height = (int) images.get(2);
+    int width = (int) images.get(3);
     ImageClassificationTranslator translator =
         ImageClassificationTranslator.builder()
             .setImageSize(width, height)

@@ -57,7 +57,11 @@ public final class BlockClass implements AutoCloseable {
     } catch (NoSuchMethodException e) {
       throw refused(
           name,
-          "it needs a public " + (hash < 0 ? "constructor" : "method") + " without arguments",
+          hash < 0
+              ? "the class needs a public constructor without arguments"
+              : "the class needs a public static method '"
+                  + name.substring(hash + 1)
+                  + "' without arguments",
           e);
     } catch (InvocationTargetException | ExceptionInInitializerError e) {
       throw refused(name, "it failed with " + e.getCause(), e);

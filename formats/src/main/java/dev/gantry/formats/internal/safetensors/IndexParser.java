@@ -54,7 +54,10 @@ final class IndexParser {
     json.end();
     if (weightMap == null) {
       throw new MalformedFileException(
-          bytes.file(), 0, "missing-weight-map", "the index has no weight_map");
+          bytes.file(),
+          0,
+          "missing-weight-map",
+          "this JSON is no index of weights: it has no weight_map (its folder may hold weights)");
     }
     return new SafetensorsIndex(bytes.file(), weightMap, totalSize);
   }

@@ -34,7 +34,7 @@ public record WriteOptions(
 
   public WriteOptions {
     PlanLimits.checkRequestBytes(requestBytes);
-    MisuseException.requireRange("threads", threads, 0, TransferOptions.MOST_THREADS);
+    MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MOST_THREADS);
   }
 
   /// 16 MiB requests, past the page cache if possible, with checksums; a new cancellation

@@ -34,14 +34,10 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
 
   /// @throws MisuseException if this is no size of a request
   public static void checkRequestBytes(long bytes) {
-    if (bytes <= 0 || bytes % BLOCK_BYTES != 0 || bytes > MOST_REQUEST_BYTES) {
+    MisuseException.requireRange("optRequestBytes", bytes, BLOCK_BYTES, MOST_REQUEST_BYTES);
+    if (bytes % BLOCK_BYTES != 0) {
       throw new MisuseException(
-          "requestBytes is "
-              + bytes
-              + "; it must be a positive multiple of "
-              + BLOCK_BYTES
-              + " up to "
-              + MOST_REQUEST_BYTES);
+          "optRequestBytes must be a multiple of " + BLOCK_BYTES + " (was " + bytes + ")");
     }
   }
 

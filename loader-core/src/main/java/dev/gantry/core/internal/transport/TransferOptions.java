@@ -35,7 +35,7 @@ public record TransferOptions(
   public static final int MOST_THREADS = 64;
 
   public TransferOptions {
-    MisuseException.requireRange("threads", threads, 0, MOST_THREADS);
+    MisuseException.requireRange("optThreads", threads, 0, MOST_THREADS);
   }
 
   /// Everything chosen by evidence; a new cancellation each time.
