@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.events.CommitEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -37,7 +38,10 @@ public final class Folders {
   /// Renames a file within a file system, replacing a file of the new name; durable only
   /// after [#sync].
   public void rename(Path from, Path to) {
+    CommitEvent event = new CommitEvent();
+    event.begin();
     int result = calls.rename(from, to);
+    event.done(CommitEvent.Step.RENAME, to);
     if (result < 0) {
       throw new TransferException("rename", from + " to " + to, Errno.failure(-result));
     }
@@ -65,7 +69,10 @@ public final class Folders {
   public void sync(Path folder) {
     int descriptor = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     check("open", folder, descriptor);
+    CommitEvent event = new CommitEvent();
+    event.begin();
     int result = calls.fsync(descriptor);
+    event.done(CommitEvent.Step.SYNCHRONISE_FOLDER, folder);
     // Read-only: nothing that a failing close could lose.
     calls.close(descriptor);
     check("fsync", folder, result);

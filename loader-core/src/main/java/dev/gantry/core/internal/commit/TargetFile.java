@@ -3,6 +3,7 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.events.CommitEvent;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -130,7 +131,10 @@ final class TargetFile implements AutoCloseable {
 
   /// Returns when everything written is on the disk.
   void sync() {
+    CommitEvent event = new CommitEvent();
+    event.begin();
     int result = calls.fsync(buffered);
+    event.done(CommitEvent.Step.SYNCHRONISE_FILE, target);
     if (result < 0) {
       throw failure("fsync", Errno.failure(-result));
     }

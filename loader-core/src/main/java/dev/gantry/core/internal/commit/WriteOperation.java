@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.FileCommit.WriteTask;
+import dev.gantry.core.internal.events.SaveEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -76,6 +77,8 @@ public final class WriteOperation {
     if (options.transport() == Transport.HOST && !devices.isEmpty()) {
       throw TransportOracle.unavailable(Transport.HOST, "the bytes are in memory of " + devices);
     }
+    SaveEvent event = new SaveEvent();
+    event.begin();
     long start = System.nanoTime();
     try {
       openSources();
@@ -96,16 +99,22 @@ public final class WriteOperation {
           .forEach(folders::sync);
     } catch (RuntimeException | Error failure) {
       files.forEach(file -> file.abandon(folders, failure));
+      event.failed(first(), files.size(), failure);
       throw failure;
     } finally {
       sources.values().forEach(SourceFile::close);
     }
+    event.done(first(), files.size(), counter.bytes(), counter.directBytes(), tasks.size());
     return new WriteReport(
         counter.bytesByTransport(),
         counter.directBytes(),
         tasks.size(),
         files.stream().map(FileCommit::report).toList(),
         Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  private @Nullable Path first() {
+    return files.isEmpty() ? null : files.getFirst().file().file();
   }
 
   private void openSources() {

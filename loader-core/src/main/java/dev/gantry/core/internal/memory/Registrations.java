@@ -3,6 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.events.RegistrationEvent;
 import dev.gantry.core.internal.natives.CuFile;
 import java.lang.foreign.MemorySegment;
 import java.util.Collection;
@@ -70,7 +71,14 @@ public final class Registrations {
   }
 
   private Entry ask(DeviceSlab slab) {
-    MemorySegment memory = slab.deviceSegment();
+    RegistrationEvent event = new RegistrationEvent();
+    event.begin();
+    Entry asked = register(slab, slab.deviceSegment());
+    event.ofMemory(slab.device(), slab.size(), asked.refusal());
+    return asked;
+  }
+
+  private Entry register(DeviceSlab slab, MemorySegment memory) {
     try (var _ = slab.context().enter()) {
       slab.context().driver().syncMemoryOperations(memory.address());
       cuFile.registerBuffer(memory);

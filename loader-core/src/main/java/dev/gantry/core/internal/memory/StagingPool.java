@@ -3,6 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.events.WaitEvent;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -126,9 +127,15 @@ public final class StagingPool implements AutoCloseable {
     }
     Waiter waiter = new Waiter(share, wanted);
     waiters.add(waiter);
+    WaitEvent event = new WaitEvent();
+    event.begin();
     try {
+      boolean waited = waiter.waits();
       while (waiter.waits()) {
         wait();
+      }
+      if (waited) {
+        event.done(WaitEvent.Reason.BUFFERS);
       }
       return waiter.served;
     } catch (InterruptedException _) {

@@ -3,6 +3,8 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.events.RingBatchEvent;
+import dev.gantry.core.internal.events.WaitEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import dev.gantry.core.internal.transport.WorkerThreads;
@@ -102,6 +104,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
   public Optional<RingBatch<T>> next() {
     requireOutside("asked");
     long start = System.nanoTime();
+    WaitEvent wait = new WaitEvent();
+    wait.begin();
     boolean waits = !scheduler.hasNext();
     BatchWork<T> work = scheduler.awaitNext();
     if (work == null) {
@@ -121,6 +125,9 @@ public final class PrefetchRing<T> implements AutoCloseable {
                   work.plan().label(),
                   work.slot().slab(),
                   () -> giveBack(work.slot())));
+      if (waits) {
+        wait.done(WaitEvent.Reason.BATCH);
+      }
       account(work, waits, waited);
     } catch (RuntimeException | Error e) {
       // Whatever failed: the ring could not be closed while this thread counts as busy.

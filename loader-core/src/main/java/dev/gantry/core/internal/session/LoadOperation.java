@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.events.LoadEvent;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -37,6 +38,8 @@ final class LoadOperation {
   }
 
   Loaded run() {
+    LoadEvent event = new LoadEvent();
+    event.begin();
     List<Slab> slabs = new ArrayList<>(plan.slabSizes().size());
     try {
       TransferReport report =
@@ -49,8 +52,11 @@ final class LoadOperation {
               },
               options.withProgress(this::onProgress));
       relocate(slabs);
-      return keepPlaced(slabs, report);
+      Loaded loaded = keepPlaced(slabs, report);
+      event.done(device, plan.placements().size(), report);
+      return loaded;
     } catch (RuntimeException | Error failure) {
+      event.failed(device, plan.placements().size(), failure);
       Slab.releaseAll(slabs, failure);
       throw failure;
     } finally {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.internal.events.CopyEvent;
+import dev.gantry.core.internal.events.WaitEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
@@ -19,6 +21,12 @@ public final class CopyQueue implements AutoCloseable {
   private final CudaDriver.Stream own;
   private CudaDriver.Stream stream;
   private final List<CudaDriver.Event> copied = new ArrayList<>(BUFFERS);
+
+  /// The copies that were queued since the last [#record].
+  private CopyEvent queued = new CopyEvent();
+
+  /// Of each buffer, the copies that [#record] marked and nothing has awaited yet.
+  private final CopyEvent[] marked = {new CopyEvent(), new CopyEvent()};
 
   /// With short waits, which keep a processor busy.
   public CopyQueue(CudaContext context) {
@@ -62,6 +70,8 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Waits until the copies that [#record] marked for a buffer are done, if there are any.
   public void await(int buffer) {
+    WaitEvent wait = new WaitEvent();
+    wait.begin();
     if (sleepers) {
       context.await(copied.get(buffer));
     } else {
@@ -69,11 +79,30 @@ public final class CopyQueue implements AutoCloseable {
         context.driver().synchronize(copied.get(buffer));
       }
     }
+    wait.done(WaitEvent.Reason.COPY);
+    end(marked[buffer]);
+    marked[buffer] = new CopyEvent();
+  }
+
+  private void end(CopyEvent event) {
+    if (event.hasCopies()) {
+      event.done(context.device());
+    }
+  }
+
+  private void endAll() {
+    for (int buffer = 0; buffer < BUFFERS; buffer++) {
+      end(marked[buffer]);
+      marked[buffer] = new CopyEvent();
+    }
+    end(queued);
+    queued = new CopyEvent();
   }
 
   /// Queues a copy from pinned memory, which must not change until the copy is done.
   public void copyToDevice(long device, long host, long bytes) {
     try (var _ = context.enter()) {
+      queued.add(CopyEvent.Direction.TO_DEVICE, bytes);
       context.driver().copyToDevice(device, host, bytes, stream);
     }
   }
@@ -81,6 +110,7 @@ public final class CopyQueue implements AutoCloseable {
   /// Queues a copy to pinned memory.
   public void copyToHost(long host, long device, long bytes) {
     try (var _ = context.enter()) {
+      queued.add(CopyEvent.Direction.TO_HOST, bytes);
       context.driver().copyToHost(host, device, bytes, stream);
     }
   }
@@ -88,6 +118,7 @@ public final class CopyQueue implements AutoCloseable {
   /// Queues a copy within the device.
   public void copyOnDevice(long target, long source, long bytes) {
     try (var _ = context.enter()) {
+      queued.add(CopyEvent.Direction.ON_DEVICE, bytes);
       context.driver().copyOnDevice(target, source, bytes, stream);
     }
   }
@@ -97,12 +128,18 @@ public final class CopyQueue implements AutoCloseable {
     try (var _ = context.enter()) {
       context.driver().record(copied.get(buffer), stream);
     }
+    end(marked[buffer]);
+    marked[buffer] = queued;
+    queued = new CopyEvent();
   }
 
   /// Waits for all copies on its own stream.
   public void drain() {
     try (var _ = context.enter()) {
       context.driver().synchronize(own);
+    }
+    if (stream == own) {
+      endAll();
     }
   }
 
@@ -111,6 +148,7 @@ public final class CopyQueue implements AutoCloseable {
   public void close() {
     try (var _ = context.enter()) {
       Cleanup.runAll(List.of(() -> context.driver().synchronize(own), this::destroy));
+      endAll();
     }
   }
 

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.RegistrationEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Registrations;
@@ -112,6 +113,8 @@ public final class CuFileSession implements AutoCloseable {
 
   private Availability<CuFileTransport> register(
       Opened driver, Path file, Descriptors descriptors, CudaContext context) {
+    RegistrationEvent event = new RegistrationEvent();
+    event.begin();
     CuFile cuFile = driver.cuFile();
     boolean gds = driver.kind() == Transport.GDS;
     CuFileHandle handle = null;
@@ -123,9 +126,11 @@ public final class CuFileSession implements AutoCloseable {
               ? null
               : cuFile.registerHandle(file, descriptors.direct());
       complete = true;
+      event.ofFile(file, context.device(), "");
       return Availability.present(
           new CuFileTransport(driver, context, handle, direct, this::leave));
     } catch (TransferException e) {
+      event.ofFile(file, context.device(), e.getMessage());
       return Availability.absent(e.getMessage());
     } finally {
       if (!complete) {

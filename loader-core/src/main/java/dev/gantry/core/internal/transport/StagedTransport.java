@@ -55,15 +55,20 @@ public record StagedTransport(
               () -> transport.buffers.giveBack(pair));
     }
 
+    /// Turns to the other buffer, once it is empty, if this one has no room for the read.
+    void makeRoom(Read read, Target target) {
+      if (used + read.length() > bufferBytes || target.stream() != stream) {
+        turnToTheOther(target);
+      }
+    }
+
     /// Reads into a buffer and queues the copy into `target`. The bytes may still be on their way when
     /// this returns: see [Target#ordered] and [#drain].
     ///
     /// @param direct whether to go past the page cache
     /// @return whether the bytes went past the page cache
     boolean read(SourceFile file, Read read, Target target, boolean direct) {
-      if (used + read.length() > bufferBytes || target.stream() != stream) {
-        turnToTheOther(target);
-      }
+      makeRoom(read, target);
       PinnedSlab buffer = turn == 0 ? pair.first() : pair.second();
       boolean went =
           file.read(

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.ReadEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -49,7 +50,11 @@ final class TransportReader implements AutoCloseable {
       if (staging == null) {
         return false;
       }
+      // Not counted as a part of the read.
+      staging.makeRoom(read, target);
     }
+    ReadEvent event = new ReadEvent();
+    event.begin();
     boolean wentDirect;
     try {
       wentDirect =
@@ -62,18 +67,25 @@ final class TransportReader implements AutoCloseable {
       file.transport().fallBack(transport, e);
       return read(file, read, target);
     }
+    event.done(source.file(), read.fileOffset(), read.length(), transport, residency, wentDirect);
     counter.add(transport, read.length(), wentDirect, residency == Residency.UNKNOWN);
     return true;
   }
 
   /// Starts a read of a remote file and does not wait for it.
   private void start(SourceFile file, Read read, Target target) {
+    ReadEvent event = new ReadEvent();
+    event.begin();
     pending.start(
         file,
         HostTransport.place(read, target),
         read.fileOffset(),
         read.required(),
-        () -> counter.add(Transport.HOST, read.length(), false, false));
+        () -> {
+          event.done(
+              file.file(), read.fileOffset(), read.length(), Transport.HOST, Residency.HOT, false);
+          counter.add(Transport.HOST, read.length(), false, false);
+        });
   }
 
   /// Waits for staging buffers, unless this reader has some.

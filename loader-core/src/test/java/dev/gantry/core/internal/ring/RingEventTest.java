@@ -57,4 +57,48 @@ class RingEventTest {
     }
     assertThat(asked.getCount()).isZero();
   }
+
+  @Test
+  void oneEventAWaitOfTheConsumer() throws IOException {
+    CountDownLatch taken = new CountDownLatch(1);
+    Batches<Integer> source =
+        new Batches<>(
+            1,
+            number -> {
+              awaitUninterruptibly(taken);
+              return RingContract.number(number);
+            });
+    RingOptions options =
+        new RingOptions(Device.HOST, 2, 4096, 4096, TransferOptions.defaults(), false);
+    try (Recording recording = new Recording();
+        GantrySession gantry = GantrySession.open();
+        PrefetchRing<Integer> ring = gantry.ring(options, source)) {
+      recording.enable("dev.gantry.Wait").withThreshold(Duration.ofMillis(1));
+      recording.start();
+      Thread consumer = Thread.ofPlatform().start(() -> RingContract.take(ring).close());
+      while (consumer.getState() != Thread.State.WAITING) {
+        Thread.sleep(1);
+      }
+      Thread.sleep(2);
+      taken.countDown();
+      consumer.join();
+      recording.stop();
+      Path file = folder.resolve("recording.jfr");
+      recording.dump(file);
+      assertThat(RecordingFile.readAllEvents(file))
+          .filteredOn(event -> event.getEventType().getName().equals("dev.gantry.Wait"))
+          .singleElement()
+          .satisfies(wait -> assertThat(wait.getString("waitedFor")).isEqualTo("batch"));
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static void awaitUninterruptibly(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
 }

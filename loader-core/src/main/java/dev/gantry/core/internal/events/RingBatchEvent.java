@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.ring;
+package dev.gantry.core.internal.events;
 
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
@@ -17,7 +17,7 @@ import jdk.jfr.Timespan;
 @Description("A prefetching ring handed a batch to its consumer")
 @StackTrace(false)
 @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-final class RingBatchEvent extends Event {
+public final class RingBatchEvent extends Event {
   @Label("Number")
   private final long number;
 
@@ -34,7 +34,7 @@ final class RingBatchEvent extends Event {
   @Timespan(Timespan.NANOSECONDS)
   private final long prepared;
 
-  RingBatchEvent(long number, long bytes, long waited, long prepared) {
+  public RingBatchEvent(long number, long bytes, long waited, long prepared) {
     this.number = number;
     this.bytes = bytes;
     this.waited = waited;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.events;
+
+import dev.gantry.core.Device;
+import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+import jdk.jfr.Threshold;
+import org.jspecify.annotations.Nullable;
+
+/// Flight recorder event: the copies from or into one buffer, from when the first was queued until the thread that uses the
+/// buffer again saw them done. The device may have been done before.
+@Name("dev.gantry.Copy")
+@Label("Copy")
+@Category("Gantry")
+@Description("Bytes were copied between a device and a buffer in host memory")
+@StackTrace(false)
+@Threshold("20 ms")
+@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+public final class CopyEvent extends Event {
+  @Label("Device")
+  private @Nullable String device;
+
+  @Label("Direction")
+  @Description("to device, to host or on device")
+  private @Nullable String direction;
+
+  @Label("Size")
+  @DataAmount
+  private long bytes;
+
+  @Label("Copies")
+  @Description("How many copies a buffer's event stands for")
+  private long copies;
+
+  /// What is copied where.
+  public enum Direction {
+    TO_DEVICE("to device"),
+    TO_HOST("to host"),
+    ON_DEVICE("on device");
+
+    private final String text;
+
+    Direction(String text) {
+      this.text = text;
+    }
+  }
+
+  /// A copy was queued; the first of a buffer begins the event.
+  public void add(Direction where, long length) {
+    if (copies == 0) {
+      begin();
+      direction = where.text;
+    }
+    copies++;
+    bytes += length;
+  }
+
+  /// Whether any were queued.
+  public boolean hasCopies() {
+    return copies > 0;
+  }
+
+  /// Ends the event, and writes it if it is recorded and long enough.
+  public void done(Device on) {
+    end();
+    if (shouldCommit()) {
+      device = on.toString();
+      commit();
+    }
+  }
+}

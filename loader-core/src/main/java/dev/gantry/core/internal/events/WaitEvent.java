@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.events;
+
+import java.util.Locale;
+import jdk.jfr.Category;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+import jdk.jfr.Threshold;
+import org.jspecify.annotations.Nullable;
+
+/// Flight recorder event: a thread waited.
+@Name("dev.gantry.Wait")
+@Label("Wait")
+@Category("Gantry")
+@Description("A thread waited")
+@StackTrace(false)
+@Threshold("20 ms")
+@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+public final class WaitEvent extends Event {
+  @Label("Waited for")
+  @Description("buffers, copy or batch")
+  private @Nullable String waitedFor;
+
+  /// What a thread waits for.
+  public enum Reason {
+    /// A reader or writer waits for pinned buffers, which other loads and saves have.
+    BUFFERS,
+    /// A reader or writer waits until the device has done the copies from or into a buffer.
+    COPY,
+    /// The consumer of a ring waits for its next batch.
+    BATCH
+  }
+
+  /// Ends the event, and writes it if it is recorded and long enough.
+  public void done(Reason reason) {
+    end();
+    if (shouldCommit()) {
+      waitedFor = reason.name().toLowerCase(Locale.ROOT);
+      commit();
+    }
+  }
+}

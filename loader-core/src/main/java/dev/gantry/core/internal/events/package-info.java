@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Flight recorder events (JFR): what loads, reads, copies, waits and saves did, and when.
+///
+/// An event that is not recorded costs a check of a flag. Text is made only when an event is written. Reads,
+/// copies and waits have a threshold of 20 ms, as the JDK's own events of files and locks have: a large load
+/// has thousands of each, and they would push other events out of a recording that runs all the time. A
+/// recording that wants all of them sets their threshold to 0.
+@NullMarked
+package dev.gantry.core.internal.events;
+
+import org.jspecify.annotations.NullMarked;
