@@ -8,7 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.Source;
+import dev.gantry.core.Memory;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -119,8 +119,8 @@ class DeviceEventsStubTest {
             () -> {
               try (GantrySession gantry = GantrySession.open();
                   Loaded loaded = load(gantry, staged().withTransport(Transport.STAGED))) {
-                Source memory =
-                    new Source.DeviceMemory(DEVICE, loaded.regions().getFirst().address(), LENGTH);
+                Memory memory =
+                    new Memory.OnDevice(DEVICE, loaded.regions().getFirst().address(), LENGTH);
                 gantry.write(
                     List.of(new NewFile(folder.resolve("saved"), List.of(memory))),
                     WriteOptions.defaults()

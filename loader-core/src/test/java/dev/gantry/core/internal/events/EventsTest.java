@@ -8,7 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.Source;
+import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.NewFile;
@@ -157,7 +157,7 @@ class EventsTest {
                   GantrySession gantry = GantrySession.open()) {
                 MemorySegment bytes = arena.allocate(LENGTH, 4096);
                 gantry.write(
-                    List.of(new NewFile(target, List.of(new Source.HostMemory(bytes)))),
+                    List.of(new NewFile(target, List.of(new Memory.OnHost(bytes)))),
                     WriteOptions.defaults().withRequestBytes(REQUEST));
               }
             });
@@ -190,7 +190,7 @@ class EventsTest {
               try (Arena arena = Arena.ofShared();
                   GantrySession gantry = GantrySession.open()) {
                 List<NewFile> files =
-                    List.of(new NewFile(target, List.of(new Source.HostMemory(arena.allocate(8)))));
+                    List.of(new NewFile(target, List.of(new Memory.OnHost(arena.allocate(8)))));
                 assertThatThrownBy(() -> gantry.write(files, WriteOptions.defaults()))
                     .isInstanceOf(TransferException.class);
               }
