@@ -80,11 +80,16 @@ struct block {
   size_t mapping_bytes;
   unsigned int flags;
   int sync_memops;
+  int managed;
+  void *pool;                 /* of which it is, or NULL */
+  struct allocation *mapped;  /* what cuMemMap mapped here, or NULL */
   struct block *next;
 };
 
 /* The live block that holds all of these bytes and is of one of these kinds, or NULL. */
 struct block *stub_block(uintptr_t start, size_t bytes, int kinds);
+struct block *stub_add(uintptr_t start, size_t bytes, enum kind kind);
+CUresult stub_release(uintptr_t start, enum kind kind, CUresult refusal);
 long stub_memory_count(const char *what);
 
 /* Streams. */

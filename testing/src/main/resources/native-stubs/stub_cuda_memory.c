@@ -62,7 +62,7 @@ static long total(int kinds, CUdevice device) {
   return bytes;
 }
 
-static struct block *add(uintptr_t start, size_t bytes, enum kind kind) {
+struct block *stub_add(uintptr_t start, size_t bytes, enum kind kind) {
   struct block *one = calloc(1, sizeof *one);
   one->start = start;
   one->bytes = bytes;
@@ -111,13 +111,13 @@ static CUresult map(size_t bytes, size_t offset, enum kind kind, struct block **
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   memset(mapping, RUBBISH, bytes < MOST_RUBBISH_BYTES ? mapping_bytes : MOST_RUBBISH_BYTES);
-  *block = add((uintptr_t)mapping + offset, bytes, kind);
+  *block = stub_add((uintptr_t)mapping + offset, bytes, kind);
   (*block)->mapping = mapping;
   (*block)->mapping_bytes = mapping_bytes;
   return CUDA_SUCCESS;
 }
 
-static CUresult release(uintptr_t start, enum kind kind, CUresult refusal) {
+CUresult stub_release(uintptr_t start, enum kind kind, CUresult refusal) {
   for (struct block **at = &blocks; *at; at = &(*at)->next) {
     struct block *one = *at;
     if (one->start == start && one->kind == kind) {
@@ -160,7 +160,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   ENTER("cuMemFree", NEEDS_CONTEXT);
-  return pointer == 0 ? CUDA_SUCCESS : release(pointer, DEVICE, CUDA_ERROR_INVALID_VALUE);
+  return pointer == 0 ? CUDA_SUCCESS : stub_release(pointer, DEVICE, CUDA_ERROR_INVALID_VALUE);
 }
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
@@ -201,7 +201,7 @@ EXPORT CUresult cuMemAllocHost_v2(void **pointer, size_t bytes) {
 
 EXPORT CUresult cuMemFreeHost(void *pointer) {
   ENTER("cuMemFreeHost", NEEDS_CONTEXT);
-  return release((uintptr_t)pointer, PINNED, CUDA_ERROR_INVALID_VALUE);
+  return stub_release((uintptr_t)pointer, PINNED, CUDA_ERROR_INVALID_VALUE);
 }
 
 EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags) {
@@ -214,13 +214,13 @@ EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int f
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
   }
-  add((uintptr_t)pointer, bytes, REGISTERED)->flags = flags;
+  stub_add((uintptr_t)pointer, bytes, REGISTERED)->flags = flags;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemHostUnregister(void *pointer) {
   ENTER("cuMemHostUnregister", NEEDS_CONTEXT);
-  return release((uintptr_t)pointer, REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  return stub_release((uintptr_t)pointer, REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 EXPORT CUresult cuMemHostGetDevicePointer_v2(
@@ -270,7 +270,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr poi
       *(unsigned long long *)data = block->id;
       return CUDA_SUCCESS;
     case 8: /* IS_MANAGED */
-      *(int *)data = 0;
+      *(int *)data = block->managed;
       return CUDA_SUCCESS;
     case 9: /* DEVICE_ORDINAL */
       *(int *)data = block->device;
@@ -280,6 +280,12 @@ EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr poi
       return CUDA_SUCCESS;
     case 12: /* RANGE_SIZE */
       *(size_t *)data = block->bytes;
+      return CUDA_SUCCESS;
+    case 13: /* MAPPED */
+      *(int *)data = 1;
+      return CUDA_SUCCESS;
+    case 17: /* MEMPOOL_HANDLE */
+      *(void **)data = block->pool;
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_INVALID_VALUE;

@@ -20,6 +20,7 @@ public final class NativeStubs {
           "stub_faults.c",
           "stub_cuda_driver.c",
           "stub_cuda_memory.c",
+          "stub_cuda_kinds.c",
           "stub_cuda_streams.c",
           "stub_cuda_copies.c",
           "stub_cuda_kernels.c");

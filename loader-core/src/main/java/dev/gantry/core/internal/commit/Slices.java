@@ -6,6 +6,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CudaPointers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -70,7 +71,12 @@ final class Slices {
   /// Adjacent memory may belong to two allocations, and the driver refuses a copy across both.
   private long allocationEnd(Device.Cuda device, long address) {
     if (allocationEnd == 0) {
-      allocationEnd = CudaContext.of(device).allocationEnd(address);
+      allocationEnd =
+          CudaContext.of(device)
+              .allocation(address)
+              .toOptional()
+              .map(CudaPointers.Allocation::end)
+              .orElse(0L);
     }
     return allocationEnd;
   }

@@ -6,6 +6,7 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.CudaPointers;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -64,10 +65,10 @@ public final class CudaContext {
     return driver;
   }
 
-  /// The end of the allocation that holds `address`; 0 if the driver knows none.
-  public long allocationEnd(long address) {
+  /// The allocation that holds `address`; absent with the reason if the driver knows none.
+  public Availability<CudaPointers.Allocation> allocation(long address) {
     try (var _ = enter()) {
-      return driver.allocationEnd(address);
+      return driver.pointers().allocation(address);
     }
   }
 

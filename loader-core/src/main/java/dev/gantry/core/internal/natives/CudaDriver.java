@@ -13,7 +13,6 @@ import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
 import jcuda.driver.CUmemorytype;
-import jcuda.driver.CUpointer_attribute;
 import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
@@ -178,14 +177,6 @@ public final class CudaDriver {
     check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
   }
 
-  /// The end of the allocation that holds `address`; 0 if the driver knows none.
-  public long allocationEnd(long address) {
-    Address base = new Address(0);
-    long[] bytes = new long[1];
-    int result = JCudaDriver.cuMemGetAddressRange(base, bytes, new Address(address));
-    return result == CUresult.CUDA_SUCCESS ? base.raw() + bytes[0] : 0;
-  }
-
   /// Pins host memory, for every context.
   public void pin(long address, long bytes) {
     check(
@@ -208,6 +199,11 @@ public final class CudaDriver {
     long[] total = new long[1];
     check(JCudaDriver.cuMemGetInfo(free, total), "cuMemGetInfo", "context");
     return new MemoryInfo(free[0], total[0]);
+  }
+
+  /// What the driver knows of addresses.
+  public CudaPointers pointers() {
+    return CudaPointers.INSTANCE;
   }
 
   public record MemoryInfo(long freeBytes, long totalBytes) {}
@@ -354,18 +350,6 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Makes synchronous copies of the allocation at `address` wait for the device, as direct I/O into it
-  /// needs.
-  public void syncMemoryOperations(long address) {
-    check(
-        JCudaDriver.cuPointerSetAttribute(
-            jcuda.Pointer.to(new int[] {1}),
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
-            new Address(address)),
-        "cuPointerSetAttribute",
-        hex(address));
-  }
-
   /// A `CUresult` with its name and meaning.
   public static Failure.Cuda failure(int result) {
     String[] name = new String[1];
@@ -388,7 +372,7 @@ public final class CudaDriver {
     return "cuda:" + ordinal;
   }
 
-  private static String hex(long address) {
+  static String hex(long address) {
     return "address 0x" + Long.toHexString(address);
   }
 
@@ -399,7 +383,7 @@ public final class CudaDriver {
   }
 
   /// An address for JCuda, whose pointers show their native value only to subclasses.
-  private static final class Address extends CUdeviceptr {
+  static final class Address extends CUdeviceptr {
     Address(long address) {
       super(new CUdeviceptr(), address);
     }

@@ -3,10 +3,11 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.CuFileHardware;
+import dev.gantry.core.internal.cufile.RegistrationCache;
 import dev.gantry.core.internal.events.RegistrationEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.Registrations;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
@@ -36,7 +37,7 @@ public final class CuFileSession implements AutoCloseable {
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   /// @param registrations of memory, which only [Transport#GDS] gains from
-  record Opened(CuFile cuFile, Transport kind, Registrations registrations) {}
+  record Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {}
 
   /// Why there is no driver for a kind, so that it is not tried again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
@@ -66,28 +67,12 @@ public final class CuFileSession implements AutoCloseable {
     Availability<CuFile> driver = CuFile.find().then(cuFile -> openDriver(cuFile, kind));
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
-          // Half, since others use BAR1 too, and cuFile's own bounce buffers are in it.
           opened =
               new Opened(
-                  cuFile,
-                  kind,
-                  new Registrations(cuFile, context -> barBytes(cuFile, context) / 2));
+                  cuFile, kind, new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile)));
       case Availability.Absent<CuFile>(String reason) -> refusals.put(kind, reason);
     }
     return driver;
-  }
-
-  /// By libcufile from 1.15 on, else by sysfs.
-  private static long barBytes(CuFile cuFile, CudaContext context) {
-    try {
-      return cuFile
-          .barSizeKib(context.device().ordinal())
-          .toOptional()
-          .map(kib -> kib << 10)
-          .orElseGet(context::barBytes);
-    } catch (TransferException _) {
-      return context.barBytes();
-    }
   }
 
   /// Registers a file, which the caller closes before the file; or why cuFile does not take it.
@@ -146,7 +131,15 @@ public final class CuFileSession implements AutoCloseable {
   void deregister(List<Slab> slabs) {
     Opened now = opened();
     if (now != null) {
-      now.registrations().deregister(slabs);
+      now.registrations().forget(slabs);
+    }
+  }
+
+  /// Deregisters memory that no transfer uses now.
+  void freeIdle() {
+    Opened now = opened();
+    if (now != null) {
+      now.registrations().freeIdle();
     }
   }
 

@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.RegistrationCache;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -94,9 +95,11 @@ public final class CuFileTransport implements AutoCloseable {
       throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
     }
     if (transport() == Transport.GDS) {
-      String refusal = driver.registrations().register(slab);
-      if (!refusal.isEmpty()) {
-        bounced = refusal;
+      // The slab keeps its registration after this.
+      try (RegistrationCache.Use use = driver.registrations().use(slab)) {
+        if (!use.refusal().isEmpty()) {
+          bounced = use.refusal();
+        }
       }
     }
     MemorySegment base = slab.deviceSegment();

@@ -184,9 +184,11 @@ public final class Transports implements AutoCloseable {
         : null;
   }
 
-  /// Frees the pinned buffers that no transfer uses now.
+  /// Frees the pinned buffers that no transfer uses now, and gives up registrations with cuFile.
   public void freeIdle() {
-    pools.values().forEach(StagingPool::freeIdle);
+    List<Runnable> actions = new ArrayList<>(List.of(cuFile::freeIdle));
+    pools.values().forEach(pool -> actions.add(pool::freeIdle));
+    Cleanup.runAll(actions);
   }
 
   /// The pinned buffers for a device's copies.

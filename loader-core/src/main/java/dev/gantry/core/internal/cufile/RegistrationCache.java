@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cufile;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.events.RegistrationEvent;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.natives.Availability;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SequencedSet;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Device memory that is registered with cuFile, so that a disk writes into it without a bounce
+/// buffer. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
+///
+/// 1. A registration takes room in the GPU's BAR1 window, so each device has a budget.
+/// 2. The window maps pages of 64 KiB, so a region begins and ends on them, as far as its allocation
+///    reaches.
+/// 3. Pinning is slow, so a region stays registered when its user is done. The one that was used
+///    least recently goes when another needs its room; one in use never goes.
+/// 4. Two regions never overlap. A new one takes in the idle ones of its allocation that it touches.
+/// 5. Memory that is freed and allocated again at the same address is other memory:
+///    `CU_POINTER_ATTRIBUTE_BUFFER_ID` tells.
+/// 6. A [Slab] is deregistered before it is freed, and keeps its registration until then. Memory that
+///    is not ours is freed without a word; [#freeIdle] gives up what is kept of it.
+///
+/// Memory that cannot be registered is told with the reason. Thread-safe.
+public final class RegistrationCache {
+  private static final Logger LOG = LoggerFactory.getLogger(RegistrationCache.class);
+
+  /// `GPU_PAGE_SIZE` of the GPUDirect RDMA guide.
+  static final long PAGE_BYTES = 64 << 10;
+
+  /// Regions that are kept registered for later.
+  private static final int MOST_IDLE = 16_384;
+
+  /// The driver and libcufile, as the cache needs them.
+  public interface Hardware {
+    /// An allocation that can be registered.
+    ///
+    /// @param id that no other allocation has
+    record Allocation(long base, long bytes, long id) {}
+
+    /// The allocation that holds `address`; or why it cannot be registered.
+    Availability<Allocation> allocation(Device.Cuda device, long address);
+
+    /// The number of the allocation that holds `address` now.
+    long id(Device.Cuda device, long address);
+
+    /// The most bytes to register at once; asked once for each device.
+    long budgetBytes(Device.Cuda device);
+
+    /// @throws TransferException if cuFile refuses
+    void register(Device.Cuda device, MemorySegment region);
+
+    /// @throws TransferException if cuFile fails
+    void deregister(Device.Cuda device, MemorySegment region);
+  }
+
+  private final Hardware hardware;
+  private final Map<Device.Cuda, Regions> devices = new HashMap<>();
+  private final Map<DeviceSlab, Use> slabs = new HashMap<>();
+  private boolean wasRefused;
+
+  public RegistrationCache(Hardware hardware) {
+    this.hardware = hardware;
+  }
+
+  /// A region that is registered, or that cuFile refused.
+  private static final class Region {
+    final long start;
+    final long end;
+    final long id;
+    final String refusal;
+    int users;
+
+    /// Whether the cache has forgotten it while it was in use: its memory is other memory now.
+    boolean isForgotten;
+
+    Region(long start, long end, long id, String refusal) {
+      this.start = start;
+      this.end = end;
+      this.id = id;
+      this.refusal = refusal;
+    }
+
+    boolean covers(long address, long bytes) {
+      return start <= address && address + bytes <= end;
+    }
+
+    long bytes() {
+      return refusal.isEmpty() ? end - start : 0;
+    }
+
+    MemorySegment memory() {
+      return MemorySegment.ofAddress(start).reinterpret(end - start);
+    }
+  }
+
+  /// Those of one device. They do not overlap.
+  private static final class Regions {
+    final TreeMap<Long, Region> byStart = new TreeMap<>();
+
+    /// The least recently used first.
+    private final SequencedSet<Region> idle = new LinkedHashSet<>();
+
+    private long idleBytes;
+    long bytesLeft;
+
+    Regions(long budgetBytes) {
+      bytesLeft = budgetBytes;
+    }
+
+    @Nullable Region holding(long address, long bytes) {
+      Map.Entry<Long, Region> entry = byStart.floorEntry(address);
+      return entry != null && entry.getValue().covers(address, bytes) ? entry.getValue() : null;
+    }
+
+    /// Those that overlap this range or touch it.
+    List<Region> near(long start, long end) {
+      List<Region> near = new ArrayList<>();
+      Map.Entry<Long, Region> before = byStart.lowerEntry(start);
+      if (before != null && before.getValue().end >= start) {
+        near.add(before.getValue());
+      }
+      near.addAll(byStart.subMap(start, true, end, true).values());
+      return near;
+    }
+
+    void addIdle(Region region) {
+      idle.add(region);
+      idleBytes += region.bytes();
+    }
+
+    void removeIdle(Region region) {
+      if (idle.remove(region)) {
+        idleBytes -= region.bytes();
+      }
+    }
+
+    void remove(Region region) {
+      byStart.remove(region.start);
+      removeIdle(region);
+    }
+
+    /// What can be had for a new region.
+    long room() {
+      return bytesLeft + idleBytes;
+    }
+  }
+
+  /// A caller's use of memory, until it is closed. While one is open its region stays registered.
+  public final class Use implements AutoCloseable {
+    private final Device.Cuda device;
+    private final @Nullable Region region;
+    private final long address;
+    private final String refusal;
+    private boolean closed;
+
+    private Use(Device.Cuda device, @Nullable Region region, long address, String refusal) {
+      this.device = device;
+      this.region = region;
+      this.address = address;
+      this.refusal = refusal;
+    }
+
+    /// Why the memory is not registered; empty if it is.
+    public String refusal() {
+      return refusal;
+    }
+
+    /// What I/O must name.
+    ///
+    /// @throws NullPointerException if the memory is not registered
+    public MemorySegment base() {
+      return Objects.requireNonNull(region).memory();
+    }
+
+    /// Where the memory begins in [#base].
+    public long offset() {
+      return address - Objects.requireNonNull(region).start;
+    }
+
+    @Override
+    public void close() {
+      synchronized (RegistrationCache.this) {
+        if (!closed && region != null) {
+          leave(device, region);
+        }
+        closed = true;
+      }
+    }
+  }
+
+  /// Has memory registered for a use of it, if that is possible.
+  public synchronized Use use(Device.Cuda device, long address, long bytes) {
+    Regions regions = regions(device);
+    Region found = regions.holding(address, bytes);
+    // Memory in use is not freed, so there is no need to ask.
+    if (found != null && (found.users > 0 || found.id == hardware.id(device, address))) {
+      return enter(device, regions, found, address);
+    }
+    return switch (hardware.allocation(device, address)) {
+      case Availability.Absent<Hardware.Allocation>(String reason) -> refused(device, reason);
+      case Availability.Present<Hardware.Allocation>(Hardware.Allocation allocation) ->
+          address + bytes > allocation.base() + allocation.bytes()
+              ? refused(device, "it reaches past the end of its allocation")
+              : useNew(device, regions, address, bytes, allocation);
+    };
+  }
+
+  /// As [#use(Device.Cuda, long, long)] for a slab. The first use registers it until it is freed or
+  /// [#forget] is called.
+  public synchronized Use use(DeviceSlab slab) {
+    Device.Cuda device = slab.context().device();
+    if (!slabs.containsKey(slab)) {
+      Use held = use(device, slab.address(), slab.size());
+      if (held.region == null) {
+        return held;
+      }
+      slabs.put(slab, held);
+      Cleanup.orUndo(
+          () -> {
+            slab.beforeFree(() -> forget(slab));
+            return slab;
+          },
+          () -> forget(slab));
+    }
+    return use(device, slab.address(), slab.size());
+  }
+
+  private Regions regions(Device.Cuda device) {
+    return devices.computeIfAbsent(device, unknown -> new Regions(hardware.budgetBytes(unknown)));
+  }
+
+  private Use refused(Device.Cuda device, String reason) {
+    return new Use(device, null, 0, reason);
+  }
+
+  private Use enter(Device.Cuda device, Regions regions, Region region, long address) {
+    region.users++;
+    regions.removeIdle(region);
+    return new Use(device, region, address, region.refusal);
+  }
+
+  private void leave(Device.Cuda device, Region region) {
+    region.users--;
+    if (region.users > 0) {
+      return;
+    }
+    Regions regions = regions(device);
+    if (region.isForgotten) {
+      deregisterStale(device, regions, region);
+      return;
+    }
+    regions.addIdle(region);
+    if (regions.idle.size() > MOST_IDLE) {
+      deregister(device, regions, regions.idle.getFirst());
+    }
+  }
+
+  private Use useNew(
+      Device.Cuda device,
+      Regions regions,
+      long address,
+      long bytes,
+      Hardware.Allocation allocation) {
+    long start = Math.max(allocation.base(), address & -PAGE_BYTES);
+    long end =
+        Math.min(
+            allocation.base() + allocation.bytes(),
+            (address + bytes + PAGE_BYTES - 1) & -PAGE_BYTES);
+    long unionStart = start;
+    long unionEnd = end;
+    List<Region> overlapping = new ArrayList<>();
+    List<Region> touching = new ArrayList<>();
+    for (Region near : regions.near(start, end)) {
+      boolean overlaps = near.start < end && start < near.end;
+      if (near.id != allocation.id()) {
+        if (overlaps) {
+          forgetStale(device, regions, near);
+        }
+      } else if (near.users == 0 && (overlaps || near.refusal.isEmpty())) {
+        (overlaps ? overlapping : touching).add(near);
+        unionStart = Math.min(unionStart, near.start);
+        unionEnd = Math.max(unionEnd, near.end);
+      } else if (overlaps) {
+        return refused(device, "a neighbour in the same page of 64 KiB is in use");
+      }
+    }
+    if (end - start > regions.room()) {
+      return refused(
+          device,
+          bytes
+              + " bytes of "
+              + device
+              + " are not registered with cuFile: its BAR1 window has room for "
+              + regions.room()
+              + " more");
+    }
+    overlapping.forEach(near -> deregister(device, regions, near));
+    if (unionEnd - unionStart <= regions.room()) {
+      touching.forEach(near -> deregister(device, regions, near));
+      start = unionStart;
+      end = unionEnd;
+    }
+    while (regions.bytesLeft < end - start) {
+      deregister(device, regions, regions.idle.getFirst());
+    }
+    return enter(device, regions, register(device, regions, start, end, allocation.id()), address);
+  }
+
+  private Region register(Device.Cuda device, Regions regions, long start, long end, long id) {
+    Region region = new Region(start, end, id, "");
+    RegistrationEvent event = new RegistrationEvent();
+    event.begin();
+    try {
+      hardware.register(device, region.memory());
+      regions.bytesLeft -= region.bytes();
+      LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
+    } catch (TransferException refused) {
+      region = new Region(start, end, id, "not registered with cuFile: " + refused.getMessage());
+      // Once: the next ones are refused for the same reason, most likely.
+      if (!wasRefused) {
+        LOG.info("{}", region.refusal);
+      }
+      wasRefused = true;
+    }
+    event.ofMemory(device, end - start, region.refusal);
+    regions.byStart.put(start, region);
+    return region;
+  }
+
+  /// If cuFile fails, the region stays, and is asked for again.
+  private void deregister(Device.Cuda device, Regions regions, Region region) {
+    if (region.refusal.isEmpty()) {
+      hardware.deregister(device, region.memory());
+      returned(regions, region);
+    }
+    regions.remove(region);
+  }
+
+  private static void returned(Regions regions, Region region) {
+    regions.bytesLeft += region.bytes();
+    LiveResources.add(LiveResources.Kind.REGISTRATIONS, -1);
+  }
+
+  /// Its memory was freed without a word, and is now another allocation's.
+  private void forgetStale(Device.Cuda device, Regions regions, Region region) {
+    regions.remove(region);
+    region.isForgotten = true;
+    if (region.users == 0) {
+      deregisterStale(device, regions, region);
+    }
+  }
+
+  private void deregisterStale(Device.Cuda device, Regions regions, Region region) {
+    if (region.refusal.isEmpty()) {
+      try {
+        hardware.deregister(device, region.memory());
+      } catch (TransferException failed) {
+        // The driver has unpinned it when it was freed.
+        LOG.info("{}", failed.getMessage());
+      }
+      returned(regions, region);
+    }
+  }
+
+  /// Deregisters a slab, before it is freed or because it will not be read into again.
+  ///
+  /// @throws TransferException if cuFile fails: the slab must not be freed then
+  public synchronized void forget(DeviceSlab slab) {
+    Use held = slabs.get(slab);
+    if (held == null) {
+      return;
+    }
+    Region region = Objects.requireNonNull(held.region);
+    if (!region.isForgotten) {
+      deregister(held.device, regions(held.device), region);
+      region.isForgotten = true;
+    }
+    slabs.remove(slab);
+  }
+
+  /// As [#forget(DeviceSlab)] for those of `some` that are registered.
+  public void forget(Collection<? extends Slab> some) {
+    Cleanup.runAll(
+        some.stream()
+            .<Runnable>mapMulti((slab, actions) -> {
+              if (slab instanceof DeviceSlab device) {
+                actions.accept(() -> forget(device));
+              }
+            })
+            .toList());
+  }
+
+  /// Deregisters what is not in use.
+  public synchronized void freeIdle() {
+    List<Runnable> actions = new ArrayList<>();
+    devices.forEach((device, regions) ->
+        regions.idle.forEach(region -> actions.add(() -> deregister(device, regions, region))));
+    Cleanup.runAll(actions);
+  }
+
+  /// Deregisters all, before the session closes the driver.
+  public synchronized void clear() {
+    forget(List.copyOf(slabs.keySet()));
+    freeIdle();
+  }
+}

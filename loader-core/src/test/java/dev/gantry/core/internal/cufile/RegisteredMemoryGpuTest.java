@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cufile;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.natives.CuFileParameters;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.CUmemAccessDesc;
+import jcuda.driver.CUmemAccess_flags;
+import jcuda.driver.CUmemAllocationProp;
+import jcuda.driver.CUmemAllocationType;
+import jcuda.driver.CUmemGenericAllocationHandle;
+import jcuda.driver.CUmemLocation;
+import jcuda.driver.CUmemLocationType;
+import jcuda.driver.CUresult;
+import jcuda.driver.CUstream;
+import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The registration cache on the real driver and the real libcufile, in compatibility mode.
+@Tag("gpu")
+@ExtendWith(NoLeaks.class)
+class RegisteredMemoryGpuTest {
+  private static final Device.Cuda GPU = new Device.Cuda(0);
+  private static final long MIB = 1 << 20;
+  private static final int CU_MEM_ATTACH_GLOBAL = 1;
+
+  private final CudaContext context = CudaContext.of(GPU);
+  private final CudaDriver driver = context.driver();
+  private CuFile cuFile;
+  private CountedHardware hardware;
+  private RegistrationCache cache;
+
+  /// The real one, which counts.
+  private static final class CountedHardware implements RegistrationCache.Hardware {
+    private final CuFileHardware real;
+    private long registrations;
+
+    CountedHardware(CuFileHardware real) {
+      this.real = real;
+    }
+
+    @Override
+    public Availability<Allocation> allocation(Device.Cuda device, long address) {
+      return real.allocation(device, address);
+    }
+
+    @Override
+    public long id(Device.Cuda device, long address) {
+      return real.id(device, address);
+    }
+
+    @Override
+    public long budgetBytes(Device.Cuda device) {
+      return real.budgetBytes(device);
+    }
+
+    @Override
+    public void register(Device.Cuda device, MemorySegment region) {
+      real.register(device, region);
+      registrations++;
+    }
+
+    @Override
+    public void deregister(Device.Cuda device, MemorySegment region) {
+      real.deregister(device, region);
+    }
+  }
+
+  @BeforeEach
+  void openDriver() {
+    cuFile = CuFile.find().toOptional().orElse(null);
+    assumeTrue(cuFile != null, "no libcufile");
+    configure(true);
+    cuFile.openDriver();
+    hardware = new CountedHardware(new CuFileHardware(cuFile, _ -> 4096 * MIB));
+    cache = new RegistrationCache(hardware);
+  }
+
+  private void configure(boolean on) {
+    cuFile
+        .parameters()
+        .toOptional()
+        .ifPresent(parameters -> {
+          parameters.set(CuFileParameters.Flag.PROPERTIES_ALLOW_COMPAT_MODE, true);
+          parameters.set(CuFileParameters.Flag.FORCE_COMPAT_MODE, on);
+        });
+  }
+
+  @AfterEach
+  void closeDriver() {
+    if (cuFile != null) {
+      cache.clear();
+      cuFile.closeDriver();
+      configure(false);
+    }
+  }
+
+  private long allocate(long bytes) {
+    try (var _ = context.enter()) {
+      return driver.allocateDevice(bytes);
+    }
+  }
+
+  private void free(long address) {
+    try (var _ = context.enter()) {
+      driver.freeDevice(address);
+    }
+  }
+
+  private String use(long address, long bytes) {
+    try (RegistrationCache.Use use = cache.use(GPU, address, bytes)) {
+      return use.refusal();
+    }
+  }
+
+  @Test
+  void memoryFreedAndAllocatedAgainAtOneAddressIsNoticed() {
+    long first = allocate(2 * MIB);
+    assertThat(use(first, 2 * MIB)).isEmpty();
+    assertThat(hardware.registrations).isEqualTo(1);
+    free(first);
+    // The driver gives the same address soon, if not at once.
+    List<Long> others = new ArrayList<>();
+    long again = allocate(2 * MIB);
+    while (again != first && others.size() < 256) {
+      others.add(again);
+      again = allocate(2 * MIB);
+    }
+    try {
+      assumeTrue(again == first, "the driver did not give the address again");
+      assertThat(use(again, 2 * MIB)).isEmpty();
+      assertThat(hardware.registrations).as("registered anew").isEqualTo(2);
+      assertThat(use(again, MIB)).isEmpty();
+      assertThat(hardware.registrations).isEqualTo(2);
+    } finally {
+      cache.clear();
+      others.forEach(this::free);
+      free(again);
+    }
+    assertThat(LiveResources.snapshot().registrations()).isZero();
+  }
+
+  @Test
+  void aMillionReadsOverAThousandBuffersRegisterEachOnce(@TempDir Path folder) {
+    int buffers = 1000;
+    long bytes = 64 << 10;
+    Path file = TestFiles.write(folder.resolve("bytes"), 1, (int) MIB);
+    List<Long> memory = new ArrayList<>();
+    for (int i = 0; i < buffers; i++) {
+      memory.add(allocate(bytes));
+    }
+    int descriptor = FileCalls.ofPlatform().open(file, FileCalls.O_RDONLY, 0);
+    Optional<CuFileHandle> handle = handle(file, descriptor);
+    try (var _ = context.enter()) {
+      Random random = new Random(7);
+      for (int i = 0; i < 1_000_000; i++) {
+        int which = random.nextInt(buffers);
+        try (RegistrationCache.Use use = cache.use(GPU, memory.get(which), bytes)) {
+          assertThat(use.refusal()).isEmpty();
+          handle.ifPresent(open -> read(open, use, which % 16 * bytes));
+        }
+      }
+      if (handle.isPresent()) {
+        byte[] expected = TestFiles.bytes(1, (int) MIB);
+        for (int i = 0; i < buffers; i += 50) {
+          int from = (int) (i % 16 * bytes);
+          assertThat(first(memory.get(i)))
+              .isEqualTo(Arrays.copyOfRange(expected, from, from + 4096));
+        }
+      }
+    } finally {
+      handle.ifPresent(CuFileHandle::close);
+      FileCalls.ofPlatform().close(descriptor);
+    }
+    assertThat(hardware.registrations).isEqualTo(buffers);
+    cache.clear();
+    memory.forEach(this::free);
+  }
+
+  private void read(CuFileHandle file, RegistrationCache.Use use, long from) {
+    assertThat(cuFile.read(file, use.base(), 4096, from, use.offset())).isEqualTo(4096);
+  }
+
+  private byte[] first(long address) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment host = arena.allocate(4096);
+      driver.copyToHost(host.address(), address, 4096);
+      return host.toArray(ValueLayout.JAVA_BYTE);
+    }
+  }
+
+  /// libcufile takes no file where udev does not know its disk, as in many containers.
+  private Optional<CuFileHandle> handle(Path file, int descriptor) {
+    try {
+      return Optional.of(cuFile.registerHandle(file, descriptor));
+    } catch (TransferException _) {
+      return Optional.empty();
+    }
+  }
+
+  @Test
+  void memoryThatCannotBeRegisteredIsRecognised() {
+    try (var _ = context.enter()) {
+      Pointer managed = new Pointer();
+      check(JCudaDriver.cuMemAllocManaged(managed, 2 * MIB, CU_MEM_ATTACH_GLOBAL));
+      assertThat(use(managed.address(), MIB)).contains("managed memory");
+      check(JCudaDriver.cuMemFree(managed));
+
+      CUstream stream = new CUstream();
+      Pointer pooled = new Pointer();
+      check(JCudaDriver.cuMemAllocAsync(pooled, 2 * MIB, stream));
+      check(JCudaDriver.cuStreamSynchronize(stream));
+      assertThat(use(pooled.address(), MIB)).contains("stream-ordered pool");
+      check(JCudaDriver.cuMemFreeAsync(pooled, stream));
+      check(JCudaDriver.cuStreamSynchronize(stream));
+    }
+    assertThat(use(4096, 1)).contains("is no memory of a CUDA device");
+    assertThat(hardware.registrations).isZero();
+  }
+
+  @Test
+  void memoryOfExpandableSegmentsIsRecognised() {
+    CUmemAllocationProp kind = new CUmemAllocationProp();
+    kind.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED;
+    kind.location = new CUmemLocation(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    try (var _ = context.enter()) {
+      CUmemGenericAllocationHandle handle = new CUmemGenericAllocationHandle();
+      check(JCudaDriver.cuMemCreate(handle, 2 * MIB, kind, 0));
+      Pointer place = new Pointer();
+      check(JCudaDriver.cuMemAddressReserve(place, 2 * MIB, 0, new CUdeviceptr(), 0));
+      check(JCudaDriver.cuMemMap(place, 2 * MIB, 0, handle, 0));
+      CUmemAccessDesc access =
+          new CUmemAccessDesc(kind.location, CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+      check(JCudaDriver.cuMemSetAccess(place, 2 * MIB, new CUmemAccessDesc[] {access}, 1));
+
+      assertThat(use(place.address(), MIB)).contains("expandable segments");
+
+      check(JCudaDriver.cuMemUnmap(place, 2 * MIB));
+      check(JCudaDriver.cuMemAddressFree(place, 2 * MIB));
+      check(JCudaDriver.cuMemRelease(handle));
+    }
+  }
+
+  @Test
+  void partsOfOneAllocationBecomeOneRegion() {
+    long memory = allocate(4 * MIB);
+    assertThat(use(memory + 100, 1000)).isEmpty();
+    assertThat(use(memory + MIB, MIB)).isEmpty();
+    assertThat(LiveResources.snapshot().registrations()).isEqualTo(2);
+    assertThat(use(memory + 1000, 2 * MIB)).isEmpty();
+    assertThat(LiveResources.snapshot().registrations()).isEqualTo(1);
+    cache.clear();
+    free(memory);
+  }
+
+  private static void check(int result) {
+    assertThat(result).isEqualTo(CUresult.CUDA_SUCCESS);
+  }
+
+  /// Device memory whose address the test may know.
+  private static final class Pointer extends CUdeviceptr {
+    long address() {
+      return getNativePointer();
+    }
+  }
+}

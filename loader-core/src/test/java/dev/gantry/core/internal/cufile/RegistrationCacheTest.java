@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cufile;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Availability;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import org.junit.jupiter.api.Test;
+
+/// The cache against a simple model of a GPU: allocations that come and go, often at the same
+/// address, and a list of what is registered.
+class RegistrationCacheTest {
+  private static final Device.Cuda GPU = new Device.Cuda(0);
+  private static final long PAGE = RegistrationCache.PAGE_BYTES;
+
+  private final Model model = new Model();
+
+  /// What the driver and libcufile would say, and what they would punish.
+  private static final class Model implements RegistrationCache.Hardware {
+    private final TreeMap<Long, Allocation> allocations = new TreeMap<>();
+
+    /// By start: end, and the allocation that it was of.
+    private final TreeMap<Long, long[]> registered = new TreeMap<>();
+
+    private long budget = 64 * PAGE;
+    private long lastId;
+    private long registrations;
+    private boolean refuses;
+
+    void allocate(long base, long bytes) {
+      allocations.put(base, new Allocation(base, bytes, ++lastId));
+    }
+
+    long registeredBytes() {
+      return registered.entrySet().stream()
+          .mapToLong(entry -> entry.getValue()[0] - entry.getKey())
+          .sum();
+    }
+
+    @Override
+    public Availability<Allocation> allocation(Device.Cuda device, long address) {
+      Map.Entry<Long, Allocation> found = allocations.floorEntry(address);
+      return found == null || address >= found.getKey() + found.getValue().bytes()
+          ? Availability.absent("no memory")
+          : Availability.present(found.getValue());
+    }
+
+    @Override
+    public long id(Device.Cuda device, long address) {
+      return allocation(device, address).toOptional().map(Allocation::id).orElse(0L);
+    }
+
+    @Override
+    public long budgetBytes(Device.Cuda device) {
+      return budget;
+    }
+
+    @Override
+    public void register(Device.Cuda device, MemorySegment region) {
+      if (refuses) {
+        throw new TransferException("cuFileBufRegister", "memory", new Failure.Cuda(1, "no", "no"));
+      }
+      long start = region.address();
+      long end = start + region.byteSize();
+      Allocation allocation = allocation(device, start).orElseThrow(AssertionError::new);
+      assertThat(end).isLessThanOrEqualTo(allocation.base() + allocation.bytes());
+      assertThat(start == allocation.base() || start % PAGE == 0).isTrue();
+      registered.forEach((from, entry) ->
+          assertThat(from < end && start < entry[0]).as("registered twice").isFalse());
+      registered.put(start, new long[] {end, allocation.id()});
+      registrations++;
+      assertThat(registeredBytes()).isLessThanOrEqualTo(budget);
+    }
+
+    @Override
+    public void deregister(Device.Cuda device, MemorySegment region) {
+      assertThat(registered.remove(region.address())).as("not registered").isNotNull();
+    }
+  }
+
+  @Property(tries = 300)
+  void whatIsInUseIsRegisteredInItsOwnAllocationAndAllStaysWithinTheBudget(@ForAll long seed) {
+    long before = LiveResources.snapshot().registrations();
+    Random random = new Random(seed);
+    Model gpu = new Model();
+    RegistrationCache cache = new RegistrationCache(gpu);
+    List<Runnable> closings = new ArrayList<>();
+    List<long[]> inUse = new ArrayList<>();
+    for (int step = 0; step < 200; step++) {
+      switch (random.nextInt(8)) {
+        case 0 -> gpu.refuses = random.nextInt(4) == 0;
+        case 1 -> {
+          // Free and allocate anew, at the same address or near it; not what is in use.
+          long base = random.nextInt(8) * 32 * PAGE + random.nextInt(2) * 512;
+          if (inUse.stream().noneMatch(used -> near(used[0], base))) {
+            gpu.allocations.keySet().removeIf(old -> near(old, base));
+            gpu.allocate(base, 1 + random.nextLong(31 * PAGE));
+          }
+        }
+        case 2 -> cache.freeIdle();
+        case 3 -> {
+          if (!closings.isEmpty()) {
+            int which = random.nextInt(closings.size());
+            closings.remove(which).run();
+            inUse.remove(which);
+          }
+        }
+        default -> {
+          if (gpu.allocations.isEmpty()) {
+            continue;
+          }
+          var all = List.copyOf(gpu.allocations.values());
+          var some = all.get(random.nextInt(all.size()));
+          long offset = random.nextLong(some.bytes());
+          long bytes = 1 + random.nextLong(some.bytes() - offset);
+          RegistrationCache.Use use = cache.use(GPU, some.base() + offset, bytes);
+          if (use.refusal().isEmpty()) {
+            assertThat(use.base().address() + use.offset()).isEqualTo(some.base() + offset);
+            assertThat(use.offset() + bytes).isLessThanOrEqualTo(use.base().byteSize());
+          }
+          closings.add(use::close);
+          inUse.add(
+              new long[] {some.base() + offset, bytes, use.refusal().isEmpty() ? some.id() : 0});
+        }
+      }
+      for (long[] used : inUse) {
+        if (used[2] != 0) {
+          Map.Entry<Long, long[]> entry = gpu.registered.floorEntry(used[0]);
+          assertThat(entry).as("in use, step %d of seed %d", step, seed).isNotNull();
+          assertThat(entry.getValue()[0]).isGreaterThanOrEqualTo(used[0] + used[1]);
+          assertThat(entry.getValue()[1]).isEqualTo(used[2]);
+        }
+      }
+    }
+    closings.forEach(Runnable::run);
+    cache.clear();
+    assertThat(gpu.registered).isEmpty();
+    assertThat(LiveResources.snapshot().registrations()).isEqualTo(before);
+  }
+
+  /// Allocations of one place replace each other.
+  private static boolean near(long one, long other) {
+    return one / (32 * PAGE) == other / (32 * PAGE);
+  }
+
+  private String use(RegistrationCache cache, long address, long bytes) {
+    try (RegistrationCache.Use use = cache.use(GPU, address, bytes)) {
+      return use.refusal();
+    }
+  }
+
+  @Test
+  void readsOfMemoryThatFitsRegisterItOnce() {
+    for (int i = 0; i < 64; i++) {
+      model.allocate(2L * i * PAGE, PAGE);
+    }
+    RegistrationCache cache = new RegistrationCache(model);
+    Random random = new Random(1);
+    for (int i = 0; i < 10_000; i++) {
+      assertThat(use(cache, 2L * random.nextInt(64) * PAGE + random.nextInt(4096), 4096)).isEmpty();
+    }
+    assertThat(model.registrations).isEqualTo(64);
+    cache.clear();
+  }
+
+  @Test
+  void theLeastRecentlyUsedGoesWhenAnotherNeedsItsRoom() {
+    model.budget = 2 * PAGE;
+    for (int i = 0; i < 3; i++) {
+      model.allocate(2L * i * PAGE, PAGE);
+    }
+    RegistrationCache cache = new RegistrationCache(model);
+    assertThat(use(cache, 0, 1)).isEmpty();
+    assertThat(use(cache, 2 * PAGE, 1)).isEmpty();
+    assertThat(use(cache, 0, 1)).isEmpty();
+    assertThat(use(cache, 4 * PAGE, 1)).isEmpty();
+
+    assertThat(model.registered.keySet()).containsExactly(0L, 4 * PAGE);
+    cache.clear();
+  }
+
+  @Test
+  void whatIsInUseIsNotEvicted() {
+    model.budget = PAGE;
+    model.allocate(0, PAGE);
+    model.allocate(2 * PAGE, PAGE);
+    RegistrationCache cache = new RegistrationCache(model);
+    RegistrationCache.Use held = cache.use(GPU, 0, PAGE);
+
+    assertThat(use(cache, 2 * PAGE, 1)).contains("BAR1 window has room for 0 more");
+    held.close();
+    assertThat(use(cache, 2 * PAGE, 1)).isEmpty();
+    cache.clear();
+  }
+
+  @Test
+  void neighboursInOneAllocationBecomeOneRegion() {
+    model.allocate(512, 8 * PAGE);
+    RegistrationCache cache = new RegistrationCache(model);
+    assertThat(use(cache, 512, 100)).isEmpty();
+    assertThat(use(cache, 3 * PAGE, 100)).isEmpty();
+    assertThat(model.registered).hasSize(2);
+    assertThat(use(cache, PAGE, 2 * PAGE)).isEmpty();
+
+    assertThat(model.registered).hasSize(1);
+    assertThat(model.registered.firstKey()).as("not before its allocation").isEqualTo(512);
+    assertThat(model.registered.firstEntry().getValue()[0]).isEqualTo(4 * PAGE);
+    cache.clear();
+  }
+
+  @Test
+  void memoryInUseKeepsANeighbourFromItsPage() {
+    model.allocate(0, 8 * PAGE);
+    RegistrationCache cache = new RegistrationCache(model);
+    try (RegistrationCache.Use _ = cache.use(GPU, 0, 100)) {
+      assertThat(use(cache, 50, PAGE)).contains("64 KiB is in use");
+      assertThat(use(cache, 2 * PAGE, 100)).isEmpty();
+    }
+    assertThat(use(cache, 50, PAGE)).isEmpty();
+    cache.clear();
+  }
+
+  @Test
+  void memoryThatWasFreedAndAllocatedAgainIsRegisteredAnew() {
+    model.allocate(0, 2 * PAGE);
+    RegistrationCache cache = new RegistrationCache(model);
+    assertThat(use(cache, 0, PAGE)).isEmpty();
+    model.allocate(0, PAGE);
+    assertThat(use(cache, 0, PAGE)).isEmpty();
+
+    assertThat(model.registrations).isEqualTo(2);
+    assertThat(model.registered.firstEntry().getValue()[1]).isEqualTo(2);
+    cache.clear();
+  }
+
+  @Test
+  void whatReachesPastItsAllocationIsRefused() {
+    model.allocate(0, PAGE);
+    model.allocate(PAGE, PAGE);
+    RegistrationCache cache = new RegistrationCache(model);
+    assertThat(use(cache, 0, PAGE + 1)).contains("past the end of its allocation");
+    assertThat(use(cache, 10 * PAGE, 1)).contains("no memory");
+  }
+
+  @Test
+  void whatCuFileRefusedIsNotAskedForAgain() {
+    model.allocate(0, PAGE);
+    model.refuses = true;
+    RegistrationCache cache = new RegistrationCache(model);
+    assertThat(use(cache, 0, PAGE)).contains("cuFileBufRegister");
+    model.refuses = false;
+    assertThat(use(cache, 0, PAGE)).contains("cuFileBufRegister");
+
+    cache.freeIdle();
+    assertThat(use(cache, 0, PAGE)).isEmpty();
+    cache.clear();
+  }
+}

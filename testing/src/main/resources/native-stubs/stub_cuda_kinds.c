@@ -1,0 +1,156 @@
+/* Device memory that is not cuMemAlloc's: managed, pooled, and mapped by cuMemMap. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "stub_cuda.h"
+
+enum { GRANULARITY_BYTES = 2 << 20 };
+
+/* What cuMemCreate makes. */
+struct allocation {
+  size_t bytes;
+  long references;
+};
+
+static int default_pool;
+
+static char *whole_pages(size_t bytes) {
+  char *room = mmap(NULL, bytes + GRANULARITY_BYTES, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) {
+    return NULL;
+  }
+  size_t before = -(uintptr_t)room % GRANULARITY_BYTES;
+  if (before > 0) {
+    munmap(room, before);
+  }
+  munmap(room + before + bytes, GRANULARITY_BYTES - before);
+  return room + before;
+}
+
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes, int managed, void *pool) {
+  char *mapping = bytes == 0 ? NULL : whole_pages(bytes);
+  if (!mapping) {
+    return bytes == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  struct block *block = stub_add((uintptr_t)mapping, bytes, DEVICE);
+  block->mapping = mapping;
+  block->mapping_bytes = bytes;
+  block->managed = managed;
+  block->pool = pool;
+  *pointer = block->start;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags) {
+  (void)flags;
+  ENTER("cuMemAllocManaged", NEEDS_CONTEXT);
+  return allocate(pointer, bytes, 1, NULL);
+}
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+  (void)stream;
+  ENTER("cuMemAllocAsync", NEEDS_CONTEXT);
+  return allocate(pointer, bytes, 0, &default_pool);
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  (void)stream;
+  ENTER("cuMemFreeAsync", NEEDS_CONTEXT);
+  return stub_release(pointer, DEVICE, CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const void *kind, int option) {
+  (void)kind;
+  (void)option;
+  ENTER("cuMemGetAllocationGranularity", NEEDS_INIT);
+  *bytes = GRANULARITY_BYTES;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemCreate(
+    struct allocation **handle, size_t bytes, const void *kind, unsigned long long flags) {
+  (void)kind;
+  (void)flags;
+  ENTER("cuMemCreate", NEEDS_INIT);
+  if (bytes == 0 || bytes % GRANULARITY_BYTES != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *handle = malloc(sizeof **handle);
+  **handle = (struct allocation){bytes, 1};
+  return CUDA_SUCCESS;
+}
+
+static void give_up(struct allocation *one) {
+  if (--one->references == 0) {
+    free(one);
+  }
+}
+
+EXPORT CUresult cuMemRelease(struct allocation *handle) {
+  ENTER("cuMemRelease", NEEDS_INIT);
+  give_up(handle);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAddressReserve(
+    CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags) {
+  (void)alignment;
+  (void)wish;
+  (void)flags;
+  ENTER("cuMemAddressReserve", NEEDS_INIT);
+  char *room = bytes == 0 ? NULL : whole_pages(bytes);
+  *pointer = (uintptr_t)room;
+  return room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes) {
+  ENTER("cuMemAddressFree", NEEDS_INIT);
+  munmap((void *)(uintptr_t)pointer, bytes);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemMap(
+    CUdeviceptr pointer, size_t bytes, size_t offset, struct allocation *handle,
+    unsigned long long flags) {
+  (void)flags;
+  ENTER("cuMemMap", NEEDS_CONTEXT);
+  if (offset + bytes > handle->bytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  handle->references++;
+  stub_add(pointer, bytes, DEVICE)->mapped = handle;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
+  ENTER("cuMemUnmap", NEEDS_CONTEXT);
+  struct block *block = stub_block(pointer, bytes, DEVICE);
+  if (!block || !block->mapped) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  struct allocation *mapped = block->mapped;
+  CUresult result = stub_release(pointer, DEVICE, CUDA_ERROR_INVALID_VALUE);
+  give_up(mapped);
+  return result;
+}
+
+EXPORT CUresult cuMemSetAccess(
+    CUdeviceptr pointer, size_t bytes, const void *access, size_t count) {
+  (void)access;
+  (void)count;
+  ENTER("cuMemSetAccess", NEEDS_INIT);
+  return stub_block(pointer, bytes, DEVICE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemRetainAllocationHandle(struct allocation **handle, void *pointer) {
+  ENTER("cuMemRetainAllocationHandle", NEEDS_INIT);
+  struct block *block = stub_block((uintptr_t)pointer, 1, DEVICE);
+  if (!block || !block->mapped) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  block->mapped->references++;
+  *handle = block->mapped;
+  return CUDA_SUCCESS;
+}
