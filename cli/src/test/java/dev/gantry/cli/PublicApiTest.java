@@ -19,8 +19,9 @@ class PublicApiTest {
   private static final Path LIST = Path.of("..", "docs", "public-api.txt");
 
   /// More is a decision about the library, not an oversight. Beside the 60 of the second edition:
-  /// `Memory`, what loads into and writes from memory that is there already are told of it.
-  private static final int MOST_TYPES_FOR_USERS = 61;
+  /// `Memory`, what loads into and writes from memory that is there already are told of it;
+  /// `Metrics`, what a session counts, and `SessionMeters`, which bind it to Micrometer.
+  private static final int MOST_TYPES_FOR_USERS = 63;
 
   /// A block each, and what reads and runs them.
   private static final int MOST_TYPES_OF_MODELS = 12;

@@ -1,18 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
+import java.util.ServiceLoader;
+
 /// What loads, saves and datasets share: reader threads, pinned buffers, the cuFile driver. A session
 /// opens these when they are first needed and keeps them from load to load.
 ///
-/// Most programs never name one: calls without a session use the process's own, which stays open.
+/// Most programs never open one: calls without a session use the process's own, which stays open.
 /// Thread-safe.
 public interface Session extends AutoCloseable {
+  /// A session of your own, which you close.
+  static Session open() {
+    return provider().open();
+  }
+
+  /// The process's own session, which calls without a session use. It stays open.
+  static Session shared() {
+    return provider().shared();
+  }
+
+  private static Provider provider() {
+    return ServiceLoader.load(Provider.class, Session.class.getClassLoader())
+        .findFirst()
+        .orElseThrow(() ->
+            new IllegalStateException(
+                "loader-core's file META-INF/services/"
+                    + Provider.class.getName()
+                    + " is missing; a packaged program must keep it"));
+  }
+
+  /// What this session has done so far, and what the process holds. Cheap enough to be called every
+  /// second.
+  Metrics metrics();
+
   /// Frees the pinned buffers that no load uses now. The next load allocates them again.
   void freeIdle();
 
   /// Waits for the running loads, then frees what the session keeps. What was loaded stays.
   ///
-  /// @throws MisuseException if a load's own listener calls it, which would wait for itself
+  /// @throws MisuseException if a load's own listener calls it, which would wait for itself; or if
+  ///     this is the process's own session
   @Override
   void close();
+
+  /// Opens sessions. Gantry has the only one; [ServiceLoader] finds it,
+  /// since this package must not name what names it.
+  interface Provider {
+    Session open();
+
+    Session shared();
+  }
 }

@@ -3,6 +3,8 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -34,6 +36,7 @@ public final class AppendedFile implements AutoCloseable {
     RENAMED
   }
 
+  private final SessionCounters counters;
   private final Folders folders;
   private final Path file;
   private final Path temporary;
@@ -46,8 +49,10 @@ public final class AppendedFile implements AutoCloseable {
 
   /// Step 1.
   ///
+  /// @param counters of the session, which the file may outlive
   /// @throws TransferException if the file cannot be created
-  public AppendedFile(FileCalls calls, Path file) {
+  public AppendedFile(FileCalls calls, Path file, SessionCounters counters) {
+    this.counters = counters;
     folders = new Folders(calls);
     this.file = file;
     temporary = TemporaryName.beside(file);
@@ -93,6 +98,7 @@ public final class AppendedFile implements AutoCloseable {
   private void flush() {
     state = State.FAILED;
     boolean _ = target.write(buffer.segment().asSlice(0, buffered), written);
+    counters.addWritten(Transport.HOST, buffered);
     written += buffered;
     buffered = 0;
     state = State.OPEN;
@@ -141,6 +147,7 @@ public final class AppendedFile implements AutoCloseable {
     require(State.SYNCHRONISED);
     folders.rename(temporary, file);
     state = State.RENAMED;
+    counters.addFiles(1);
   }
 
   /// Removes the file, unless it has its name.

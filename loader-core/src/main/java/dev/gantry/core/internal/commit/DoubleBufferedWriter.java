@@ -165,10 +165,12 @@ final class DoubleBufferedWriter implements AutoCloseable {
                 memory.address(),
                 memory.length(),
                 last.task().write().offset());
-        counter.add(cuFile.transport(), memory.length(), direct, false);
+        counter.addWritten(cuFile.transport(), memory.length(), direct);
         return true;
       } catch (TransferException failed) {
-        transport.fallBack(cuFile.transport(), failed);
+        if (transport.fallBack(cuFile.transport(), failed)) {
+          counter.addFallback();
+        }
       }
     }
     if (!checksums) {
@@ -182,7 +184,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     for (Piece piece : task.write().pieces()) {
       Source part = task.file().file().parts().get(piece.part());
       Transport transport = TransportOracle.ofWrite(part, false, Transport.STAGED);
-      counter.add(transport, piece.length(), direct, false);
+      counter.addWritten(transport, piece.length(), direct);
     }
   }
 

@@ -42,7 +42,7 @@ public final class WriteOperation {
   private final Map<Location, SourceFile> sources = new HashMap<>();
   private final WorkerThreads workers;
   private final WorkQueue<WriteTask> tasks;
-  private final TransferCounter counter = new TransferCounter();
+  private final TransferCounter counter;
 
   /// The buffers that device memory is copied to, or null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
@@ -50,6 +50,7 @@ public final class WriteOperation {
   public WriteOperation(Transports transports, List<NewFile> files, WriteOptions options) {
     this.transports = transports;
     this.options = options;
+    this.counter = new TransferCounter(transports.counters());
     this.folders = new Folders(transports.calls());
     requireUniqueNames(files);
     this.files = files.stream().map(file -> new FileCommit(transports, file, options)).toList();
@@ -99,11 +100,14 @@ public final class WriteOperation {
           .forEach(folders::sync);
     } catch (RuntimeException | Error failure) {
       files.forEach(file -> file.abandon(folders, failure));
+      transports.counters().addSave(false);
       event.failed(first(), files.size(), failure);
       throw failure;
     } finally {
       sources.values().forEach(SourceFile::close);
     }
+    transports.counters().addSave(true);
+    transports.counters().addFiles(files.size());
     event.done(first(), files.size(), counter.bytes(), counter.directBytes(), tasks.size());
     return new WriteReport(
         counter.bytesByTransport(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.Metrics;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Objects;
@@ -66,5 +67,11 @@ public final class LiveResources {
       long deviceBytes,
       long registrations) {
     public static final Snapshot NOTHING = new Snapshot(0, 0, 0, 0, 0, 0, 0);
+
+    /// The same, for users.
+    public Metrics.Holdings holdings() {
+      return new Metrics.Holdings(
+          openFiles, slabs, hostBytes, mappedBytes, pinnedBytes, deviceBytes, registrations);
+    }
   }
 }

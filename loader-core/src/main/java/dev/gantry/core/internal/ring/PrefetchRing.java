@@ -4,6 +4,7 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.events.RingBatchEvent;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.events.WaitEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
@@ -31,7 +32,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   private final Consumer<PrefetchRing<?>> whenClosed;
   private final OnDemandTransfer transfer;
   private final List<Slot> slots;
-  private final RingStatistics.Counter counter = new RingStatistics.Counter();
+  private final RingStatistics.Counter counter;
   private final RingScheduler<T> scheduler;
   private final Runnable forgetCancellation;
   private final CompletableFuture<Void> freed = new CompletableFuture<>();
@@ -54,12 +55,14 @@ public final class PrefetchRing<T> implements AutoCloseable {
       BatchPlanSource<T> source,
       OnDemandTransfer transfer,
       List<Slot> slots,
+      SessionCounters session,
       Consumer<PrefetchRing<?>> whenClosed) {
     this.whenClosed = whenClosed;
     this.options = options;
     this.source = source;
     this.transfer = transfer;
     this.slots = List.copyOf(slots);
+    this.counter = new RingStatistics.Counter(session);
     this.scheduler = new RingScheduler<>(slots, counter);
     this.forgetCancellation =
         options

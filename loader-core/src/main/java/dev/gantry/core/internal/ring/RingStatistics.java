@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.events.SessionCounters;
 import java.time.Duration;
 
 /// What a ring has done so far.
@@ -26,6 +27,7 @@ public record RingStatistics(
 
   /// Counts while the ring runs. Thread-safe.
   static final class Counter {
+    private final SessionCounters session;
     private long batches;
     private long waits;
     private long waitedNanos;
@@ -33,12 +35,19 @@ public record RingStatistics(
     private long slotsReplaced;
     private long hostBytes;
 
+    /// @param session which counts the same for all rings
+    Counter(SessionCounters session) {
+      this.session = session;
+    }
+
     synchronized void addBatch(long batchHostBytes) {
+      session.addBatch();
       batches++;
       hostBytes += batchHostBytes;
     }
 
     synchronized void addWait(long nanos) {
+      session.addWait(nanos);
       waits++;
       waitedNanos += nanos;
     }

@@ -61,7 +61,8 @@ public final class Rings implements AutoCloseable {
       undo.add(slot::release);
       slot.allocateIfNeeded();
     }
-    return new PrefetchRing<>(options, source, transfer, slots, this::forget);
+    return new PrefetchRing<>(
+        options, source, transfer, slots, transports.counters(), this::forget);
   }
 
   private static long hostBytes(RingOptions options, OnDemandTransfer transfer) {

@@ -7,6 +7,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
+import dev.gantry.core.Metrics;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
@@ -21,6 +22,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.Converters;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.Planner;
@@ -47,7 +49,11 @@ public final class GantrySession implements Session {
   private final Rings rings;
   private final Converters converters = new Converters();
 
-  private GantrySession(FileCalls calls, List<Store> stores) {
+  /// Whether this is the process's own, which stays open.
+  private final boolean stays;
+
+  private GantrySession(FileCalls calls, List<Store> stores, boolean stays) {
+    this.stays = stays;
     this.transports = new Transports(calls, stores);
     this.rings = new Rings(transports);
   }
@@ -63,7 +69,7 @@ public final class GantrySession implements Session {
 
   /// For tests: with stores besides those that are registered.
   public static GantrySession open(FileCalls calls, List<Store> stores) {
-    return new GantrySession(calls, stores);
+    return new GantrySession(calls, stores, false);
   }
 
   /// The implementation of the public interface, which has no other.
@@ -77,7 +83,7 @@ public final class GantrySession implements Session {
   }
 
   private static final class Shared {
-    static final GantrySession SESSION = open();
+    static final GantrySession SESSION = new GantrySession(FileCalls.ofPlatform(), List.of(), true);
   }
 
   /// Loads extents into memory of `device`.
@@ -146,7 +152,7 @@ public final class GantrySession implements Session {
   /// @param file gets this name only by [AppendedFile#commit]
   /// @throws TransferException if no file can be created in its folder
   public AppendedFile append(Path file) {
-    return new AppendedFile(transports.calls(), file);
+    return new AppendedFile(transports.calls(), file, transports.counters());
   }
 
   /// The CRC32C of a source's bytes, after all work queued on its device.
@@ -211,6 +217,11 @@ public final class GantrySession implements Session {
     transports.freeIdle();
   }
 
+  @Override
+  public Metrics metrics() {
+    return transports.counters().snapshot(LiveResources.snapshot().holdings());
+  }
+
   /// What this machine has, and why it lacks the rest.
   public Diagnosis diagnose() {
     return Diagnosis.of(transports);
@@ -238,6 +249,9 @@ public final class GantrySession implements Session {
   ///     being closed, or a load's own listener: each would wait for itself
   @Override
   public void close() {
+    if (stays) {
+      throw new MisuseException("the process's own session stays open; open one to close it");
+    }
     rings.requireMayClose();
     try {
       rings.close();

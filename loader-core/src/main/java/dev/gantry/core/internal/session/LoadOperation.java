@@ -53,9 +53,11 @@ final class LoadOperation {
               options.withProgress(this::onProgress));
       relocate(slabs);
       Loaded loaded = keepPlaced(slabs, report);
+      transports.counters().addLoad(true);
       event.done(device, plan.placements().size(), report);
       return loaded;
     } catch (RuntimeException | Error failure) {
+      transports.counters().addLoad(false);
       event.failed(device, plan.placements().size(), failure);
       Slab.releaseAll(slabs, failure);
       throw failure;

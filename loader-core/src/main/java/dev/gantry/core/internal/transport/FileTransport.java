@@ -126,13 +126,14 @@ public final class FileTransport implements AutoCloseable {
   /// From now on the whole file is staged, if cuFile failed and no transport was asked for.
   ///
   /// @param used the transport that failed
+  /// @return whether this is the first failure
   /// @throws TransferException the failure, if there is nothing to fall back to
-  public synchronized void fallBack(Transport used, TransferException failed) {
+  public synchronized boolean fallBack(Transport used, TransferException failed) {
     if (!isByCuFile(used) || question.only() != null) {
       throw failed;
     }
     if (!question.failure().isEmpty()) {
-      return;
+      return false;
     }
     question = question.withFailure(failed.getMessage());
     cached = decide(true);
@@ -140,6 +141,7 @@ public final class FileTransport implements AutoCloseable {
     LOG.info("{}: falling back to {}: {}", question.file(), cached.transport(), cached.reason());
     new FallbackEvent(question.file().toString(), cached.transport().toString(), cached.reason())
         .commit();
+    return true;
   }
 
   /// The transport that was used. If all bytes came from the page cache, it is theirs.

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -19,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// Thread-safe; [#close] only when every reader is closed.
 public final class OnDemandTransfer implements AutoCloseable {
   private final long start = System.nanoTime();
-  private final TransferCounter counter = new TransferCounter();
+  private final TransferCounter counter;
   private final OpenFiles files;
   private final @Nullable StagedTransport staged;
   private final int threads;
@@ -31,10 +32,12 @@ public final class OnDemandTransfer implements AutoCloseable {
       Function<Location, OpenFile> opener,
       @Nullable StagedTransport staged,
       int threads,
-      int mostFiles) {
+      int mostFiles,
+      SessionCounters session) {
     this.files = new OpenFiles(opener, mostFiles);
     this.staged = staged;
     this.threads = threads;
+    this.counter = new TransferCounter(session);
   }
 
   /// How many readers to open: the number in the options, or what suits the device and the machine.

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan;
@@ -30,7 +31,7 @@ final class PlannedTransfer {
   /// waiting until another takes that read, or it gets buffers.
   private final WorkQueue<Read> reads;
 
-  private final TransferCounter counter = new TransferCounter();
+  private final TransferCounter counter;
 
   /// @param files all files of the plan
   /// @param staged null if nothing is staged
@@ -39,12 +40,14 @@ final class PlannedTransfer {
       List<Slab> slabs,
       Map<Location, OpenFile> files,
       @Nullable StagedTransport staged,
-      TransferOptions options) {
+      TransferOptions options,
+      SessionCounters session) {
     this.plan = plan;
     this.targets = slabs.stream().map(Target::of).toList();
     this.files = files;
     this.staged = staged;
     this.options = options;
+    this.counter = new TransferCounter(session);
     this.workers = new WorkerThreads("load", "gantry-reader-", options.cancellation());
     this.reads = new WorkQueue<>(workers, plan.reads());
     workers.whenFailed(this::endWaiting);

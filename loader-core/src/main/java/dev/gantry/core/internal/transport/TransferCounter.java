@@ -3,6 +3,8 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.spi.Residency;
 import java.time.Duration;
 import java.util.EnumMap;
 import java.util.List;
@@ -10,15 +12,37 @@ import java.util.Map;
 
 /// Counts what the threads of a transfer carry, by transport. Thread-safe.
 public final class TransferCounter {
+  private final SessionCounters session;
   private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
   private long bytes;
   private long directBytes;
   private long unknownBytes;
   private long reads;
 
+  /// @param session which counts the same for all transfers
+  public TransferCounter(SessionCounters session) {
+    this.session = session;
+  }
+
   /// @param direct whether the bytes went past the page cache
-  /// @param unknown whether the kernel did not say if they were in it
-  public synchronized void add(Transport transport, long length, boolean direct, boolean unknown) {
+  /// @param residency of the bytes before they were read
+  void addRead(Transport transport, long length, boolean direct, Residency residency) {
+    add(transport, length, direct, residency == Residency.UNKNOWN);
+    session.addRead(transport, length, residency);
+  }
+
+  /// @param direct whether the bytes went past the page cache
+  public void addWritten(Transport transport, long length, boolean direct) {
+    add(transport, length, direct, false);
+    session.addWritten(transport, length);
+  }
+
+  /// A file had to change its transport.
+  public void addFallback() {
+    session.addFallback();
+  }
+
+  private synchronized void add(Transport transport, long length, boolean direct, boolean unknown) {
     bytesByTransport.merge(transport, length, Long::sum);
     bytes += length;
     directBytes += direct ? length : 0;

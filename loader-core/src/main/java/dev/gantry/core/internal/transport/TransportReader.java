@@ -64,11 +64,13 @@ final class TransportReader implements AutoCloseable {
             case GDS, COMPAT -> file.transport().cuFile().read(source, read, target, direct);
           };
     } catch (TransferException e) {
-      file.transport().fallBack(transport, e);
+      if (file.transport().fallBack(transport, e)) {
+        counter.addFallback();
+      }
       return read(file, read, target);
     }
     event.done(source.file(), read.fileOffset(), read.length(), transport, residency, wentDirect);
-    counter.add(transport, read.length(), wentDirect, residency == Residency.UNKNOWN);
+    counter.addRead(transport, read.length(), wentDirect, residency);
     return true;
   }
 
@@ -84,7 +86,7 @@ final class TransportReader implements AutoCloseable {
         () -> {
           event.done(
               file.file(), read.fileOffset(), read.length(), Transport.HOST, Residency.HOT, false);
-          counter.add(Transport.HOST, read.length(), false, false);
+          counter.addRead(Transport.HOST, read.length(), false, Residency.HOT);
         });
   }
 

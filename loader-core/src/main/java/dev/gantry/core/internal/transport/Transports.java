@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
@@ -47,6 +48,7 @@ public final class Transports implements AutoCloseable {
   private final Stores stores;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile = new CuFileSession();
+  private final SessionCounters counters = new SessionCounters();
 
   /// Shared by all users of what [#close] frees, which waits for them.
   private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
@@ -72,6 +74,11 @@ public final class Transports implements AutoCloseable {
   /// The kernel's file calls, as this session makes them.
   public FileCalls calls() {
     return calls;
+  }
+
+  /// What this session has done, for those who do it to count.
+  public SessionCounters counters() {
+    return counters;
   }
 
   /// This session's cuFile driver.
@@ -102,7 +109,8 @@ public final class Transports implements AutoCloseable {
       }
       targets.addAll(slabs.get());
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
-      return new PlannedTransfer(plan, targets, files, sharedStaging(device, options), options)
+      return new PlannedTransfer(
+              plan, targets, files, sharedStaging(device, options), options, counters)
           .run(threads(device, options, inMemory));
     } finally {
       List<Runnable> actions = new ArrayList<>(List.of(() -> cuFile.deregister(targets)));
@@ -156,7 +164,8 @@ public final class Transports implements AutoCloseable {
         file -> open(file, device, options, opened),
         ownStaging(device, options, threads),
         threads,
-        mostFiles(calls.mostDescriptors()));
+        mostFiles(calls.mostDescriptors()),
+        counters);
   }
 
   /// A quarter of the descriptors that this process may have, two for each file.

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
@@ -54,8 +55,10 @@ class AppendedFileTest {
   }
 
   private void write(FileCalls calls) {
-    try (AppendedFile first = new AppendedFile(calls, root.resolve("first"));
-        AppendedFile second = new AppendedFile(calls, root.resolve("second"))) {
+    try (AppendedFile first =
+            new AppendedFile(calls, root.resolve("first"), new SessionCounters());
+        AppendedFile second =
+            new AppendedFile(calls, root.resolve("second"), new SessionCounters())) {
       for (int at = 0; at < NEW.length; at += 99_999) {
         int length = Math.min(99_999, NEW.length - at);
         first.append(MemorySegment.ofArray(NEW).asSlice(at, length));
@@ -154,8 +157,8 @@ class AppendedFileTest {
                 new After(() -> {
                   throw mine;
                 }));
-    AppendedFile first = new AppendedFile(calls, root.resolve("first"));
-    AppendedFile second = new AppendedFile(calls, root.resolve("second"));
+    AppendedFile first = new AppendedFile(calls, root.resolve("first"), new SessionCounters());
+    AppendedFile second = new AppendedFile(calls, root.resolve("second"), new SessionCounters());
     assertThatThrownBy(() -> AppendedFile.commit(List.of(first, second))).isSameAs(mine);
     everyFile(root, "after " + function, name -> holds(root, name, OLD));
     assertThat(root).isDirectoryNotContaining(TemporaryName::is);
@@ -181,7 +184,8 @@ class AppendedFileTest {
   void afterAFailureThereIsNoGoingOn() {
     FaultyFileCalls calls =
         new FaultyFileCalls(Libc.INSTANCE).at(Function.PWRITE, 1, new Fails(Errno.ENOSPC));
-    try (AppendedFile file = new AppendedFile(calls, root.resolve("first"))) {
+    try (AppendedFile file =
+        new AppendedFile(calls, root.resolve("first"), new SessionCounters())) {
       MemorySegment bytes = MemorySegment.ofArray(NEW);
       assertThatThrownBy(() -> file.append(bytes)).hasMessageContaining("ENOSPC");
       assertThatThrownBy(() -> file.append(bytes))

@@ -8,6 +8,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
@@ -60,7 +61,9 @@ class DoubleBufferedWriterStubTest {
     DoubleBufferedWriter.Buffers buffers =
         new DoubleBufferedWriter.Buffers(
             first, second, () -> ends.add("given back"), () -> ends.add("abandoned"));
-    writer = new DoubleBufferedWriter(buffers, false, Map.of(), new TransferCounter());
+    writer =
+        new DoubleBufferedWriter(
+            buffers, false, Map.of(), new TransferCounter(new SessionCounters()));
     writer.put(new FileCommit.WriteTask(file, 0));
   }
 

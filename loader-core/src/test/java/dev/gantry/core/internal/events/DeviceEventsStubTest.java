@@ -9,6 +9,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
+import dev.gantry.core.Metrics;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -47,6 +48,9 @@ class DeviceEventsStubTest {
   private final StubControls cuFile = StubControls.cuFile();
   private Path file;
 
+  /// After the recorded load.
+  private Metrics metrics;
+
   @BeforeEach
   void begin() {
     file = TestFiles.write(folder.resolve("weights"), 1, LENGTH);
@@ -81,6 +85,7 @@ class DeviceEventsStubTest {
         () -> {
           try (GantrySession gantry = GantrySession.open()) {
             load(gantry, options).close();
+            metrics = gantry.metrics();
           }
         });
   }
@@ -183,6 +188,9 @@ class DeviceEventsStubTest {
         .hasSize(LENGTH / REQUEST)
         .startsWith("gds")
         .endsWith("staged");
+    assertThat(metrics.reads().fallbacks()).isEqualTo(1);
+    assertThat(metrics.reads().bytes(Transport.GDS)).isEqualTo(REQUEST);
+    assertThat(metrics.reads().bytes(Transport.STAGED)).isEqualTo(LENGTH - REQUEST);
   }
 
   @Test

@@ -68,6 +68,7 @@ class RingsTest {
               source,
               transports.onDemand(Device.HOST, options().transfer(), source::opened),
               List.of(slot),
+              transports.counters(),
               _ -> {});
       ring.close();
       ring.start();
@@ -90,6 +91,7 @@ class RingsTest {
               batches(),
               transports.onDemand(Device.HOST, options().transfer(), (_, _) -> {}),
               List.of(slot),
+              transports.counters(),
               _ -> {});
       ring.start();
       while (ring.statistics().stalls() == 0) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core;
+
+import java.time.Duration;
+import java.util.Map;
+
+/// What a session has done since it was opened, and what the process holds now: see
+/// [Session#metrics].
+///
+/// Counters never fall. A snapshot that is taken while the session works may mix several moments.
+///
+/// @param holdings of the whole process, since what a session loaded outlives it
+public record Metrics(Loads loads, Reads reads, Saves saves, Batches batches, Holdings holdings) {
+
+  /// @param completed loads that returned
+  /// @param failed loads that threw, cancelled ones included
+  public record Loads(long completed, long failed) {}
+
+  /// Reads of loads and of datasets' batches.
+  ///
+  /// @param requests how many there were
+  /// @param bytesByTransport bytes by each transport, blocks at the edges included
+  /// @param hotBytes of these, the bytes that were in the page cache, or came from a remote store
+  /// @param coldBytes the bytes that were not in the page cache
+  /// @param unknownBytes the bytes of which the kernel did not say
+  /// @param fallbacks files that had to change their transport, in loads and saves
+  public record Reads(
+      long requests,
+      Map<Transport, Long> bytesByTransport,
+      long hotBytes,
+      long coldBytes,
+      long unknownBytes,
+      long fallbacks) {
+    public Reads {
+      bytesByTransport = Map.copyOf(bytesByTransport);
+    }
+
+    /// Bytes that `transport` carried.
+    public long bytes(Transport transport) {
+      return bytesByTransport.getOrDefault(transport, 0L);
+    }
+  }
+
+  /// @param completed writes of one file or several together that returned
+  /// @param failed those that threw, cancelled ones included
+  /// @param files that got their names
+  /// @param bytesByTransport bytes of files, by each transport
+  public record Saves(
+      long completed, long failed, long files, Map<Transport, Long> bytesByTransport) {
+    public Saves {
+      bytesByTransport = Map.copyOf(bytesByTransport);
+    }
+
+    /// Bytes that `transport` carried.
+    public long bytes(Transport transport) {
+      return bytesByTransport.getOrDefault(transport, 0L);
+    }
+  }
+
+  /// @param completed batches that datasets handed over
+  /// @param waits how often a consumer found no batch ready
+  /// @param waited how long consumers waited then, altogether
+  public record Batches(long completed, long waits, Duration waited) {}
+
+  /// @param openFiles files that are open
+  /// @param slabs pieces of memory
+  /// @param hostBytes of host memory, without pinned and mapped
+  /// @param mappedBytes of files that are mapped
+  /// @param pinnedBytes of host memory that devices copy from and to
+  /// @param deviceBytes of memory of devices
+  /// @param registrations pieces of memory that cuFile knows
+  public record Holdings(
+      long openFiles,
+      long slabs,
+      long hostBytes,
+      long mappedBytes,
+      long pinnedBytes,
+      long deviceBytes,
+      long registrations) {}
+}
