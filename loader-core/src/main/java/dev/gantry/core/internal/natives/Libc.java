@@ -31,6 +31,7 @@ public final class Libc implements FileCalls {
   public static final int MAP_ANONYMOUS = 0x20;
   public static final int MAP_NORESERVE = 0x4000;
   public static final int MADV_HUGEPAGE = 14;
+  public static final int POSIX_FADV_DONTNEED = 4;
 
   private static final int AT_EMPTY_PATH = 0x1000;
   private static final int STATX_BASIC_STATS = 0x7ff;
@@ -97,6 +98,9 @@ public final class Libc implements FileCalls {
   // int madvise(void *addr, size_t length, int advice)
   private static final MethodHandle MADVISE =
       call("madvise", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
+  // int posix_fadvise(int fd, off_t offset, off_t len, int advice)
+  private static final MethodHandle POSIX_FADVISE =
+      call("posix_fadvise", JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
 
   // long sysconf(int name)
   private static final long PAGE_BYTES = sysconf(SC_PAGESIZE);
@@ -313,6 +317,14 @@ public final class Libc implements FileCalls {
   /// `madvise`: 0, or the negated `errno`.
   public int madvise(long address, long length, int advice) {
     return intCall("madvise", s -> (int) MADVISE.invokeExact(s.errno, address, length, advice));
+  }
+
+  /// `posix_fadvise`: 0, or the negated error number, which this call returns itself. A length of 0 is
+  /// the rest of the file.
+  public int fadvise(int fd, long offset, long length, int advice) {
+    return -intCall(
+        "posix_fadvise",
+        s -> (int) POSIX_FADVISE.invokeExact(s.errno, fd, offset, length, advice));
   }
 
   private static void checkLength(MemorySegment segment, long length) {

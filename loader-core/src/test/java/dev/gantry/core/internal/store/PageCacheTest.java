@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.gantry.core.TransferException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What is dropped is cold, and what is read is hot again.
+class PageCacheTest {
+  private static final int BYTES = 3 << 20;
+
+  @TempDir private Path folder;
+
+  @Test
+  void droppedPagesAreGoneUntilTheFileIsRead() throws IOException {
+    Path file = Files.write(folder.resolve("file"), new byte[BYTES]);
+    long before = PageCache.residentBytes(file);
+    assumeTrue(before == BYTES, "this file system or kernel does not say");
+    long left = PageCache.drop(file);
+    // Where the file system keeps its files in memory, nothing goes.
+    assumeTrue(left < BYTES, "this file system keeps its pages");
+
+    assertThat(left).isZero();
+    assertThat(PageCache.residentBytes(file)).isZero();
+    assertThat(Files.readAllBytes(file)).hasSize(BYTES);
+    assertThat(PageCache.residentBytes(file)).isEqualTo(BYTES);
+  }
+
+  @Test
+  void aMissingFileIsAFailure() {
+    assertThatThrownBy(() -> PageCache.drop(folder.resolve("none")))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("ENOENT");
+  }
+}
