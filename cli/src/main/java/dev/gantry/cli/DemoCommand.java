@@ -17,10 +17,10 @@ import dev.gantry.cli.internal.demo.PointTraining;
 import dev.gantry.cli.internal.demo.SampleImages;
 import dev.gantry.cli.internal.demo.SampleTraining;
 import dev.gantry.cli.internal.demo.SampleWeights;
-import dev.gantry.cli.internal.demo.TemporaryFolder;
 import dev.gantry.cli.internal.demo.TrainingRun;
 import dev.gantry.cli.internal.demo.Trial;
 import dev.gantry.cli.internal.digest.ArrayDigest;
+import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.samples.ServeModel;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -73,7 +73,7 @@ final class DemoCommand implements Callable<Integer> {
     if (parent != null && !Files.isDirectory(parent)) {
       throw usage("--dir must be a folder (was " + parent + ")");
     }
-    try (TemporaryFolder folder = TemporaryFolder.create(parent, keep)) {
+    try (TemporaryFolder folder = TemporaryFolder.create("gantry-demo-", parent, keep)) {
       run(folder.path());
     }
     return 0;

@@ -3,7 +3,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.TemporaryFolder;
+import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -96,7 +96,7 @@ class RoundTripPropertiesTest {
   private static void check(
       List<Field> fields, int samples, int perShard, int files, long seed, List<String> types)
       throws IOException {
-    try (TemporaryFolder folder = TemporaryFolder.create(null, false)) {
+    try (TemporaryFolder folder = TemporaryFolder.create("gantry-test-", null, false)) {
       Path shards = folder.path().resolve("shards");
       TestSamples.writeShards(shards, fields, random(fields, samples, seed), samples, perShard);
       Path records = folder.path().resolve("records");

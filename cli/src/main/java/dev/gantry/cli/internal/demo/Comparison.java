@@ -4,6 +4,7 @@ package dev.gantry.cli.internal.demo;
 import ai.djl.Device;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.cli.internal.output.Transfers;
+import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.FileDiagnosis;

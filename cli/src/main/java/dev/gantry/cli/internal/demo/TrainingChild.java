@@ -5,11 +5,11 @@ import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
 import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.process.ChildJvm;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -55,15 +55,9 @@ final class TrainingChild implements AutoCloseable {
   /// Starts a JVM with this one's class path and options. What it complains of goes into a file
   /// beside the checkpoints.
   static TrainingChild start(SampleTraining training, Path checkpoints) throws IOException {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        // A debugger's port, for one, is taken.
-        .filter(option -> !option.startsWith("-agentlib") && !option.startsWith("-javaagent"))
-        .forEach(command::add);
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    command.addAll(List.of(TrainingChild.class.getName(), checkpoints.toString()));
-    command.addAll(training.toArguments());
+    List<String> arguments = new ArrayList<>(List.of(checkpoints.toString()));
+    arguments.addAll(training.toArguments());
+    List<String> command = ChildJvm.command(TrainingChild.class, arguments);
     Path complaints = checkpoints.resolveSibling(checkpoints.getFileName() + ".err");
     return new TrainingChild(
         new ProcessBuilder(command).redirectError(complaints.toFile()).start(), complaints);
@@ -118,24 +112,10 @@ final class TrainingChild implements AutoCloseable {
   }
 
   static void main(String[] arguments) throws IOException, TranslateException {
-    endWithParent();
+    ChildJvm.endWithParent();
     Path checkpoints = Path.of(arguments[0]);
     SampleTraining training = SampleTraining.parse(List.of(arguments).subList(1, arguments.length));
     var _ = training.run(checkpoints, MOST_EPOCHS, SEED, new Reporter(checkpoints));
-  }
-
-  /// Who started this holds the other end of standard input, as long as it lives.
-  private static void endWithParent() {
-    Thread.ofPlatform()
-        .daemon()
-        .start(() -> {
-          try {
-            var _ = System.in.read();
-          } catch (IOException _) {
-            // The parent has ended, too.
-          }
-          Runtime.getRuntime().halt(1);
-        });
   }
 
   private static final class Reporter extends TrainingListenerAdapter {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.cli.internal.demo;
+package dev.gantry.cli.internal.process;
 
 import java.io.IOException;
 import java.nio.file.DirectoryNotEmptyException;
@@ -22,10 +22,11 @@ public final class TemporaryFolder implements AutoCloseable {
     this.hook = new Thread(this::deleteAtExit, "gantry-clean-up");
   }
 
+  /// @param prefix of its name
   /// @param parent where to make it; the system's temporary folder if null
   /// @param keep whether to leave it there
-  public static TemporaryFolder create(@Nullable Path parent, boolean keep) throws IOException {
-    String prefix = "gantry-demo-";
+  public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep)
+      throws IOException {
     TemporaryFolder folder =
         new TemporaryFolder(
             parent == null
@@ -69,7 +70,7 @@ public final class TemporaryFolder implements AutoCloseable {
   ///
   /// A writer that an interrupt has not ended yet may add a file meanwhile; once the folder is gone
   /// it cannot.
-  static void delete(Path folder) throws IOException {
+  public static void delete(Path folder) throws IOException {
     for (int attempt = 1; ; attempt++) {
       try (Stream<Path> files = Files.walk(folder)) {
         for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
