@@ -323,8 +323,7 @@ public final class Libc implements FileCalls {
   /// the rest of the file.
   public int fadvise(int fd, long offset, long length, int advice) {
     return -intCall(
-        "posix_fadvise",
-        s -> (int) POSIX_FADVISE.invokeExact(s.errno, fd, offset, length, advice));
+        "posix_fadvise", s -> (int) POSIX_FADVISE.invokeExact(s.errno, fd, offset, length, advice));
   }
 
   private static void checkLength(MemorySegment segment, long length) {

@@ -4,18 +4,32 @@ package dev.gantry.core.internal.store;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
 /// The page cache's share in one local file, for those who measure.
 public final class PageCache {
+  private static final int CHUNK_BYTES = 16 << 20;
+
   private PageCache() {}
+
+  /// Reads all of a file, so that its pages come into the cache.
+  public static void warm(Path file) throws IOException {
+    try (FileChannel channel = FileChannel.open(file)) {
+      ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK_BYTES);
+      while (channel.read(chunk) >= 0) {
+        chunk.clear();
+      }
+    }
+  }
 
   /// How many bytes of a file are in the page cache; -1 where the kernel does not say.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   public static long residentBytes(Path file) {
-    try (PosixFile open =
-        PosixFile.open(FileCalls.ofPlatform(), file, CachePolicy.BUFFERED)) {
+    try (PosixFile open = PosixFile.open(FileCalls.ofPlatform(), file, CachePolicy.BUFFERED)) {
       return open.residentBytes();
     }
   }
