@@ -48,6 +48,7 @@ import picocli.CommandLine.TypeConversionException;
       MapCommand.class,
       ConvertCommand.class,
       IndexCommand.class,
+      BenchCommand.class,
       DemoCommand.class
     })
 public final class GantryCommand {

@@ -5,6 +5,7 @@ import dev.gantry.core.ProgressListener;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.function.UnaryOperator;
 import me.tongfei.progressbar.ConsoleProgressBarConsumer;
 import me.tongfei.progressbar.ProgressBar;
 import me.tongfei.progressbar.ProgressBarBuilder;
@@ -18,19 +19,25 @@ public final class Progress implements ProgressListener, AutoCloseable {
   private final @Nullable ProgressBar bar;
 
   public Progress(String task, long totalBytes) {
-    bar = isTerminal() ? bar(task, totalBytes) : null;
+    this(task, totalBytes, builder -> builder.setUnit("MB", 1_000_000).showSpeed());
   }
 
-  private static ProgressBar bar(String task, long totalBytes) {
+  private Progress(String task, long total, UnaryOperator<ProgressBarBuilder> unit) {
+    bar = isTerminal() ? unit.apply(bar(task, total)).build() : null;
+  }
+
+  /// A bar that counts steps of any kind.
+  public static Progress ofSteps(String task, long steps) {
+    return new Progress(task, steps, UnaryOperator.identity());
+  }
+
+  private static ProgressBarBuilder bar(String task, long total) {
     return new ProgressBarBuilder()
         .setTaskName(task)
-        .setInitialMax(totalBytes)
-        .setUnit("MB", 1_000_000)
+        .setInitialMax(total)
         .setStyle(ProgressBarStyle.UNICODE_BLOCK)
         .setUpdateIntervalMillis(100)
-        .showSpeed()
-        .setConsumer(new ConsoleProgressBarConsumer(System.err))
-        .build();
+        .setConsumer(new ConsoleProgressBarConsumer(System.err));
   }
 
   /// The console that Java knows is about standard input and output, and is null in a pipe.
@@ -50,6 +57,13 @@ public final class Progress implements ProgressListener, AutoCloseable {
     if (bar != null) {
       bar.maxHint(total);
       bar.stepTo(done);
+    }
+  }
+
+  /// Says beside the bar what is being done.
+  public void say(String what) {
+    if (bar != null) {
+      bar.setExtraMessage(what);
     }
   }
 

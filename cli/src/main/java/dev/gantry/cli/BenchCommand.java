@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import dev.gantry.cli.internal.bench.Bench;
+import dev.gantry.cli.internal.bench.BenchTable;
+import dev.gantry.cli.internal.bench.Settings;
+import dev.gantry.cli.internal.bench.page.Page;
+import dev.gantry.cli.internal.bench.page.StandaloneChart;
+import dev.gantry.cli.internal.bench.result.Result;
+import dev.gantry.cli.internal.bench.result.ResultJson;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.process.TemporaryFolder;
+import dev.gantry.core.MisuseException;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `bench`: what this machine can do, and how near Gantry and its peers come to it, in one run.
+@Command(
+    name = "bench",
+    description =
+        "Measures this machine's ceilings, Gantry and its peers in turns; prints a table, and"
+            + " writes JSON and a page with charts.")
+final class BenchCommand implements Callable<Integer> {
+  private static final int MOST_MIB = 1 << 20;
+  private static final int SECONDS = 230;
+  private static final int QUICK_SECONDS = 42;
+
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = "--out",
+      paramLabel = "FOLDER",
+      description = "Where bench.json and bench.html go; made if it is not there.")
+  private @Nullable Path out;
+
+  @Option(
+      names = "--folder",
+      paramLabel = "FOLDER",
+      description =
+          "Where the files to measure with are made, and removed; the system's place for temporary"
+              + " files by default.")
+  private @Nullable Path folder;
+
+  @Option(
+      names = "--file",
+      paramLabel = "FILE",
+      description = "A safetensors file of yours to load in place of files of random bytes.")
+  private @Nullable Path file;
+
+  @Mixin private DeviceOption device;
+
+  @Option(names = "--quick", description = "Fewer points and repeats: within a minute.")
+  private boolean quick;
+
+  @Option(
+      names = "--size-mib",
+      paramLabel = "N",
+      split = ",",
+      description = "Sizes of the files to make; what suits the machine by default.")
+  private List<Integer> sizes = List.of();
+
+  @Option(
+      names = "--repeats",
+      paramLabel = "N",
+      description = "Runs of each point, if there is time; 5 by default, 3 with --quick.")
+  private @Nullable Integer repeats;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "N",
+      description =
+          "Once they are used up, no point gets more repeats; "
+              + SECONDS
+              + " by default, "
+              + QUICK_SECONDS
+              + " with --quick.")
+  private @Nullable Integer seconds;
+
+  @Option(
+      names = "--from",
+      paramLabel = "JSON",
+      description = "Measure nothing: draw the page of this bench.json again.")
+  private @Nullable Path from;
+
+  @Option(
+      names = "--chart",
+      paramLabel = "SVG",
+      description = "Also write the chart of the largest file's loads, as a picture of its own.")
+  private @Nullable Path chart;
+
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
+  @Override
+  public Integer call() throws Exception {
+    check();
+    Result result = from == null ? measure() : ResultJson.read(Files.readString(from));
+    PrintWriter printer = spec.commandLine().getOut();
+    write(result);
+    if (json) {
+      Json.print(printer, generator -> ResultJson.write(result, generator));
+    } else {
+      BenchTable.print(result, printer);
+      if (out != null) {
+        printer.println("page: " + out.resolve(Page.FILE) + ", data: " + out.resolve(Page.DATA));
+        printer.flush();
+      }
+    }
+    return 0;
+  }
+
+  /// @throws MisuseException if an option is wrong
+  private void check() {
+    if (out != null && Files.exists(out) && !Files.isDirectory(out)) {
+      throw new MisuseException("--out must be a folder (was " + out + ")");
+    }
+    if (folder != null && !Files.isDirectory(folder)) {
+      throw new MisuseException("--folder must be a folder (was " + folder + ")");
+    }
+    for (int size : sizes) {
+      MisuseException.requireRange("--size-mib", size, 1, MOST_MIB);
+    }
+    if (repeats != null) {
+      MisuseException.requireRange("--repeats", repeats, 1, 1000);
+    }
+    if (seconds != null) {
+      MisuseException.requireRange("--seconds", seconds, 1, 86_400);
+    }
+    if (file != null && !sizes.isEmpty()) {
+      throw new MisuseException("--size-mib must not stand beside --file (was " + sizes + ")");
+    }
+    if (from != null && (file != null || quick || !sizes.isEmpty() || device.isChosen())) {
+      throw new MisuseException(
+          "--from must stand without options of measuring (was " + from + ")");
+    }
+  }
+
+  private Result measure() throws Exception {
+    try (TemporaryFolder work = TemporaryFolder.create("gantry-bench-", folder, false);
+        Progress progress = Progress.ofSteps("bench", 1);
+        Bench bench =
+            new Bench(
+                new Settings(
+                    work.path(),
+                    file,
+                    sizes.stream().map(size -> (long) size << 20).toList(),
+                    device.device(),
+                    quick,
+                    repeats != null ? repeats : quick ? 3 : 5,
+                    seconds != null ? seconds : quick ? QUICK_SECONDS : SECONDS,
+                    new Version().getVersion()[0],
+                    "gantry "
+                        + String.join(
+                            " ", spec.commandLine().getParent().getParseResult().originalArgs())),
+                progress)) {
+      return bench.run();
+    }
+  }
+
+  private void write(Result result) throws IOException {
+    if (out != null) {
+      StringWriter data = new StringWriter();
+      Json.print(new PrintWriter(data), generator -> ResultJson.write(result, generator));
+      Files.createDirectories(out);
+      Files.writeString(out.resolve(Page.DATA), data.toString());
+      Files.writeString(out.resolve(Page.FILE), Page.of(result));
+    }
+    if (chart != null) {
+      Files.writeString(chart, StandaloneChart.of(result));
+    }
+  }
+}

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.bench;
+
+import dev.gantry.cli.internal.bench.result.Absence;
+import dev.gantry.cli.internal.bench.result.Group;
+import dev.gantry.cli.internal.bench.result.Heat;
+import dev.gantry.cli.internal.bench.result.Point;
+import dev.gantry.cli.internal.bench.result.Result;
+import dev.gantry.cli.internal.bench.result.Run;
+import dev.gantry.cli.internal.bench.result.Trace;
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.core.Device;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.Diagnosis;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.PageCache;
+import dev.gantry.core.internal.transport.TransferOptions;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/// One run of the bench: block by block, the contenders of each in turns.
+public final class Bench implements AutoCloseable {
+  private static final long MIB = 1 << 20;
+
+  private static final String WRITTEN = "written.bin";
+
+  /// Between runs on a GPU: the driver clears memory that was freed, and what comes right after is a
+  /// tenth slower.
+  private static final int PAUSE_MILLIS = 400;
+
+  private static final int MOST_COPY_BYTES = 256 << 20;
+  private static final long MOST_TRACED_BYTES = 1L << 30;
+  private static final int TRIES = 3;
+
+  private final Settings settings;
+  private final Progress progress;
+  private final GantrySession session = GantrySession.open();
+  private final List<Point> points = new ArrayList<>();
+  private final List<Absence> absences = new ArrayList<>();
+  private int shortened;
+
+  /// @param ceiling name of the ceiling to compare with; empty for none
+  private record Entry(
+      Group group, Contender contender, long bytes, String ceiling, Map<String, Long> parameters) {
+    static Entry of(Group group, Contender contender, long bytes, String ceiling) {
+      return new Entry(group, contender, bytes, ceiling, Map.of());
+    }
+  }
+
+  /// Makes a block's contenders, when its turn has come.
+  @FunctionalInterface
+  private interface Contenders {
+    List<Entry> make() throws Exception;
+  }
+
+  /// @param weight its share of the time
+  private record Block(
+      String what, Heat heat, List<Path> files, double weight, Contenders contenders) {}
+
+  public Bench(Settings settings, Progress progress) {
+    this.settings = settings;
+    this.progress = progress;
+  }
+
+  /// @throws IOException if there is no room for the files, or they cannot be read or written
+  /// @throws dev.gantry.cli.internal.demo.CheckFailedException if a load brought wrong bytes
+  public Result run() throws Exception {
+    Diagnosis diagnosis = session.diagnose();
+    Device device = settings.device();
+    long begin = System.nanoTime();
+    try (PythonPeers python =
+        PythonPeers.start(
+            "python3", device.equals(Device.HOST) ? "cpu" : device.toString(), settings.folder())) {
+      absences.addAll(python.absences());
+      progress.say("making files");
+      List<Subject> subjects = subjects(diagnosis, python);
+      List<Block> blocks = new ArrayList<>(ceilings(subjects));
+      // Their ceilings are chosen when these have run.
+      for (Subject subject : subjects) {
+        for (Heat heat : List.of(Heat.HOT, Heat.COLD)) {
+          blocks.add(loads(subject, heat, python));
+        }
+      }
+      Subject largest = largest(subjects, Long.MAX_VALUE);
+      FirstLoad first = new FirstLoad(largest.file(), device);
+      blocks.add(firstLoads(largest, first));
+      blocks.addAll(grids(largest(subjects, MOST_TRACED_BYTES)));
+      measure(blocks, begin);
+      addProcessStarts(largest, first);
+      progress.say("one load, looked at closely");
+      Trace trace = trace(largest(subjects, MOST_TRACED_BYTES));
+      if (device.equals(Device.HOST)) {
+        absences.add(new Absence("PCIe, transports to a GPU", gpuAbsence(diagnosis)));
+      }
+      return new Result(
+          new Run(
+              settings.version(),
+              MachineProbe.commit(),
+              settings.command(),
+              Instant.now().truncatedTo(ChronoUnit.SECONDS),
+              device.toString(),
+              settings.quick(),
+              settings.repeats(),
+              settings.budgetSeconds(),
+              (System.nanoTime() - begin) / 1e9,
+              shortened),
+          MachineProbe.look(diagnosis, settings.folder()),
+          points,
+          absences,
+          trace);
+    }
+  }
+
+  private static String gpuAbsence(Diagnosis diagnosis) {
+    return diagnosis.cudaAbsence().isEmpty() ? "loads go to host memory" : diagnosis.cudaAbsence();
+  }
+
+  private List<Subject> subjects(Diagnosis diagnosis, PythonPeers python) throws IOException {
+    Path own = settings.file();
+    if (own != null) {
+      return List.of(Subjects.of(own));
+    }
+    long deviceBytes =
+        diagnosis.devices().stream()
+            .filter(device -> device.device().equals(settings.device()))
+            .mapToLong(Diagnosis.CudaDevice::freeBytes)
+            .findFirst()
+            .orElse(Long.MAX_VALUE);
+    List<Long> sizes =
+        settings.sizes().isEmpty()
+            ? Subjects.sizes(settings.device(), settings.quick(), deviceBytes, settings.folder())
+            : settings.sizes();
+    return Subjects.make(settings.folder(), sizes, python.isEmpty() ? 0 : 1);
+  }
+
+  private static Subject largest(List<Subject> subjects, long mostBytes) {
+    List<Subject> large = subjects.stream().filter(Subject::large).toList();
+    return large.stream()
+        .filter(subject -> subject.bytes() <= mostBytes)
+        .max(Comparator.comparingLong(Subject::bytes))
+        .orElse(large.getFirst());
+  }
+
+  /// Thread counts to try, as powers of 2.
+  ///
+  /// @param most of them
+  static List<Integer> threads(int most, boolean quick) {
+    List<Integer> counts = new ArrayList<>();
+    for (int count = 1; count <= most; count *= 2) {
+      counts.add(count);
+    }
+    return quick && counts.size() > 2 ? List.of(counts.getFirst(), counts.getLast()) : counts;
+  }
+
+  private List<Block> ceilings(List<Subject> subjects) {
+    int cores = Runtime.getRuntime().availableProcessors();
+    Subject largest = largest(subjects, MOST_TRACED_BYTES);
+    long copied = Math.min(MOST_COPY_BYTES, largest.bytes());
+    long written = Math.max(8 * MIB, Math.min(512 * MIB, largest.bytes()));
+    boolean quick = settings.quick();
+    List<Block> blocks = new ArrayList<>();
+    blocks.add(
+        new Block(
+            "memory",
+            Heat.NONE,
+            List.of(),
+            0.5,
+            () ->
+                threads(cores, quick).stream()
+                    .map(count ->
+                        ceiling(HostCeilings.memoryCopy(count, copied), copied / count * count))
+                    .toList()));
+    blocks.add(
+        new Block(
+            largest.what(),
+            Heat.HOT,
+            List.of(largest.file()),
+            1,
+            () -> {
+              long size = size(largest);
+              return threads(Math.min(16, 2 * cores), quick).stream()
+                  .map(count -> ceiling(HostCeilings.pageCache(largest.file(), count), size))
+                  .toList();
+            }));
+    blocks.add(
+        new Block(
+            largest.what(),
+            Heat.COLD,
+            List.of(largest.file()),
+            2,
+            () -> {
+              long size = size(largest);
+              return threads(Math.clamp(2L * cores, 8, 16), quick).stream()
+                  .map(count -> ceiling(HostCeilings.directRead(largest.file(), count), size))
+                  .toList();
+            }));
+    blocks.add(
+        new Block(
+            written / MIB + " MiB",
+            Heat.NONE,
+            List.of(),
+            2,
+            () ->
+                (quick ? List.of(4) : List.of(1, 4))
+                    .stream()
+                        .map(count ->
+                            ceiling(
+                                HostCeilings.directWrite(
+                                    settings.folder().resolve(WRITTEN), count, written),
+                                written / (8 * MIB) * (8 * MIB)))
+                        .toList()));
+    if (settings.device() instanceof Device.Cuda cuda) {
+      blocks.add(
+          new Block(
+              "link",
+              Heat.NONE,
+              List.of(),
+              0.5,
+              () ->
+                  List.of(
+                      ceiling(new LinkCeiling(cuda, true), LinkCeiling.BYTES),
+                      ceiling(new LinkCeiling(cuda, false), LinkCeiling.BYTES))));
+    }
+    return blocks;
+  }
+
+  private static long size(Subject subject) throws IOException {
+    return Files.size(subject.file());
+  }
+
+  private static Entry ceiling(Contender contender, long bytes) {
+    return Entry.of(Group.CEILING, contender, bytes, "");
+  }
+
+  /// The best of the ceilings of a kind that were measured.
+  private String best(String kind) {
+    return points.stream()
+        .filter(point -> point.group() == Group.CEILING && point.name().startsWith(kind))
+        .max(Comparator.comparingDouble(Point::median))
+        .map(Point::name)
+        .orElse("");
+  }
+
+  private static int threadsIn(String ceiling) {
+    String digits = ceiling.replaceAll("\\D", "");
+    return digits.isEmpty() ? 1 : Integer.parseInt(digits);
+  }
+
+  private Block loads(Subject subject, Heat heat, PythonPeers python) {
+    Path spare = settings.folder().resolve(subject.file().getFileName() + ".pt");
+    // The larger the file, the longer a turn; but the small ones need turns, too.
+    double weight = 1 + subject.bytes() / (256.0 * MIB);
+    return new Block(
+        subject.what(),
+        heat,
+        List.of(subject.file(), spare),
+        weight,
+        () -> {
+          Entry ceiling = ceilingOf(subject, heat);
+          String name = ceiling.contender().name();
+          List<Entry> entries = new ArrayList<>(List.of(ceiling));
+          ours(subject)
+              .forEach(load -> entries.add(Entry.of(Group.LOAD, load, subject.bytes(), name)));
+          peers(subject, spare, python)
+              .forEach(load -> entries.add(Entry.of(Group.LOAD, load, subject.bytes(), name)));
+          return entries;
+        });
+  }
+
+  /// The ceiling takes its turns with those who are compared with it.
+  private Entry ceilingOf(Subject subject, Heat heat) throws IOException {
+    if (heat == Heat.COLD) {
+      int threads = threadsIn(best("O_DIRECT read").replace("O_DIRECT read", ""));
+      return ceiling(HostCeilings.directRead(subject.file(), threads), size(subject));
+    }
+    if (settings.device() instanceof Device.Cuda cuda) {
+      return ceiling(new LinkCeiling(cuda, true), LinkCeiling.BYTES);
+    }
+    return ceiling(
+        HostCeilings.pageCache(subject.file(), threadsIn(best("page cache"))), size(subject));
+  }
+
+  private List<Contender> ours(Subject subject) {
+    List<Contender> ours = new ArrayList<>();
+    TransferOptions byEvidence = TransferOptions.defaults();
+    ours.add(load("Gantry", subject, byEvidence));
+    if (settings.device() instanceof Device.Cuda) {
+      for (Transport transport : List.of(Transport.STAGED, Transport.COMPAT, Transport.GDS)) {
+        ours.add(load("Gantry, " + transport, subject, byEvidence.withTransport(transport)));
+      }
+    }
+    return ours;
+  }
+
+  private Contender load(String name, Subject subject, TransferOptions options) {
+    return new GantryLoad(name, session, subject.file(), settings.device(), options);
+  }
+
+  private List<Contender> peers(Subject subject, Path spare, PythonPeers python) {
+    List<Contender> peers = new ArrayList<>(python.contenders(subject.file(), spare));
+    long heap = Runtime.getRuntime().maxMemory();
+    if (!subject.decodable()) {
+      absent("DJL NDList.decode, " + subject.what(), "it does not know all of the types");
+    } else if (2 * subject.bytes() > heap || subject.bytes() > Integer.MAX_VALUE - MIB) {
+      absent(
+          "DJL NDList.decode, " + subject.what(),
+          "it needs an array of the heap, which has " + heap / MIB + " MiB");
+    } else {
+      peers.add(JvmPeers.djl(subject.file()));
+    }
+    peers.add(JvmPeers.channel(subject.file(), 1));
+    int cores = Runtime.getRuntime().availableProcessors();
+    if (cores > 1) {
+      peers.add(JvmPeers.channel(subject.file(), Math.min(cores, 16)));
+    }
+    return peers;
+  }
+
+  private void absent(String what, String reason) {
+    Absence absence = new Absence(what, reason);
+    if (!absences.contains(absence)) {
+      absences.add(absence);
+    }
+  }
+
+  private Block firstLoads(Subject subject, FirstLoad first) {
+    return new Block(
+        subject.what(),
+        Heat.HOT,
+        List.of(subject.file()),
+        2,
+        () -> List.of(Entry.of(Group.FIRST_LOAD, first, subject.bytes(), "")));
+  }
+
+  private void addProcessStarts(Subject subject, FirstLoad first) {
+    List<Double> seconds = first.processSeconds();
+    if (seconds.size() > 1) {
+      points.add(
+          new Point(
+              Group.FIRST_LOAD,
+              "Gantry, from the start of the process",
+              subject.what(),
+              Heat.HOT,
+              subject.bytes(),
+              seconds.stream().skip(1).map(time -> subject.bytes() / 1e9 / time).toList(),
+              "",
+              Map.of(),
+              ""));
+    }
+  }
+
+  /// Loads by the best transport, by size of a request and number of threads.
+  private List<Block> grids(Subject subject) {
+    int cores = Runtime.getRuntime().availableProcessors();
+    List<Block> blocks = new ArrayList<>();
+    for (Heat heat : settings.quick() ? List.of(Heat.HOT) : List.of(Heat.HOT, Heat.COLD)) {
+      blocks.add(
+          new Block(
+              subject.what(),
+              heat,
+              List.of(subject.file()),
+              heat == Heat.HOT ? 3 : 6,
+              () -> {
+                List<Entry> entries = new ArrayList<>();
+                for (long kib :
+                    settings.quick()
+                        ? new long[] {1024, 8192}
+                        : new long[] {256, 1024, 4096, 8192, 16384}) {
+                  for (int threads :
+                      settings.quick()
+                          ? new int[] {1, 2, 4}
+                          : cores < 8 ? new int[] {1, 2, 4, 8} : new int[] {1, 4, 8, 12, 16}) {
+                    entries.add(cell(subject, kib << 10, threads));
+                  }
+                }
+                return entries;
+              }));
+    }
+    return blocks;
+  }
+
+  private Entry cell(Subject subject, long requestBytes, int threads) {
+    String size = requestBytes < MIB ? requestBytes / 1024 + " KiB" : requestBytes / MIB + " MiB";
+    TransferOptions options =
+        TransferOptions.defaults()
+            .withThreads(threads)
+            .withLimits(PlanLimits.DEFAULT.withRequestBytes(requestBytes));
+    return new Entry(
+        Group.GRID,
+        load("Gantry, " + size + ", " + Threads.count(threads), subject, options),
+        subject.bytes(),
+        "",
+        Map.of(Point.REQUEST_BYTES, requestBytes, Point.THREADS, (long) threads));
+  }
+
+  private Trace trace(Subject subject) {
+    try {
+      return LoadTrace.record(session, subject, settings.device(), settings.folder());
+    } catch (IOException | RuntimeException e) {
+      return Trace.none(Turns.reason(e));
+    }
+  }
+
+  private void measure(List<Block> blocks, long begin) throws Exception {
+    double used = (System.nanoTime() - begin) / 1e9;
+    Budget budget =
+        new Budget(
+            settings.budgetSeconds() - used,
+            blocks.stream().mapToDouble(Block::weight).sum(),
+            System::nanoTime);
+    int done = 0;
+    for (Block block : blocks) {
+      progress.onProgress(done++, blocks.size());
+      progress.say(block.what() + (block.heat() == Heat.NONE ? "" : ", " + block.heat()));
+      measure(block, budget.deadline(block.weight()));
+    }
+    progress.onProgress(done, blocks.size());
+  }
+
+  private void measure(Block block, long deadline) throws Exception {
+    if (block.heat() == Heat.COLD) {
+      String reason = warmness(block.files());
+      if (!reason.isEmpty()) {
+        absent("cold, " + block.what(), reason);
+        return;
+      }
+    }
+    List<Entry> entries = new ArrayList<>();
+    try {
+      entries.addAll(block.contenders().make());
+      Turns turns = new Turns(settings.repeats(), System::nanoTime);
+      List<Contender> contenders = entries.stream().map(Entry::contender).toList();
+      Turns.Outcome outcome = turns.run(contenders, () -> prepare(block), deadline);
+      outcome
+          .failures()
+          .forEach(failure ->
+              absent(failure.what() + ", " + block.what() + ", " + block.heat(), failure.reason()));
+      for (int i = 0; i < entries.size(); i++) {
+        add(block, entries.get(i), outcome.seconds().get(i));
+      }
+    } finally {
+      entries.forEach(entry -> entry.contender().close());
+    }
+  }
+
+  private void add(Block block, Entry entry, List<Double> seconds) {
+    if (seconds.isEmpty()) {
+      return;
+    }
+    if (seconds.size() < settings.repeats()) {
+      shortened++;
+    }
+    Contender contender = entry.contender();
+    points.add(
+        new Point(
+            entry.group(),
+            contender.name(),
+            block.what(),
+            contender instanceof LinkCeiling ? Heat.NONE : block.heat(),
+            entry.bytes(),
+            seconds.stream().map(time -> entry.bytes() / 1e9 / time).toList(),
+            entry.ceiling(),
+            entry.parameters(),
+            contender.note()));
+  }
+
+  /// Why files cannot be made cold; empty where they can.
+  private static String warmness(List<Path> files) {
+    long left = 0;
+    for (Path file : existing(files)) {
+      long bytes = dropped(file);
+      if (bytes < 0) {
+        return "the kernel does not say what is in the page cache";
+      }
+      left += bytes;
+    }
+    return left == 0 ? "" : String.format(Locale.ROOT, "%,d bytes stay in the page cache", left);
+  }
+
+  private static List<Path> existing(List<Path> files) {
+    return files.stream().filter(Files::exists).toList();
+  }
+
+  private static long dropped(Path file) {
+    long left = -1;
+    for (int i = 0; i < TRIES && left != 0; i++) {
+      left = PageCache.drop(file);
+    }
+    return left;
+  }
+
+  private void prepare(Block block) throws IOException, InterruptedException {
+    switch (block.heat()) {
+      case HOT -> {
+        for (Path file : existing(block.files())) {
+          PageCache.warm(file);
+        }
+      }
+      case COLD -> {
+        String reason = warmness(block.files());
+        if (!reason.isEmpty()) {
+          throw new IOException(reason);
+        }
+      }
+      case NONE -> {}
+    }
+    if (settings.device() instanceof Device.Cuda) {
+      Thread.sleep(PAUSE_MILLIS);
+    }
+  }
+
+  @Override
+  public void close() {
+    session.close();
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.bench;
+
+import dev.gantry.cli.internal.demo.CheckFailedException;
+import dev.gantry.cli.internal.output.Transfers;
+import dev.gantry.core.Device;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.internal.weights.LoadedTensors;
+import java.nio.file.Path;
+import java.util.List;
+
+/// Gantry's load of all tensors of a file: reading the header, planning, opening, allocating, reading.
+/// The first one is checked: the checksum of each tensor in memory is that of its bytes in the file.
+final class GantryLoad implements Contender {
+  private final String name;
+  private final GantrySession session;
+  private final Path file;
+  private final Device device;
+  private final TransferOptions options;
+  private boolean checked;
+  private String transports = "";
+
+  GantryLoad(
+      String name, GantrySession session, Path file, Device device, TransferOptions options) {
+    this.name = name;
+    this.session = session;
+    this.file = file;
+    this.device = device;
+    this.options = options;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public String note() {
+    return "transport " + transports;
+  }
+
+  @Override
+  public double run() {
+    long start = System.nanoTime();
+    List<Wanted> wanted = wanted(file);
+    try (Loaded loaded = session.load(wanted, device, options)) {
+      double seconds = (System.nanoTime() - start) / 1e9;
+      transports = Transfers.transports(loaded.report().bytesByTransport());
+      if (!checked) {
+        check(wanted, loaded);
+        checked = true;
+      }
+      return seconds;
+    }
+  }
+
+  static List<Wanted> wanted(Path file) {
+    return SafetensorsOpener.open(file).tensors().values().stream()
+        .map(LoadedTensors::wanted)
+        .toList();
+  }
+
+  private void check(List<Wanted> wanted, Loaded loaded) {
+    for (int i = 0; i < wanted.size(); i++) {
+      int inMemory = session.checksum(loaded.regions().get(i).source());
+      if (inMemory != session.checksum(new Source.FilePart(wanted.get(i).extent()))) {
+        throw new CheckFailedException(
+            name + " loaded wrong bytes of tensor " + i + " of " + file.getFileName());
+      }
+    }
+  }
+}

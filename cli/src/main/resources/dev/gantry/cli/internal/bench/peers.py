@@ -1,0 +1,114 @@
+"""What a Python program loads safetensors with, for `gantry bench`: peers.py cpu|cuda:N
+
+Says "have NAME VERSION" or "lack NAME REASON" of each peer, then "ready". For each line "NAME FILE SPARE" on
+standard input it loads FILE and answers "seconds S" or "error REASON". SPARE is a path for a copy of FILE in the
+peer's own format. All fields are separated by tabs.
+"""
+import importlib
+import os
+import sys
+import time
+
+device = sys.argv[1]
+modules = {}
+
+
+def say(*fields):
+    print("\t".join(str(field).replace("\n", " ").replace("\t", " ") for field in fields), flush=True)
+
+
+def find(name):
+    try:
+        modules[name] = importlib.import_module(name)
+        return None
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+
+
+def touch(arrays):
+    """On the CPU a file is only mapped: its bytes come when they are read."""
+    total = 0
+    for array in arrays:
+        flat = array.reshape(-1).view(modules["numpy"].uint8 if "torch" not in modules else modules["torch"].uint8)
+        total += int(flat[::4096].sum())
+    return total
+
+
+def by_safetensors(path, spare):
+    if "torch" in modules:
+        from safetensors.torch import load_file
+        loaded = load_file(path, device=device)
+    else:
+        from safetensors.numpy import load_file
+        loaded = load_file(path)
+    if device == "cpu":
+        touch(loaded.values())
+    return loaded
+
+
+def by_torch(path, spare):
+    loaded = modules["torch"].load(spare, map_location=device, mmap=True, weights_only=True)
+    if device == "cpu":
+        touch(loaded.values())
+    return loaded
+
+
+def by_fastsafetensors(through_cufile):
+    def load(path, spare):
+        from fastsafetensors import SafeTensorsFileLoader, SingleGroup
+        loader = SafeTensorsFileLoader(
+            SingleGroup(), modules["torch"].device(device), nogds=not through_cufile, max_threads=16)
+        loader.add_filenames({0: [path]})
+        held = loader.copy_files_to_device()
+        return [held.get_tensor(name) for name in held.key_to_rank_lidx], held, loader
+    return load
+
+
+def prepare(name, path, spare):
+    if name == "torch.load, mmap" and not os.path.exists(spare):
+        from safetensors.torch import load_file
+        modules["torch"].save(load_file(path), spare)
+        descriptor = os.open(spare, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+torch_lack = find("torch")
+safetensors_lack = find("safetensors") or (torch_lack and find("numpy"))
+fast_lack = torch_lack or find("fastsafetensors")
+if torch_lack is None and device != "cpu" and not modules["torch"].cuda.is_available():
+    torch_lack = safetensors_lack = fast_lack = "torch finds no CUDA device"
+if fast_lack is None and device == "cpu":
+    fast_lack = "it loads to CUDA devices"
+peers = {}
+for name, lack, load in (
+    ("safetensors load_file", safetensors_lack, by_safetensors),
+    ("torch.load, mmap", torch_lack or safetensors_lack, by_torch),
+    ("fastsafetensors", fast_lack, by_fastsafetensors(False)),
+    ("fastsafetensors, cuFile", fast_lack, by_fastsafetensors(True)),
+):
+    if lack:
+        say("lack", name, lack)
+    else:
+        peers[name] = load
+        say("have", name, getattr(modules.get(name.split()[0].split(".")[0].rstrip(",")), "__version__", "?"))
+say("ready")
+for line in sys.stdin:
+    name, path, spare = line.rstrip("\n").split("\t")
+    try:
+        if name.startswith("+"):
+            prepare(name[1:], path, spare)
+            say("seconds", 0)
+            continue
+        if device != "cpu":
+            modules["torch"].cuda.synchronize()
+        start = time.perf_counter()
+        kept = peers[name](path, spare)
+        if device != "cpu":
+            modules["torch"].cuda.synchronize()
+        say("seconds", time.perf_counter() - start)
+        del kept
+        if device != "cpu":
+            modules["torch"].cuda.empty_cache()
+    except Exception as e:
+        say("error", f"{type(e).__name__}: {e}")
