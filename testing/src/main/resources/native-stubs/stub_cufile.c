@@ -76,7 +76,8 @@ static CUfileError_t driver_close(void) {
   pthread_mutex_lock(&stub_lock);
   int code = opened > 0 ? 0 : DRIVER_NOT_INITIALIZED;
   if (code == 0 && --opened == 0) {
-    stub_figures.disorder += handles != NULL || buffers != NULL;
+    stub_figures.disorder +=
+        handles != NULL || buffers != NULL || stub_figures.streams || stub_figures.batches;
   }
   pthread_mutex_unlock(&stub_lock);
   return stub_status(code);
@@ -98,7 +99,7 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
                               .max_device_cache_size = (unsigned)settings.cache,
                               .per_buffer_cache_size = 1024,
                               .max_device_pinned_mem_size = (unsigned)settings.pinned,
-                              .max_batch_io_size = 128,
+                              .max_batch_io_size = (unsigned)stub_sizes[IO_BATCHSIZE],
                               .max_batch_io_timeout_msecs = 5};
   return stub_status(0);
 }
@@ -280,14 +281,8 @@ static long admit(CUfileHandle_t handle, uintptr_t base, size_t size, off_t file
   return known->own;
 }
 
-static ssize_t transfer(
-    const char *function, CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at,
-    int writes) {
-  struct stub_fault fault;
-  if (stub_called(function, &fault)) {
-    errno = (int)fault.detail;
-    return (ssize_t)fault.code;
-  }
+ssize_t stub_transfer(
+    CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes) {
   pthread_mutex_lock(&stub_lock);
   long descriptor = admit(handle, (uintptr_t)base, size, file, at);
   pthread_mutex_unlock(&stub_lock);
@@ -303,6 +298,17 @@ static ssize_t transfer(
                        __ATOMIC_RELAXED);
   }
   return count;
+}
+
+static ssize_t transfer(
+    const char *function, CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at,
+    int writes) {
+  struct stub_fault fault;
+  if (stub_called(function, &fault)) {
+    errno = (int)fault.detail;
+    return (ssize_t)fault.code;
+  }
+  return stub_transfer(handle, base, size, file, at, writes);
 }
 
 EXPORT ssize_t cuFileRead(
@@ -326,11 +332,21 @@ long gantry_stub_count(const char *what) {
          : strcmp(what, "wrong base") == 0       ? stub_figures.wrong_base
          : strcmp(what, "disorder") == 0         ? stub_figures.disorder
          : strcmp(what, "posix") == 0            ? stub_figures.posix
+         : strcmp(what, "streams") == 0          ? stub_figures.streams
+         : strcmp(what, "batches") == 0          ? stub_figures.batches
+         : strcmp(what, "entries") == 0          ? stub_figures.entries
+         : strcmp(what, "most entries") == 0     ? stub_figures.most_entries
                                                  : -1;
 }
 
 #ifndef STUB_OLD
 EXPORT CUfileError_t cuFileDriverClose_v2(void) { return driver_close(); }
+
+EXPORT long cuFileUseCount(void) {
+  struct stub_fault ignored;
+  stub_called("cuFileUseCount", &ignored);
+  return opened;
+}
 
 EXPORT CUfileError_t cuFileGetVersion(int *version) {
   CALLED("cuFileGetVersion");

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "stub_faults.h"
 
@@ -13,6 +14,7 @@ enum {
   DRIVER_NOT_INITIALIZED = 5001,
   DRIVER_UNSUPPORTED_LIMIT = 5003,
   IO_NOT_SUPPORTED = 5008,
+  CUDA_DRIVER_ERROR = 5011,
   INVALID_MAPPING_RANGE = 5017,
   INVALID_FILE_TYPE = 5018,
   INVALID_FILE_OPEN_FLAG = 5019,
@@ -20,7 +22,10 @@ enum {
   MEMORY_ALREADY_REGISTERED = 5023,
   MEMORY_NOT_REGISTERED = 5024,
   DRIVER_ALREADY_OPEN = 5026,
-  HANDLE_ALREADY_REGISTERED = 5028
+  HANDLE_ALREADY_REGISTERED = 5028,
+  BATCH_FULL = 5037,
+  ASYNC_NOT_SUPPORTED = 5038,
+  BATCH_SUBMIT_ERROR = 5040
 };
 
 typedef struct {
@@ -54,6 +59,10 @@ struct figures {
   long wrong_base; /* I/O that named an address inside a registered buffer as its base */
   long disorder;   /* releases in an order that libcufile may punish */
   long posix;      /* I/O that went through the CPU */
+  long streams;    /* that are registered */
+  long batches;    /* that are set up */
+  long entries;    /* of all batches, under way now */
+  long most_entries; /* under way at once since the library was loaded */
 };
 
 extern pthread_mutex_t stub_lock;
@@ -63,7 +72,16 @@ extern struct figures stub_figures;
 enum { ALLOW_COMPAT_MODE = 1, FORCE_COMPAT_MODE = 2, FLAGS = 12 };
 extern bool stub_flags[FLAGS];
 
+/* CUFileSizeTConfigParameter_t */
+enum { IO_BATCHSIZE = 9, SIZES = 12 };
+extern size_t stub_sizes[SIZES];
+
 CUfileError_t stub_status(int code);
+
+/* Reads or writes at once: a count, -1 with errno, or a negative code. */
+ssize_t stub_transfer(
+    CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes);
+
 int stub_open(void);
 
 /* Counts the call and returns the fault that was asked for, if any. */

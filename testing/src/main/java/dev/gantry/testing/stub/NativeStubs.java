@@ -25,7 +25,12 @@ public final class NativeStubs {
           "stub_cuda_copies.c",
           "stub_cuda_kernels.c");
   private static final List<String> CUFILE =
-      List.of("stub_faults.c", "stub_cufile.c", "stub_cufile_newer.c");
+      List.of(
+          "stub_faults.c",
+          "stub_cufile.c",
+          "stub_cufile_streams.c",
+          "stub_cufile_batches.c",
+          "stub_cufile_newer.c");
   private static final List<String> HEADERS =
       List.of("stub_faults.h", "stub_cuda.h", "stub_cuda_streams.h", "stub_cufile.h");
 

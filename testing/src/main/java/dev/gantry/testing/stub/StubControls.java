@@ -35,6 +35,8 @@ public final class StubControls {
   }
 
   /// The `nth` call of `function` from now on fails with `code`, or every call where `nth` is 0.
+  /// Besides functions there are `stream read`, `stream write` and `batch entry`: a request that was
+  /// submitted has `code` as its result, and a batch's entry `detail` as its status.
   ///
   /// @param detail of libcufile: `cu_err` of a status, `errno` of a read or write
   public void fail(String function, long nth, long code, long detail) {
@@ -67,6 +69,15 @@ public final class StubControls {
     }
   }
 
+  /// The next so many questions for a batch's status find nothing done.
+  public void stall(long questions) {
+    try {
+      handle("gantry_stub_stall", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(questions);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
   /// Whether sessions that open libcufile's driver from now on find direct I/O.
   public void direct(boolean there) {
     set("gantry_stub_p2p", there);
@@ -94,7 +105,8 @@ public final class StubControls {
   /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
   /// device bytes`, `to host bytes`, `freed while pending`, `freed while registered`. libcufile:
   /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
-  /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU).
+  /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU), `streams`, `batches`, `entries`
+  /// and `most entries` (of all batches, under way at once).
   public long count(String what) {
     long count = ask("gantry_stub_count", what);
     if (count < 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What libcufile offers beside reads and writes: its registrations of memory.
+/// What libcufile offers beside reads and writes: registrations of memory, batches and streams of
+/// requests.
 @NullMarked
 package dev.gantry.core.internal.cufile;
 

@@ -18,9 +18,11 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
-/// file and device memory (or host memory, from CUDA 12.2 on).
+/// file and device memory (or host memory, from CUDA 12.2 on). The rest of the library is bound by
+/// [#streams], [#batches], [#statistics], [#parameters] and [#limits].
 ///
 /// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread,
 /// which must have the memory's CUDA context current. They are ordered with no CUDA stream.
@@ -92,6 +94,8 @@ public final class CuFile {
   private final CuFileFunction bufDeregister;
   private final MethodHandle read;
   private final MethodHandle write;
+  private @Nullable Availability<CuFileStreams> streams;
+  private @Nullable Availability<CuFileBatches> batches;
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
 
@@ -187,6 +191,32 @@ public final class CuFile {
   /// The setters that work only before [#openDriver]; absent before libcufile 1.14.
   public Availability<CuFileParameters> parameters() {
     return CuFileParameters.bind(library);
+  }
+
+  /// Reads and writes in the order of a CUDA stream; absent before CUDA 12.2.
+  public synchronized Availability<CuFileStreams> streams() {
+    if (streams == null) {
+      streams = CuFileStreams.bind(library);
+    }
+    return streams;
+  }
+
+  /// Many reads and writes submitted at once; absent before CUDA 11.6.
+  public synchronized Availability<CuFileBatches> batches() {
+    if (batches == null) {
+      batches = CuFileBatches.bind(library);
+    }
+    return batches;
+  }
+
+  /// Counts of what was done and by which way; absent before libcufile 1.15.
+  public Availability<CuFileStatistics> statistics() {
+    return CuFileStatistics.bind(library);
+  }
+
+  /// Limits of the open driver, and how many use it.
+  public CuFileLimits limits() {
+    return new CuFileLimits(library);
   }
 
   /// Opens the driver, or counts one more user if it is open. Succeeds without nvidia-fs too; all I/O
@@ -288,26 +318,18 @@ public final class CuFile {
     Objects.checkFromIndexSize(baseOffset, bytes, base.byteSize());
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(CALL_STATE);
-      long count =
+      long returned =
           (long) function.invokeExact(state, handle.opaque(), base, bytes, fileOffset, baseOffset);
-      if (count < 0 || count > bytes || isCode(handle, count, bytes, fileOffset)) {
-        throw new TransferException(
-            operation,
-            handle.file() + " at offset " + fileOffset + ", length " + bytes,
-            CuFileFunction.transferFailure(count, state.get(JAVA_INT, ERRNO)));
-      }
-      return count;
+      int errno = state.get(JAVA_INT, ERRNO);
+      return handle.count(
+          operation,
+          returned,
+          bytes,
+          fileOffset,
+          failed -> CuFileFunction.transferFailure(failed, errno));
     } catch (Throwable thrown) {
       throw CuFileFunction.unchecked(thrown);
     }
-  }
-
-  /// libcufile was seen to return a code without its sign. A count that equals a code is taken for a
-  /// count only if it is all that was asked for, or reaches the end of the file.
-  private static boolean isCode(CuFileHandle handle, long count, long bytes, long fileOffset) {
-    return count < bytes
-        && CuFileCode.of(Math.clamp(count, 0, Integer.MAX_VALUE)).isPresent()
-        && fileOffset + count != handle.fileSize();
   }
 
   private static String describe(MemorySegment buffer) {

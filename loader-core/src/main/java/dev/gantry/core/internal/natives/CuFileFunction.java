@@ -10,10 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
+import java.util.function.Supplier;
 
 /// A function of libcufile that returns `CUfileError_t` by value: all of them but reads, writes,
-/// the use count and handle deregistration. Called once per driver, file or slab, so it may cost a
-/// microsecond. Thread-safe.
+/// the use count and the two that return nothing. [#call] boxes its arguments, which suits functions
+/// called once per driver, file or slab; others invoke [#handle] and [#check] the status. Thread-safe.
 final class CuFileFunction {
   // typedef struct CUfileError { CUfileOpError err; CUresult cu_err; } CUfileError_t;
   private static final StructLayout STATUS =
@@ -24,7 +25,7 @@ final class CuFileFunction {
       STATUS.byteOffset(MemoryLayout.PathElement.groupElement("cu_err"));
 
   // CUFILEOP_BASE_ERR
-  private static final int CODES_BASE = 5000;
+  static final int CODES_BASE = 5000;
 
   private final String name;
   private final MethodHandle handle;
@@ -50,14 +51,24 @@ final class CuFileFunction {
     System.arraycopy(arguments, 0, all, 1, arguments.length);
     try (Arena arena = Arena.ofConfined()) {
       all[0] = arena;
-      MemorySegment status = (MemorySegment) handle.invokeWithArguments(all);
-      int code = status.get(ValueLayout.JAVA_INT, ERR);
-      if (code != 0) {
-        int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
-        throw new TransferException(name, subject, CuFileCode.failure(code, cudaCode));
-      }
+      check((MemorySegment) handle.invokeWithArguments(all), () -> subject);
     } catch (Throwable thrown) {
       throw unchecked(thrown);
+    }
+  }
+
+  /// Takes a `SegmentAllocator` for the status, then the arguments; returns the status.
+  MethodHandle handle() {
+    return handle;
+  }
+
+  /// @param subject on what, for the message
+  /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
+  void check(MemorySegment status, Supplier<String> subject) {
+    int code = status.get(ValueLayout.JAVA_INT, ERR);
+    if (code != 0) {
+      int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
+      throw new TransferException(name, subject.get(), CuFileCode.failure(code, cudaCode));
     }
   }
 
@@ -68,6 +79,13 @@ final class CuFileFunction {
       case Error error -> throw error;
       case Throwable other -> throw new AssertionError("a downcall threw it", other);
     };
+  }
+
+  /// The failure of a request that ran on a thread of libcufile, which gives an errno by its negative.
+  static Failure requestFailure(long returned) {
+    return returned < 0 && returned > -CODES_BASE
+        ? Errno.failure((int) -returned)
+        : transferFailure(returned, 0);
   }
 
   /// The failure of a read or write that returned no count of bytes.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.natives;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.LongFunction;
 
 /// A file that is registered with cuFile. Close it before its descriptor, when no read or write of it
 /// is running; closing twice does nothing. Thread-safe.
@@ -36,6 +39,33 @@ public final class CuFileHandle implements AutoCloseable {
       throw new MisuseException("the cuFile handle of " + file + " is closed");
     }
     return handle;
+  }
+
+  /// What a read or write of this file returned, as a count of bytes.
+  ///
+  /// libcufile was seen to return a code without its sign. A count that equals a code is taken for a
+  /// count only if it is all that was asked for, or reaches the end of the file.
+  ///
+  /// @param operation for the message
+  /// @param failure of what is no count
+  /// @throws TransferException if it is no count
+  long count(
+      String operation, long returned, long bytes, long fileOffset, LongFunction<Failure> failure) {
+    if (returned < 0 || returned > bytes || isCode(returned, bytes, fileOffset)) {
+      throw new TransferException(operation, at(fileOffset, bytes), failure.apply(returned));
+    }
+    return returned;
+  }
+
+  private boolean isCode(long returned, long bytes, long fileOffset) {
+    return returned < bytes
+        && CuFileCode.of(Math.clamp(returned, 0, Integer.MAX_VALUE)).isPresent()
+        && fileOffset + returned != fileSize();
+  }
+
+  /// A range of the file in words.
+  String at(long fileOffset, long bytes) {
+    return file + " at offset " + fileOffset + ", length " + bytes;
   }
 
   @Override

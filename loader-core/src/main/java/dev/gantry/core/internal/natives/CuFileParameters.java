@@ -5,20 +5,57 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.gantry.core.DeviceUnavailableException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.stream.IntStream;
 
-/// libcufile's switches as calls (1.14 on), which win over `CUFILE_ENV_PATH_JSON` and
-/// `/etc/cufile.json`. They can be set only before the driver opens. Reading gives the value that is
-/// staged before that, and the one in force after. Thread-safe.
+/// The settings of `cufile.json` as calls (libcufile 1.14 on), which win over
+/// `CUFILE_ENV_PATH_JSON` and `/etc/cufile.json`. They can be set only before the driver opens.
+/// Reading gives the value that is staged before that, and the one in force after. Thread-safe.
 public final class CuFileParameters {
-  /// Those of `CUFileBoolConfigParameter_t` that decide whether the CPU copies.
+  private static final int TEXT_BYTES = 4096;
+
+  /// `CUFileSizeTConfigParameter_t`, without `CUFILE_PARAM_`.
+  public enum Size {
+    PROFILE_STATS(0),
+    EXECUTION_MAX_IO_QUEUE_DEPTH(1),
+    EXECUTION_MAX_IO_THREADS(2),
+    EXECUTION_MIN_IO_THRESHOLD_SIZE_KB(3),
+    EXECUTION_MAX_REQUEST_PARALLELISM(4),
+    PROPERTIES_MAX_DIRECT_IO_SIZE_KB(5),
+    PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB(6),
+    PROPERTIES_PER_BUFFER_CACHE_SIZE_KB(7),
+    PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB(8),
+    PROPERTIES_IO_BATCHSIZE(9),
+    POLLTHRESHOLD_SIZE_KB(10),
+    PROPERTIES_BATCH_IO_TIMEOUT_MS(11);
+
+    private final int value;
+
+    Size(int value) {
+      this.value = value;
+    }
+  }
+
+  /// `CUFileBoolConfigParameter_t`, without `CUFILE_PARAM_`.
   public enum Flag {
+    PROPERTIES_USE_POLL_MODE(0),
     PROPERTIES_ALLOW_COMPAT_MODE(1),
-    FORCE_COMPAT_MODE(2);
+    FORCE_COMPAT_MODE(2),
+    FS_MISC_API_CHECK_AGGRESSIVE(3),
+    EXECUTION_PARALLEL_IO(4),
+    PROFILE_NVTX(5),
+    PROPERTIES_ALLOW_SYSTEM_MEMORY(6),
+    USE_PCIP2PDMA(7),
+    PREFER_IO_URING(8),
+    FORCE_ODIRECT_MODE(9),
+    SKIP_TOPOLOGY_DETECTION(10),
+    STREAM_MEMOPS_BYPASS(11);
 
     private final int value;
 
@@ -26,6 +63,26 @@ public final class CuFileParameters {
       this.value = value;
     }
   }
+
+  /// `CUFileStringConfigParameter_t`, without `CUFILE_PARAM_`.
+  public enum Text {
+    LOGGING_LEVEL(0),
+    ENV_LOGFILE_PATH(1),
+    LOG_DIR(2);
+
+    private final int value;
+
+    Text(int value) {
+      this.value = value;
+    }
+  }
+
+  /// The values that a [Size] may have.
+  public record Range(long least, long most) {}
+
+  /// Bounce buffers of one size for I/O through the CPU: `CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB` and
+  /// `CUFILE_PARAM_POSIX_POOL_SLAB_COUNT`.
+  public record PoolSlab(long kib, long count) {}
 
   private final NativeLibrary library;
 
@@ -53,6 +110,86 @@ public final class CuFileParameters {
       function("cuFileGetParameterBool", JAVA_INT, ADDRESS)
           .call(parameter.name(), parameter.value, value);
       return value.get(JAVA_BYTE, 0) != 0;
+    }
+  }
+
+  // CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t value)
+  public void set(Size parameter, long value) {
+    function("cuFileSetParameterSizeT", JAVA_INT, JAVA_LONG)
+        .call(parameter + " = " + value, parameter.value, value);
+  }
+
+  // CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t *value)
+  public long get(Size parameter) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(JAVA_LONG);
+      function("cuFileGetParameterSizeT", JAVA_INT, ADDRESS)
+          .call(parameter.name(), parameter.value, value);
+      return value.get(JAVA_LONG, 0);
+    }
+  }
+
+  /// Absent before libcufile 1.15. libcufile takes values outside the range when they are set, and
+  /// refuses them when the driver opens.
+  // CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param,
+  //                                             size_t *min_value, size_t *max_value)
+  public Availability<Range> range(Size parameter) {
+    return CuFileFunction.find(library, "cuFileGetParameterMinMaxValue", JAVA_INT, ADDRESS, ADDRESS)
+        .then(function -> {
+          try (Arena arena = Arena.ofConfined()) {
+            MemorySegment least = arena.allocate(JAVA_LONG);
+            MemorySegment most = arena.allocate(JAVA_LONG);
+            function.call(parameter.name(), parameter.value, least, most);
+            return Availability.present(new Range(least.get(JAVA_LONG, 0), most.get(JAVA_LONG, 0)));
+          }
+        });
+  }
+
+  // CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param,
+  //                                        const char* desc_str)
+  public void set(Text parameter, String value) {
+    try (Arena arena = Arena.ofConfined()) {
+      function("cuFileSetParameterString", JAVA_INT, ADDRESS)
+          .call(parameter + " = " + value, parameter.value, arena.allocateFrom(value));
+    }
+  }
+
+  // CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *desc_str,
+  //                                        int len)
+  public String get(Text parameter) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(TEXT_BYTES);
+      function("cuFileGetParameterString", JAVA_INT, ADDRESS, JAVA_INT)
+          .call(parameter.name(), parameter.value, value, TEXT_BYTES);
+      return value.getString(0);
+    }
+  }
+
+  // CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values,
+  //                                                    const size_t *count_values, int len)
+  public void setPool(List<PoolSlab> slabs) {
+    try (Arena arena = Arena.ofConfined()) {
+      function("cuFileSetParameterPosixPoolSlabArray", ADDRESS, ADDRESS, JAVA_INT)
+          .call(
+              slabs.toString(),
+              arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::kib).toArray()),
+              arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::count).toArray()),
+              slabs.size());
+    }
+  }
+
+  /// @param kinds how many there are, which the caller must know
+  // CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values,
+  //                                                    int len)
+  public List<PoolSlab> pool(int kinds) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment kib = arena.allocate(JAVA_LONG, kinds);
+      MemorySegment count = arena.allocate(JAVA_LONG, kinds);
+      function("cuFileGetParameterPosixPoolSlabArray", ADDRESS, ADDRESS, JAVA_INT)
+          .call(kinds + " kinds of slab", kib, count, kinds);
+      return IntStream.range(0, kinds)
+          .mapToObj(i -> new PoolSlab(kib.getAtIndex(JAVA_LONG, i), count.getAtIndex(JAVA_LONG, i)))
+          .toList();
     }
   }
 

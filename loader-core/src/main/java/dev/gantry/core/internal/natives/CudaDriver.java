@@ -136,12 +136,24 @@ public final class CudaDriver {
   /// A queue of work that a device does in order.
   public static final class Stream {
     /// The current context's default stream, which libtorch uses unless told otherwise.
-    public static final Stream DEFAULT = new Stream(new CUstream());
+    public static final Stream DEFAULT = new Stream(new StreamHandle());
 
-    final CUstream handle;
+    final StreamHandle handle;
 
-    private Stream(CUstream handle) {
+    private Stream(StreamHandle handle) {
       this.handle = handle;
+    }
+
+    /// The driver's own handle, for libraries that take one.
+    long opaque() {
+      return handle.raw();
+    }
+  }
+
+  /// A stream for JCuda, whose handles show their native value only to subclasses.
+  static final class StreamHandle extends CUstream {
+    long raw() {
+      return getNativePointer();
     }
   }
 
@@ -209,7 +221,7 @@ public final class CudaDriver {
   public record MemoryInfo(long freeBytes, long totalBytes) {}
 
   public Stream createStream() {
-    CUstream stream = new CUstream();
+    StreamHandle stream = new StreamHandle();
     check(
         JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
         "cuStreamCreate",

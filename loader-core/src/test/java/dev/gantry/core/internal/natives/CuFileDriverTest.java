@@ -6,11 +6,17 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.internal.natives.Availability.Present;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
+import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
+import dev.gantry.core.internal.natives.CuFileParameters.Size;
+import dev.gantry.core.internal.natives.CuFileParameters.Text;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// Version, properties and parameters, whose structs a C compiler laid out.
 class CuFileDriverTest {
@@ -44,7 +50,9 @@ class CuFileDriverTest {
     int scsi = 1 << 6;
     assertThat(properties.storageFlags()).isEqualTo(nvme | scsi);
     assertThat(properties.hasPeerToPeerNvme()).isFalse();
-    assertThat(new CuFileProperties(1 << 11, false).hasPeerToPeerNvme()).isTrue();
+    stub.direct(true);
+    assertThat(cuFile.properties().hasPeerToPeerNvme()).isTrue();
+    stub.direct(false);
     assertThat(properties.allowsCompatMode()).isTrue();
     cuFile.closeDriver();
   }
@@ -61,6 +69,154 @@ class CuFileDriverTest {
         .hasMessageContaining("CU_FILE_DRIVER_ALREADY_OPEN");
     cuFile.closeDriver();
     parameters.set(Flag.FORCE_COMPAT_MODE, false);
+  }
+
+  @Test
+  void readsEveryPropertyFromItsPlace() {
+    cuFile.openDriver();
+    CuFileProperties properties = cuFile.properties();
+    assertThat(properties.driverMajor()).isZero();
+    assertThat(properties.driverMinor()).isZero();
+    assertThat(properties.pollThresholdKib()).isEqualTo(4);
+    assertThat(properties.maxDirectIoKib()).isEqualTo(16_384);
+    assertThat(properties.polls()).isFalse();
+    assertThat(properties.featureFlags()).isEqualTo(2);
+    assertThat(properties.deviceCacheKib()).isEqualTo(131_072);
+    assertThat(properties.bounceBufferKib()).isEqualTo(1024);
+    assertThat(properties.pinnedKib()).isEqualTo(33_554_432);
+    assertThat(properties.batchEntries()).isEqualTo(128);
+    assertThat(properties.batchTimeoutMillis()).isEqualTo(5);
+    cuFile.closeDriver();
+  }
+
+  @Test
+  void setsTheLimitsOfAnOpenDriver() {
+    CuFileLimits limits = cuFile.limits();
+    assertThatThrownBy(() -> limits.setMaxCacheKib(4096))
+        .hasMessageContaining("4096 KiB")
+        .hasMessageContaining("CU_FILE_DRIVER_NOT_INITIALIZED");
+    cuFile.openDriver();
+    limits.setPollMode(true, 8);
+    limits.setMaxDirectIoKib(1024);
+    limits.setMaxCacheKib(2048);
+    limits.setMaxPinnedKib(4096);
+    CuFileProperties properties = cuFile.properties();
+    assertThat(properties.polls()).isTrue();
+    assertThat(properties.pollThresholdKib()).isEqualTo(8);
+    assertThat(properties.maxDirectIoKib()).isEqualTo(1024);
+    assertThat(properties.deviceCacheKib()).isEqualTo(2048);
+    assertThat(properties.pinnedKib()).isEqualTo(4096);
+    assertThatThrownBy(() -> limits.setMaxDirectIoKib(3))
+        .hasMessageContaining("CU_FILE_DRIVER_UNSUPPORTED_LIMIT");
+    limits.setPollMode(false, 4);
+    limits.setMaxDirectIoKib(16_384);
+    limits.setMaxCacheKib(131_072);
+    limits.setMaxPinnedKib(33_554_432);
+    cuFile.closeDriver();
+  }
+
+  @Test
+  void countsItsUsers() {
+    assertThat(cuFile.limits().useCount()).isEqualTo(new Present<>(0L));
+    cuFile.openDriver();
+    cuFile.openDriver();
+    assertThat(cuFile.limits().useCount()).isEqualTo(new Present<>(2L));
+    cuFile.closeDriver();
+    cuFile.closeDriver();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void setsSizes(Size parameter) {
+    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    long before = parameters.get(parameter);
+    parameters.set(parameter, 77);
+    assertThat(parameters.get(parameter)).isEqualTo(77);
+    parameters.set(parameter, before);
+    if (parameter == Size.PROFILE_STATS) {
+      assertThatThrownBy(() -> parameters.range(parameter))
+          .hasMessageContaining("CU_FILE_INVALID_VALUE");
+    } else {
+      assertThat(parameters.range(parameter).orElseThrow(AssertionError::new).least()).isEqualTo(1);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void setsFlags(Flag parameter) {
+    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    boolean before = parameters.get(parameter);
+    parameters.set(parameter, !before);
+    assertThat(parameters.get(parameter)).isEqualTo(!before);
+    parameters.set(parameter, before);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void setsTexts(Text parameter) {
+    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    String before = parameters.get(parameter);
+    parameters.set(parameter, "TRACE");
+    assertThat(parameters.get(parameter)).isEqualTo("TRACE");
+    parameters.set(parameter, before);
+  }
+
+  @Test
+  void setsThePoolOfBounceBuffers() {
+    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    List<PoolSlab> before = parameters.pool(3);
+    assertThat(before).element(1).isEqualTo(new PoolSlab(1024, 64));
+    List<PoolSlab> chosen = List.of(new PoolSlab(8, 9), new PoolSlab(16, 10), new PoolSlab(32, 11));
+    parameters.setPool(chosen);
+    assertThat(parameters.pool(3)).isEqualTo(chosen);
+    parameters.setPool(before);
+    assertThatThrownBy(() -> parameters.pool(2)).hasMessageContaining("CU_FILE_INVALID_VALUE");
+  }
+
+  /// The stub gives every word of the structs its own number.
+  @Test
+  void readsEveryCountFromItsPlace() {
+    CuFileStatistics statistics = cuFile.statistics().orElseThrow(AssertionError::new);
+    assertThatThrownBy(statistics::start).hasMessageContaining("CU_FILE_DRIVER_NOT_INITIALIZED");
+    statistics.setLevel(3);
+    assertThat(statistics.level()).isEqualTo(3);
+    cuFile.openDriver();
+    statistics.start();
+    CuFileStatistics.Level1 basic = statistics.level1();
+    assertThat(basic.reads()).isEqualTo(new CuFileStatistics.Counter(0, 1));
+    assertThat(basic.buffersDeregistered()).isEqualTo(new CuFileStatistics.Counter(10, 11));
+    assertThat(basic.read()).isEqualTo(new CuFileStatistics.Traffic(12, 14, 16, 18, 20));
+    assertThat(basic.written()).isEqualTo(new CuFileStatistics.Traffic(13, 15, 17, 19, 21));
+    assertThat(basic.batches().submitted()).isEqualTo(new CuFileStatistics.Counter(22, 23));
+    assertThat(basic.batches().submittedInAll()).isEqualTo(new CuFileStatistics.Counter(50, 51));
+    assertThat(basic.batches().bytesRead()).isEqualTo(52);
+    assertThat(basic.batches().lastBytesWritten()).isEqualTo(63);
+    CuFileStatistics.Level2 detailed = statistics.level2();
+    assertThat(detailed.basic()).isEqualTo(basic);
+    assertThat(detailed.readSizes()).hasSize(32).startsWith(64L);
+    assertThat(detailed.writeSizes()).hasSize(32).endsWith(127L);
+    CuFileStatistics.Level3 all = statistics.level3();
+    assertThat(all.detailed()).isEqualTo(detailed);
+    assertThat(all.gpus()).hasSize(2);
+    CuFileStatistics.Gpu second = all.gpus().get(1);
+    assertThat(second.uuid()).isEqualTo("a000000000000000a100000000000000");
+    assertThat(second.reads())
+        .isEqualTo(
+            new CuFileStatistics.Ways(
+                162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 172, 173, 174));
+    assertThat(second.writes())
+        .isEqualTo(
+            new CuFileStatistics.Ways(175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 0, 0, 185));
+    assertThat(second.mappingsTried()).isEqualTo(186);
+    assertThat(second.mappings()).isEqualTo(new CuFileStatistics.Counter(187, 188));
+    assertThat(second.mappingsFreed()).isEqualTo(189);
+    assertThat(second.registeredBytes()).isEqualTo(190);
+    statistics.reset();
+    statistics.stop();
+    assertThatThrownBy(statistics::level1).hasMessageContaining("CU_FILE_INVALID_VALUE");
+    assertThatThrownBy(() -> statistics.setLevel(4)).hasMessageContaining("level 4");
+    statistics.setLevel(0);
+    cuFile.closeDriver();
   }
 
   @Test

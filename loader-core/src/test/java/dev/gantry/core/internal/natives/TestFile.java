@@ -10,10 +10,10 @@ import java.lang.foreign.Linker;
 import java.nio.file.Path;
 
 /// An existing file, open for reading and writing under a descriptor that a test may pass on.
-record TestFile(Path path, int descriptor) implements AutoCloseable {
+public record TestFile(Path path, int descriptor) implements AutoCloseable {
   private static final int O_RDWR = 2;
 
-  static TestFile open(Path path) {
+  public static TestFile open(Path path) {
     Linker linker = Linker.nativeLinker();
     try (Arena arena = Arena.ofConfined()) {
       int descriptor =

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cufile;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.natives.CuFileStreams;
+import dev.gantry.core.internal.natives.CuFileStreams.Fixed;
+import dev.gantry.core.internal.natives.CuFileStreams.Parameters;
+import dev.gantry.core.internal.natives.CudaDriver;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Reads and writes that a CUDA stream runs in its order, after the work that was queued on it before
+/// and before the work that is queued on it later.
+///
+/// A request's result is known when the stream has passed it: [#check] and [#finish] look at all
+/// results so far. Owns the stream's registration with cuFile, not the stream. A registered stream
+/// whose request cuFile fails by EIO is deregistered, and used without. Thread-safe.
+public final class StreamTransfers implements AutoCloseable {
+  /// Parameters and a result of one request each. A request that finds none free waits until the
+  /// stream has passed all that were queued.
+  private static final int MOST_REQUESTS = 128;
+
+  private static final Logger LOG = LoggerFactory.getLogger(StreamTransfers.class);
+
+  /// EIO, which has another cause on a stream that is not registered.
+  private static final long REFUSED = -5;
+
+  private final CuFileStreams streams;
+  private final CudaContext context;
+  private final CudaDriver.Stream stream;
+  private final CudaDriver.Event passed;
+  private final Arena arena = Arena.ofShared();
+  private final Deque<Parameters> unused = new ArrayDeque<>();
+  private final List<Request> queued = new ArrayList<>();
+  private boolean registered;
+  private boolean closed;
+
+  private record Request(
+      CuFileHandle handle,
+      boolean writes,
+      MemorySegment base,
+      long required,
+      Parameters parameters,
+      boolean registered) {
+    String operation() {
+      return writes ? "cuFileWriteAsync" : "cuFileReadAsync";
+    }
+
+    /// @param missing bytes
+    TransferException ended(long missing, long at) {
+      return new TransferException(
+          operation(),
+          handle.file() + " offset " + at,
+          writes ? new Failure.NothingWritten(missing) : new Failure.EndOfFile(missing));
+    }
+  }
+
+  /// @param registers whether to register the stream with cuFile, so that queueing a request does not
+  ///     wait for the stream. In compatibility mode cuFile fails requests on registered streams
+  public StreamTransfers(
+      CuFileStreams streams, CudaContext context, CudaDriver.Stream stream, boolean registers) {
+    this.streams = streams;
+    this.context = context;
+    this.stream = stream;
+    MemorySegment blocks = arena.allocate(MOST_REQUESTS * Parameters.BYTES, Long.BYTES);
+    for (int i = 0; i < MOST_REQUESTS; i++) {
+      unused.add(new Parameters(blocks.asSlice(i * Parameters.BYTES, Parameters.BYTES)));
+    }
+    this.passed = Cleanup.orUndo(() -> entered(() -> open(registers)), arena::close);
+    this.registered = registers;
+  }
+
+  private CudaDriver.Event open(boolean registers) {
+    CudaDriver.Event event = context.driver().createSleepersEvent();
+    return Cleanup.orUndo(
+        () -> {
+          if (registers) {
+            // Every request's parameters are known when it is queued.
+            streams.register(stream, Set.of(Fixed.BUFFER_OFFSET, Fixed.FILE_OFFSET, Fixed.SIZE));
+          }
+          return event;
+        },
+        () -> context.driver().destroy(event));
+  }
+
+  /// Queues a read of up to `length` bytes.
+  ///
+  /// @param base of the memory, as it is registered if it is; must stay until the stream has passed
+  /// @param required bytes that must be read: fewer than `length` where the file may end
+  public void read(
+      CuFileHandle handle,
+      MemorySegment base,
+      long baseOffset,
+      long fileOffset,
+      long length,
+      long required) {
+    Objects.checkIndex(required - 1, length);
+    queue(handle, false, base, baseOffset, fileOffset, length, required);
+  }
+
+  /// Queues a write. The bytes are durable only after fsync.
+  public void write(
+      CuFileHandle handle, MemorySegment base, long baseOffset, long fileOffset, long length) {
+    queue(handle, true, base, baseOffset, fileOffset, length, length);
+  }
+
+  private synchronized void queue(
+      CuFileHandle handle,
+      boolean writes,
+      MemorySegment base,
+      long baseOffset,
+      long fileOffset,
+      long length,
+      long required) {
+    if (unused.isEmpty()) {
+      check();
+    }
+    Parameters parameters = unused.remove();
+    parameters.set(length, fileOffset, baseOffset);
+    submit(new Request(handle, writes, base, required, parameters, registered));
+  }
+
+  private void submit(Request request) {
+    boolean complete = false;
+    try {
+      entered(() -> {
+        if (request.writes()) {
+          streams.write(request.handle(), request.base(), request.parameters(), stream);
+        } else {
+          streams.read(request.handle(), request.base(), request.parameters(), stream);
+        }
+        return request;
+      });
+      queued.add(request);
+      complete = true;
+    } finally {
+      if (!complete) {
+        unused.add(request.parameters());
+      }
+    }
+  }
+
+  /// Waits until the stream has passed all requests, and looks at their results. A short count is a
+  /// failure: work that was queued behind it has seen memory that was not filled.
+  ///
+  /// @throws TransferException the first failure; all requests have ended then
+  public synchronized void check() {
+    settle(false);
+  }
+
+  /// As [#check], but queues the rest of short requests again until all is done: for callers who have
+  /// queued nothing behind them.
+  public synchronized void finish() {
+    settle(true);
+  }
+
+  private void settle(boolean continues) {
+    while (!queued.isEmpty()) {
+      entered(() -> {
+        context.driver().record(passed, stream);
+        return passed;
+      });
+      context.await(passed);
+      List<Request> over = List.copyOf(queued);
+      queued.clear();
+      List<Runnable> actions = new ArrayList<>();
+      over.forEach(request -> actions.add(() -> settle(request, continues)));
+      Cleanup.runAll(actions);
+    }
+  }
+
+  /// Looks at the result of a request that the stream has passed.
+  private void settle(Request request, boolean continues) {
+    Parameters parameters = request.parameters();
+    boolean again = false;
+    try {
+      boolean refused = isRefusal(request);
+      long count =
+          refused && continues ? 0 : parameters.count(request.operation(), request.handle());
+      long missing = request.required() - count;
+      if (missing > 0) {
+        long fileOffset = parameters.fileOffset() + count;
+        if (!continues || (count == 0 && !refused)) {
+          throw request.ended(missing, fileOffset);
+        }
+        parameters.set(parameters.size() - count, fileOffset, parameters.bufferOffset() + count);
+        again = true;
+        submit(
+            new Request(
+                request.handle(),
+                request.writes(),
+                request.base(),
+                missing,
+                parameters,
+                registered));
+      }
+    } finally {
+      if (!again) {
+        unused.add(parameters);
+      }
+    }
+  }
+
+  /// Whether cuFile failed the request because the stream is registered.
+  private boolean isRefusal(Request request) {
+    if (request.parameters().returned() != REFUSED || !request.registered()) {
+      return false;
+    }
+    if (registered) {
+      LOG.info("cuFile fails requests on a registered stream; using the stream without");
+      registered = false;
+      deregister();
+    }
+    return true;
+  }
+
+  /// Waits until the stream has passed all requests, whose results nobody wants any more, and
+  /// deregisters the stream. Call it before the stream is destroyed.
+  @Override
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    boolean rests = comesToRest();
+    List<Runnable> actions = new ArrayList<>(List.of(this::destroyEvent));
+    if (registered) {
+      actions.add(this::deregister);
+    }
+    if (rests) {
+      actions.add(arena::close);
+    }
+    Cleanup.runAll(actions);
+  }
+
+  /// Whether no request can write its result any more. If not, its memory is never freed.
+  private boolean comesToRest() {
+    try (var _ = context.enter()) {
+      context.driver().synchronize(stream);
+      return true;
+    } catch (TransferException _) {
+      return context.comesToRest();
+    }
+  }
+
+  private void deregister() {
+    try (var _ = context.enter()) {
+      streams.deregister(stream);
+    }
+  }
+
+  private void destroyEvent() {
+    try (var _ = context.enter()) {
+      context.driver().destroy(passed);
+    }
+  }
+
+  private <T> T entered(Supplier<T> action) {
+    try (var _ = context.enter()) {
+      return action.get();
+    }
+  }
+}

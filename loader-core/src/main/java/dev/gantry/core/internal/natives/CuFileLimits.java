@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.natives;
+
+import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemoryLayout;
+
+/// The setters of libcufile 1.0, which change an open driver; `cufile.json` and [CuFileParameters]
+/// have the same settings for a driver that is not open yet. [CuFileProperties] reads them back.
+/// Thread-safe.
+public final class CuFileLimits {
+  private final NativeLibrary library;
+
+  CuFileLimits(NativeLibrary library) {
+    this.library = library;
+  }
+
+  /// Whether reads and writes of up to `thresholdKib` KiB poll for their end instead of sleeping.
+  // CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
+  public void setPollMode(boolean poll, long thresholdKib) {
+    function("cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG)
+        .call(poll + ", " + thresholdKib + " KiB", poll, thresholdKib);
+  }
+
+  /// The largest request that libcufile makes of nvidia-fs.
+  // CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size)
+  public void setMaxDirectIoKib(long kib) {
+    set("cuFileDriverSetMaxDirectIOSize", kib);
+  }
+
+  /// The device memory that libcufile takes for its bounce buffers, on each device.
+  // CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size)
+  public void setMaxCacheKib(long kib) {
+    set("cuFileDriverSetMaxCacheSize", kib);
+  }
+
+  /// How much device memory may be registered, on each device.
+  // CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size)
+  public void setMaxPinnedKib(long kib) {
+    set("cuFileDriverSetMaxPinnedMemSize", kib);
+  }
+
+  /// How often this process has the driver open; absent before libcufile 1.7.
+  // long cuFileUseCount(void)
+  public Availability<Long> useCount() {
+    return library
+        .function("cuFileUseCount", FunctionDescriptor.of(JAVA_LONG))
+        .then(function -> {
+          try {
+            return Availability.present((long) function.invokeExact());
+          } catch (Throwable thrown) {
+            throw CuFileFunction.unchecked(thrown);
+          }
+        });
+  }
+
+  private void set(String symbol, long kib) {
+    function(symbol, JAVA_LONG).call(kib + " KiB", kib);
+  }
+
+  private CuFileFunction function(String symbol, MemoryLayout... arguments) {
+    return CuFileFunction.find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
+  }
+}
