@@ -11,6 +11,7 @@ import dev.gantry.cli.internal.bench.result.ResultJson;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.process.TemporaryFolder;
+import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -35,6 +36,7 @@ import picocli.CommandLine.Spec;
 final class BenchCommand implements Callable<Integer> {
   private static final int MOST_MIB = 1 << 20;
   private static final int SECONDS = 230;
+  private static final int GPU_SECONDS = 420;
   private static final int QUICK_SECONDS = 42;
 
   @Spec private CommandSpec spec;
@@ -84,6 +86,8 @@ final class BenchCommand implements Callable<Integer> {
           "Once they are used up, no point gets more repeats; "
               + SECONDS
               + " by default, "
+              + GPU_SECONDS
+              + " on a GPU, "
               + QUICK_SECONDS
               + " with --quick.")
   private @Nullable Integer seconds;
@@ -159,7 +163,7 @@ final class BenchCommand implements Callable<Integer> {
                     device.device(),
                     quick,
                     repeats != null ? repeats : quick ? 3 : 5,
-                    seconds != null ? seconds : quick ? QUICK_SECONDS : SECONDS,
+                    seconds != null ? seconds : budget(device.device()),
                     new Version().getVersion()[0],
                     "gantry "
                         + String.join(
@@ -167,6 +171,13 @@ final class BenchCommand implements Callable<Integer> {
                 progress)) {
       return bench.run();
     }
+  }
+
+  private int budget(Device target) {
+    return switch (target) {
+      case Device.Host _ -> quick ? QUICK_SECONDS : SECONDS;
+      case Device.Cuda _ -> quick ? QUICK_SECONDS : GPU_SECONDS;
+    };
   }
 
   private void write(Result result) throws IOException {

@@ -343,7 +343,7 @@ public final class Bench implements AutoCloseable {
 
   private void addProcessStarts(Subject subject, FirstLoad first) {
     List<Double> seconds = first.processSeconds();
-    if (seconds.size() > 1) {
+    if (!seconds.isEmpty()) {
       points.add(
           new Point(
               Group.FIRST_LOAD,
@@ -351,7 +351,7 @@ public final class Bench implements AutoCloseable {
               subject.what(),
               Heat.HOT,
               subject.bytes(),
-              seconds.stream().skip(1).map(time -> subject.bytes() / 1e9 / time).toList(),
+              seconds.stream().map(time -> subject.bytes() / 1e9 / time).toList(),
               "",
               Map.of(),
               ""));
@@ -439,7 +439,8 @@ public final class Bench implements AutoCloseable {
       entries.addAll(block.contenders().make());
       Turns turns = new Turns(settings.repeats(), System::nanoTime);
       List<Contender> contenders = entries.stream().map(Entry::contender).toList();
-      Turns.Outcome outcome = turns.run(contenders, () -> prepare(block), deadline);
+      Turns.Outcome outcome =
+          turns.run(contenders, () -> prepare(block), warmsUp(block, entries), deadline);
       outcome
           .failures()
           .forEach(failure ->
@@ -450,6 +451,12 @@ public final class Bench implements AutoCloseable {
     } finally {
       entries.forEach(entry -> entry.contender().close());
     }
+  }
+
+  /// What runs on cold files ran on hot ones before, and a fresh process is never warm.
+  private static boolean warmsUp(Block block, List<Entry> entries) {
+    return block.heat() != Heat.COLD
+        && entries.stream().noneMatch(entry -> entry.group() == Group.FIRST_LOAD);
   }
 
   private void add(Block block, Entry entry, List<Double> seconds) {

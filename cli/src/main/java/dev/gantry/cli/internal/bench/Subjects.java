@@ -21,8 +21,12 @@ final class Subjects {
   private static final long SMALL_BYTES = 50_000;
   private static final int MOST_SMALL = 20_000;
 
-  /// A copy of the largest file, what ceilings write, and some room besides.
+  /// The largest file is at most this part of memory: two shapes of it shall stay in the page cache
+  /// beside what is loaded.
   private static final int MEMORY_SHARE = 6;
+
+  /// And of the disk: two shapes, a peer's copy of each, and some room besides.
+  private static final int DISK_SHARE = 6;
 
   /// The types that DJL's own reader knows.
   private static final Set<DType> OF_DJL =
@@ -38,7 +42,7 @@ final class Subjects {
     long room =
         Math.min(
             Math.min(MachineProbe.availableBytes(), deviceBytes) / MEMORY_SHARE,
-            Files.getFileStore(folder).getUsableSpace() / (2 * MEMORY_SHARE));
+            Files.getFileStore(folder).getUsableSpace() / DISK_SHARE);
     List<Long> wanted =
         device instanceof Device.Cuda
             ? quick ? List.of(64 * MIB, 1024 * MIB) : List.of(64 * MIB, 1024 * MIB, 8192 * MIB)

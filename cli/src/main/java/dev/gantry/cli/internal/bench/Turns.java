@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.function.LongSupplier;
 
 /// Lets contenders run in turns, so that what else the machine does meets all of them alike. Each turn
-/// begins with another contender. The first turn compiles code and does not count.
+/// begins with another contender.
 final class Turns {
   /// Makes the conditions the same before each run, off the clock.
   @FunctionalInterface
@@ -31,15 +31,17 @@ final class Turns {
     this.clock = clock;
   }
 
+  /// @param warmUp whether a turn comes first that compiles code and does not count
   /// @param deadline by the clock: a turn that would end after it is not begun, except for the first one
   ///     that counts
-  Outcome run(List<Contender> contenders, Preparation before, long deadline) throws Exception {
+  Outcome run(List<Contender> contenders, Preparation before, boolean warmUp, long deadline)
+      throws Exception {
     List<List<Double>> seconds = new ArrayList<>();
     List<Absence> failures = new ArrayList<>();
     contenders.forEach(_ -> seconds.add(new ArrayList<>()));
     boolean[] failed = new boolean[contenders.size()];
     long longest = 0;
-    for (int turn = 0; turn <= repeats; turn++) {
+    for (int turn = warmUp ? 0 : 1; turn <= repeats; turn++) {
       long begin = clock.getAsLong();
       if (turn > 1 && begin + longest > deadline) {
         break;

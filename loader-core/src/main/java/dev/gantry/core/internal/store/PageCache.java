@@ -5,6 +5,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
@@ -16,12 +17,17 @@ public final class PageCache {
   private PageCache() {}
 
   /// Reads all of a file, so that its pages come into the cache.
-  public static void warm(Path file) throws IOException {
-    try (FileChannel channel = FileChannel.open(file)) {
-      ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK_BYTES);
+  ///
+  /// @throws dev.gantry.core.TransferException if the file cannot be read
+  public static void warm(Path file) {
+    try (FileChannel channel = FileChannel.open(file);
+        Arena arena = Arena.ofConfined()) {
+      ByteBuffer chunk = arena.allocate(CHUNK_BYTES).asByteBuffer();
       while (channel.read(chunk) >= 0) {
         chunk.clear();
       }
+    } catch (IOException e) {
+      throw FileErrors.of("read", file.toString(), e);
     }
   }
 

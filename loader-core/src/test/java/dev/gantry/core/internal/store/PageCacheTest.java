@@ -38,5 +38,8 @@ class PageCacheTest {
     assertThatThrownBy(() -> PageCache.drop(folder.resolve("none")))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("ENOENT");
+    assertThatThrownBy(() -> PageCache.warm(folder.resolve("none")))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("ENOENT");
   }
 }

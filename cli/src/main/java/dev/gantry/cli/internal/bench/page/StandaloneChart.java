@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.bench.page;
 
+import dev.gantry.cli.internal.bench.result.Group;
+import dev.gantry.cli.internal.bench.result.Point;
 import dev.gantry.cli.internal.bench.result.Result;
+import dev.gantry.core.MisuseException;
+import java.util.Comparator;
 
 /// The loads of the largest file, hot and cold, as a picture of its own.
 public final class StandaloneChart {
@@ -13,12 +17,15 @@ public final class StandaloneChart {
 
   /// @return an SVG document, with the colours of light and dark pages
   public static String of(Result result) {
-    Charts.LoadKey last = Charts.loadKeys(result).stream().reduce((_, b) -> b).orElseThrow();
+    Point largest =
+        result.points(Group.LOAD).stream()
+            .max(Comparator.comparingLong(Point::bytes))
+            .orElseThrow(() -> new MisuseException("--chart needs loads, and none was measured"));
     StringBuilder both = new StringBuilder("<style>" + Palette.styleSheet() + "</style>\n");
     int height = 0;
     int at = 0;
     for (Charts.LoadKey key : Charts.loadKeys(result)) {
-      if (key.what().equals(last.what())) {
+      if (key.what().equals(largest.what())) {
         String chart = Charts.loads(result, key);
         int own = height(chart);
         height = Math.max(height, own + TITLE);
@@ -41,7 +48,7 @@ public final class StandaloneChart {
       }
     }
     return Svg.element(
-        "Loads of " + last.what() + ", in GB/s", Math.min(WIDTH, at), height, both.toString());
+        "Loads of " + largest.what() + ", in GB/s", Math.min(WIDTH, at), height, both.toString());
   }
 
   private static int height(String chart) {

@@ -33,8 +33,14 @@ public final class Timeline {
 
   private Timeline() {}
 
+  /// As [#draw], for a file of its own.
+  public static String drawAlone(String title, List<String> rows, List<Box> boxes) {
+    return draw(title, rows, boxes)
+        .replaceFirst("\n", "\n<style>" + Palette.styleSheet() + "</style>\n");
+  }
+
   /// @param rows from the top down
-  public static String draw(String title, List<String> rows, List<Box> boxes) {
+  static String draw(String title, List<String> rows, List<Box> boxes) {
     List<String> upwards = rows.reversed();
     SymbolAxis names = new SymbolAxis(null, upwards.toArray(String[]::new));
     Svg.style(names);

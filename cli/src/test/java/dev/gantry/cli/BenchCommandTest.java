@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.cli.internal.bench.BenchTable;
+import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.cli.internal.bench.page.PageTest;
+import dev.gantry.cli.internal.bench.result.ResultJson;
+import dev.gantry.cli.internal.bench.result.Results;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.core.internal.memory.LiveResources;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.w3c.dom.Document;
+import org.w3c.dom.Element;
+
+/// The bench on files of a megabyte. No figure is compared with another machine's.
+class BenchCommandTest {
+  @TempDir private Path temporary;
+
+  @AfterEach
+  void nothingIsLeft() throws IOException {
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(entries(temporary)).noneMatch(name -> name.startsWith("gantry-bench-"));
+  }
+
+  private static List<String> entries(Path folder) throws IOException {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(entry -> entry.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private CommandLineRun bench(Object... more) {
+    return CommandLineRun.of(
+        Stream.concat(
+                Stream.of("bench", "--quick", "--seconds", 1, "--repeats", 2, "--device", "host"),
+                Stream.concat(Stream.of("--folder", temporary), Arrays.stream(more)))
+            .toArray());
+  }
+
+  @Test
+  void pageAndDataAndTableSayTheSame() throws Exception {
+    Path out = temporary.resolve("new").resolve("out");
+    CommandLineRun run = bench("--size-mib", "1,2", "--out", out);
+
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(run.err()).isEmpty();
+    assertThat(entries(temporary)).containsExactly("new");
+    assertThat(entries(out)).containsExactly("bench.html", "bench.json");
+
+    String data = Files.readString(out.resolve("bench.json"));
+    Map<?, ?> json = (Map<?, ?>) JsonTree.parse(data);
+    checkRun(json);
+    List<?> points = (List<?>) json.get("points");
+    points.forEach(point -> checkPoint((Map<?, ?>) point));
+    Map<String, List<Map<?, ?>>> groups =
+        points.stream()
+            .<Map<?, ?>>map(point -> (Map<?, ?>) point)
+            .collect(Collectors.groupingBy(point -> (String) point.get("group")));
+    assertThat(groups).containsKeys("CEILING", "LOAD", "FIRST_LOAD", "GRID");
+    assertThat(names(groups.get("CEILING")))
+        .anyMatch(name -> name.startsWith("memory copy"))
+        .anyMatch(name -> name.startsWith("page cache"));
+    assertThat(names(groups.get("LOAD")))
+        .contains("Gantry", "DJL NDList.decode", "FileChannel, 1 thread");
+    assertThat(groups.get("LOAD").stream().map(point -> (String) point.get("what")).distinct())
+        .containsExactly(
+            "1 MiB in 1 tensor", "1 MiB in 20 tensors", "2 MiB in 1 tensor", "2 MiB in 41 tensors");
+    checkCold(groups.get("LOAD"), (List<?>) json.get("absences"));
+    checkPage(Files.readString(out.resolve("bench.html")), points);
+    for (Object point : points) {
+      double median = ((Number) ((Map<?, ?>) point).get("median")).doubleValue();
+      assertThat(run.out()).contains(BenchTable.rate(median));
+    }
+
+    CommandLineRun again =
+        CommandLineRun.of("bench", "--from", out.resolve("bench.json"), "--json");
+    assertThat(again.exitCode()).as(again.err()).isZero();
+    assertThat(again.json()).isEqualTo(json);
+  }
+
+  private static List<String> names(List<Map<?, ?>> points) {
+    return points.stream().map(point -> (String) point.get("name")).toList();
+  }
+
+  private static void checkRun(Map<?, ?> json) {
+    assertThat(json.get("schema")).isEqualTo(1);
+    Map<?, ?> run = (Map<?, ?>) json.get("run");
+    assertThat(run.get("quick")).isEqualTo(true);
+    assertThat(run.get("repeats")).isEqualTo(2);
+    assertThat((String) run.get("command")).startsWith("gantry bench --quick");
+    assertThat(run.get("device")).isEqualTo("host");
+    Map<?, ?> machine = (Map<?, ?>) json.get("machine");
+    assertThat(machine.get("cores")).isEqualTo(Runtime.getRuntime().availableProcessors());
+    assertThat(((Number) machine.get("memoryBytes")).longValue()).isGreaterThan(1 << 20);
+    assertThat((String) machine.get("kernel")).startsWith(System.getProperty("os.name"));
+  }
+
+  private static void checkPoint(Map<?, ?> point) {
+    List<Double> repeats =
+        ((List<?>) point.get("repeats"))
+            .stream().map(rate -> ((Number) rate).doubleValue()).sorted().toList();
+    assertThat(repeats).isNotEmpty().allMatch(rate -> rate > 0).hasSizeLessThanOrEqualTo(2);
+    assertThat(point.get("unit")).isEqualTo("GB/s");
+    assertThat(((Number) point.get("least")).doubleValue()).isEqualTo(repeats.getFirst());
+    assertThat(((Number) point.get("most")).doubleValue()).isEqualTo(repeats.getLast());
+    assertThat(point.get("heat")).isIn("hot", "cold", "none");
+    assertThat(point.get("ceilingRatio") != null).isEqualTo(point.get("group").equals("LOAD"));
+    assertThat(((Map<?, ?>) point.get("parameters")).keySet().stream().map(Object::toString))
+        .isSubsetOf("requestBytes", "threads");
+  }
+
+  /// Each load is cold as often as hot, or it is said why not.
+  private static void checkCold(List<Map<?, ?>> loads, List<?> absences) {
+    long cold = loads.stream().filter(point -> "cold".equals(point.get("heat"))).count();
+    if (cold == 0) {
+      assertThat(absences)
+          .anyMatch(absence -> ((String) ((Map<?, ?>) absence).get("what")).startsWith("cold, "));
+    } else {
+      assertThat(cold).isEqualTo(loads.size() / 2);
+    }
+  }
+
+  private static void checkPage(String html, List<?> points) throws Exception {
+    Document page = PageTest.parse(html);
+    assertThat(PageTest.references(page)).isEmpty();
+    List<Element> rows =
+        PageTest.elements(page, "tr").stream()
+            .filter(row -> row.hasAttribute("data-point"))
+            .toList();
+    assertThat(rows).hasSameSizeAs(points);
+    for (int i = 0; i < rows.size(); i++) {
+      Map<?, ?> point = (Map<?, ?>) points.get(i);
+      assertThat(rows.get(i).getElementsByTagName("td").getLength()).isEqualTo(10);
+      assertThat(rows.get(i).getElementsByTagName("td").item(4).getTextContent())
+          .isEqualTo(BenchTable.rate(((Number) point.get("median")).doubleValue()));
+    }
+    // The flight recorder saw the load's reads.
+    assertThat(html).contains("What each thread did", "gantry-reader-");
+    assertThat(PageTest.elements(page, "svg")).hasSizeGreaterThanOrEqualTo(8);
+  }
+
+  @Test
+  void aFileOfTheUsersIsReadAndNeitherChangedNorRemoved() throws IOException {
+    Path file = temporary.resolve("mine.safetensors");
+    var _ = RandomCheckpoint.make(file, 1 << 20, 3, "BF16");
+    byte[] before = Files.readAllBytes(file);
+    CommandLineRun run = bench("--file", file, "--json");
+
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(Files.readAllBytes(file)).isEqualTo(before);
+    assertThat(entries(temporary)).containsExactly("mine.safetensors");
+    assertThat(run.out()).contains("mine.safetensors, 1 MiB in 3 tensors");
+    // On BF16 DJL's own reader would end the JVM.
+    assertThat(((List<?>) ((Map<?, ?>) run.json()).get("absences")))
+        .anyMatch(absence ->
+            ((Map<?, ?>) absence).get("reason").equals("it does not know all of the types"));
+  }
+
+  @Test
+  void aPictureOfItsOwnIsDrawnFromData() throws Exception {
+    Path data = temporary.resolve("data.json");
+    Path chart = temporary.resolve("chart.svg");
+    try (PrintWriter text = new PrintWriter(data.toFile(), StandardCharsets.UTF_8)) {
+      Json.print(text, json -> ResultJson.write(Results.full(), json));
+    }
+    CommandLineRun run = CommandLineRun.of("bench", "--from", data, "--chart", chart);
+
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(PageTest.elements(PageTest.parse(Files.readString(chart)), "text"))
+        .extracting(Element::getTextContent)
+        .contains("Gantry", "PCIe, host to device");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "--size-mib 0|--size-mib must be 1 to 1048576 (was 0)",
+        "--repeats 0|--repeats must be 1 to 1000 (was 0)",
+        "--seconds -1|--seconds must be 1 to 86400 (was -1)",
+        "--folder /dev/null|--folder must be a folder (was /dev/null)",
+        "--out /dev/null|--out must be a folder (was /dev/null)",
+        "--file x --size-mib 3|--size-mib must not stand beside --file (was [3])",
+        "--from x --quick|--from must stand without options of measuring (was x)",
+      })
+  void wrongOptionsAreOneLine(String what) {
+    String[] parts = what.split("\\|", 2);
+    CommandLineRun run = CommandLineRun.of(("bench " + parts[0]).split(" ", -1));
+
+    assertThat(run.exitCode()).isEqualTo(64);
+    assertThat(run.out()).isEmpty();
+    assertThat(run.err()).isEqualTo("gantry: " + parts[1] + System.lineSeparator());
+  }
+
+  @Test
+  void aMissingFileIsExitCode66() {
+    CommandLineRun run = bench("--file", temporary.resolve("none.safetensors"));
+    assertThat(run.exitCode()).isEqualTo(66);
+    assertThat(run.err().lines()).hasSize(1);
+  }
+
+  @Test
+  void noRoomIsExitCode74() {
+    CommandLineRun run = bench("--size-mib", 1 << 20);
+    assertThat(run.exitCode()).isEqualTo(74);
+    assertThat(run.err()).contains("has room for", "the bench needs").hasLineCount(1);
+  }
+
+  @Test
+  void dataThatIsNoBenchIsExitCode64() throws IOException {
+    Path data = Files.writeString(temporary.resolve("data.json"), "{}");
+    CommandLineRun run = CommandLineRun.of("bench", "--from", data);
+    assertThat(run.exitCode()).isEqualTo(64);
+    assertThat(run.err()).startsWith("gantry: --from must be a bench.json").hasLineCount(1);
+  }
+}
