@@ -2,15 +2,14 @@
 # Gantry on a Linux GPU host that has no Java: everything is in this folder.
 #
 #   run.sh tests              the tests that need a GPU, DJL's on gpu(0) where it can be had, and the corpus on cuda:0
-#   run.sh bench FILE         ceilings, peers and ours on one file, which is made (8.6 GB) if it is not there
-#   run.sh save FILE          only the saves of it
-#   run.sh sweep FILE         hot loads by number of readers and request size
+#   run.sh bench ARGUMENTS    gantry bench: ceilings, ours and peers in turns; bench --out FOLDER for page and JSON
+#   run.sh save FILE          saves of one file, which is made (8.6 GB) if it is not there, with ceilings and peers
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh gantry ARGUMENTS   the command line
 #
-# As root, cold runs drop the page cache. libcufile is found by the loader or under /usr/local/cuda; libtorch by
+# libcufile is found by the loader or under /usr/local/cuda; libtorch by
 # GANTRY_LIBTORCH, or through python3's torch. DJL needs its native library built for the host's libtorch (the folder
 # include/ has the JDK's headers for that); PYTORCH_LIBRARY_PATH names the folder that holds both.
 set -uo pipefail
@@ -78,7 +77,7 @@ save() {
   local folder
   folder=$(dirname "$1")
   echo "== saves by peers"
-  python3 "$here/peers.py" "$1" --saves || echo "no python3 with torch: no peers"
+  python3 "$here/peers.py" "$1" || echo "no python3 with torch: no peers"
   for turn in 1 2 3; do
     echo "== ceilings of saves, turn $turn"
     limits "$1" "$folder" writes | grep -E 'D2H|O_DIRECT'
@@ -90,25 +89,6 @@ save() {
   echo "== snapshots"
   main dev.gantry.benchmarks.SaveBench cuda:0 "$folder/checkpoints" rows "$@"
   rm -rf "$folder/checkpoints"
-}
-
-bench() {
-  local file=$1 folder
-  folder=$(dirname "$file")
-  make_file "$file"
-  [[ -f $folder/1gb-256.safetensors ]] ||
-    main dev.gantry.benchmarks.MakeCheckpoint "$folder/1gb-256.safetensors" 1000000000 256
-  [[ -f $folder/1gb-20000.safetensors ]] ||
-    main dev.gantry.benchmarks.MakeCheckpoint "$folder/1gb-20000.safetensors" 1000000000 20000
-  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
-  echo "== ceilings"
-  limits "$file" "$folder"
-  echo "== peers"
-  python3 "$here/peers.py" "$file" --loads 2>&1 | grep -v '^$' || echo "no python3 with torch: no peers"
-  rm -f "$file.pt"
-  echo "== ours"
-  main dev.gantry.benchmarks.LoadBench cuda:0 rows "$file" "$folder/1gb-256.safetensors" "$folder/1gb-20000.safetensors"
-  save "$file" "$folder/1gb-20000.safetensors"
 }
 
 # datasets FOLDER rows|sweep|overlap
@@ -141,12 +121,11 @@ model() {
 
 case ${1:-} in
   tests) tests ;;
-  bench) bench "${2:?run.sh bench FILE}" ;;
+  bench) main dev.gantry.cli.GantryCommand "$@" ;;
   save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
-  sweep) main dev.gantry.benchmarks.LoadBench cuda:0 sweep "${2:?run.sh sweep FILE}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

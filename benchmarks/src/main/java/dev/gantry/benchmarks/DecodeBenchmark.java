@@ -3,6 +3,7 @@ package dev.gantry.benchmarks;
 
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import dev.gantry.cli.internal.bench.RandomCheckpoint;
 import dev.gantry.djl.Weights;
 import java.io.BufferedInputStream;
 import java.io.IOException;
@@ -57,7 +58,7 @@ public class DecodeBenchmark {
   @Setup
   public void makeFile() throws IOException {
     file = Files.createTempFile("gantry-decode-", ".safetensors");
-    MakeCheckpoint.make(file, megabytes * 1_000_000L, 64, "F32");
+    var _ = RandomCheckpoint.make(file, megabytes * 1_000_000L, 64, "F32");
     size = Files.size(file);
     copyOutOfThePageCache();
   }

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks;
 
+import dev.gantry.cli.internal.bench.RandomCheckpoint;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
-import java.util.Locale;
 
-/// Makes a safetensors file of random bytes: `MakeCheckpoint FILE BYTES TENSORS [DTYPE]`. The bytes
-/// cannot be compressed, and no block is like another, so neither a disk nor a file system has it
-/// easier than with weights.
+/// Makes a safetensors file of random bytes: `MakeCheckpoint FILE BYTES TENSORS [DTYPE]`.
 public final class MakeCheckpoint {
-  private static final int CHUNK_BYTES = 8 << 20;
-
   private MakeCheckpoint() {}
 
   public static void main(String[] arguments) throws IOException {
@@ -23,69 +14,11 @@ public final class MakeCheckpoint {
       System.err.println("usage: MakeCheckpoint FILE BYTES TENSORS [BF16|F32]");
       System.exit(64);
     }
-    make(
-        Path.of(arguments[0]),
-        Long.parseLong(arguments[1]),
-        Integer.parseInt(arguments[2]),
-        arguments.length > 3 ? arguments[3] : "BF16");
-  }
-
-  /// Tensors of equal size, a multiple of 4 bytes each, that make up at most `bytes` together; on
-  /// disk when this returns.
-  static void make(Path file, long bytes, int tensors, String dtype) throws IOException {
-    long tensorBytes = bytes / tensors & -4;
-    long elements = tensorBytes / (dtype.equals("F32") ? 4 : 2);
-    StringBuilder header = new StringBuilder("{");
-    for (int i = 0; i < tensors; i++) {
-      header.append(
-          String.format(
-              Locale.ROOT,
-              "%s\"model.layers.%d.weight\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[%d,%d]}",
-              i == 0 ? "" : ",",
-              i,
-              dtype,
-              elements,
-              i * tensorBytes,
-              (i + 1) * tensorBytes));
-    }
-    header.append('}');
-    while (header.length() % 8 != 0) {
-      header.append(' ');
-    }
-    try (FileChannel channel =
-        FileChannel.open(
-            file,
-            StandardOpenOption.CREATE,
-            StandardOpenOption.TRUNCATE_EXISTING,
-            StandardOpenOption.WRITE)) {
-      byte[] text = header.toString().getBytes(StandardCharsets.US_ASCII);
-      ByteBuffer start = ByteBuffer.allocate(8 + text.length).order(ByteOrder.LITTLE_ENDIAN);
-      write(channel, start.putLong(text.length).put(text).flip());
-      writeRandom(channel, tensorBytes * tensors);
-      channel.force(true);
-    }
-  }
-
-  private static void writeRandom(FileChannel channel, long bytes) throws IOException {
-    ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    long state = bytes ^ 0x9E3779B97F4A7C15L;
-    for (long left = bytes; left > 0; left -= chunk.limit()) {
-      chunk.clear();
-      for (int i = 0; i < CHUNK_BYTES; i += 8) {
-        // xorshift64: G. Marsaglia, Xorshift RNGs, 2003.
-        state ^= state << 13;
-        state ^= state >>> 7;
-        state ^= state << 17;
-        chunk.putLong(i, state);
-      }
-      chunk.limit((int) Math.min(CHUNK_BYTES, left));
-      write(channel, chunk);
-    }
-  }
-
-  static void write(FileChannel channel, ByteBuffer bytes) throws IOException {
-    while (bytes.hasRemaining()) {
-      channel.write(bytes);
-    }
+    var _ =
+        RandomCheckpoint.make(
+            Path.of(arguments[0]),
+            Long.parseLong(arguments[1]),
+            Integer.parseInt(arguments[2]),
+            arguments.length > 3 ? arguments[3] : "BF16");
   }
 }

@@ -12,9 +12,11 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
+import dev.gantry.cli.internal.bench.RandomCheckpoint;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.store.PageCache;
 import dev.gantry.djl.LiveWeights;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
@@ -174,7 +176,7 @@ public final class ModelBench {
 
   private static void time(String label, long bytes, Step step)
       throws IOException, TranslateException {
-    LoadBench.pause();
+    Pause.take();
     long start = System.nanoTime();
     step.run();
     double seconds = (System.nanoTime() - start) / 1e9;
@@ -261,7 +263,7 @@ public final class ModelBench {
     try (FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
       byte[] text = header.toString().getBytes(StandardCharsets.US_ASCII);
-      MakeCheckpoint.write(
+      RandomCheckpoint.write(
           channel,
           ByteBuffer.allocate(8 + text.length)
               .order(ByteOrder.LITTLE_ENDIAN)
@@ -278,7 +280,7 @@ public final class ModelBench {
             chunk.putLong(i, bits.applyAsLong(random.nextLong()));
           }
           chunk.limit((int) Math.min(CHUNK_BYTES, left));
-          MakeCheckpoint.write(channel, chunk);
+          RandomCheckpoint.write(channel, chunk);
         }
       }
       channel.force(true);

@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Activation;
+import dev.gantry.cli.internal.bench.RandomCheckpoint;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
 import java.io.IOException;
@@ -66,7 +67,7 @@ public class OperationBenchmark {
   private NDArray loaded(LoadOptions options) throws IOException {
     Path file = Files.createTempFile("gantry-operation-", ".safetensors");
     try {
-      MakeCheckpoint.make(file, (long) ELEMENTS * Float.BYTES, 1, "F32");
+      var _ = RandomCheckpoint.make(file, (long) ELEMENTS * Float.BYTES, 1, "F32");
       try (Weights weights = Weights.open(file)) {
         return weights.load(manager, options).singletonOrThrow();
       }

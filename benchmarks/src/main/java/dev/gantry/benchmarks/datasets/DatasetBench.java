@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
-import dev.gantry.benchmarks.LoadBench;
-import dev.gantry.benchmarks.PageCache;
+import dev.gantry.benchmarks.Pause;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -106,7 +105,7 @@ public final class DatasetBench {
   }
 
   private void cold(String label, Supplier<Batches> batches) {
-    for (int i = 0; i < 2 && PageCache.drop(); i++) {
+    for (int i = 0; i < 2 && samples.drop(); i++) {
       run(label + "\tcold\tfile order", 1, 2, transfer(EpochBatches.LIMITS), batches);
     }
   }
@@ -146,7 +145,7 @@ public final class DatasetBench {
 
   private void run(
       String label, int epochs, int slots, TransferOptions transfer, Supplier<Batches> opener) {
-    LoadBench.pause();
+    Pause.take();
     long start = System.nanoTime();
     try (Batches batches = opener.get()) {
       long perEpoch = epochs == 1 ? 0 : batches.batchesPerEpoch().orElse(0);

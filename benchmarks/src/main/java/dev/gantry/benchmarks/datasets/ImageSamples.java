@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
-import dev.gantry.benchmarks.PageCache;
 import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.PageCache;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
@@ -29,6 +29,7 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
@@ -129,12 +130,22 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
   }
 
   void warm() {
+    files().forEach(PageCache::warm);
+  }
+
+  /// @return whether the page cache has nothing of the files now
+  boolean drop() {
+    return files().stream().mapToLong(PageCache::drop).allMatch(left -> left == 0);
+  }
+
+  private List<Path> files() {
+    List<Path> all = new ArrayList<>(records);
     try (Stream<Path> files = Files.list(shards)) {
-      files.forEach(PageCache::warm);
+      files.forEach(all::add);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-    records.forEach(PageCache::warm);
+    return all;
   }
 
   /// Random bytes that are different for each image.

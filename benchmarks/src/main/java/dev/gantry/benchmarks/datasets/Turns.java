@@ -2,7 +2,7 @@
 package dev.gantry.benchmarks.datasets;
 
 import com.sun.management.OperatingSystemMXBean;
-import dev.gantry.benchmarks.PageCache;
+import dev.gantry.core.internal.store.PageCache;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;
