@@ -17,7 +17,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.BooleanSupplier;
-import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Reads and writes of many scattered extents by cuFile's batch API. Several threads may [#run] at
@@ -50,7 +50,7 @@ public final class BatchTransfers {
   }
 
   /// What is left of a request.
-  private record Rest(Request request, long done) {
+  private record Rest(int number, Request request, long done) {
     Entry entry() {
       return new Entry(
           request.handle(),
@@ -68,7 +68,7 @@ public final class BatchTransfers {
         return null;
       }
       if (count > 0) {
-        return new Rest(request, now);
+        return new Rest(number, request, now);
       }
       long missing = request.required() - now;
       throw new TransferException(
@@ -92,10 +92,10 @@ public final class BatchTransfers {
   /// Does all requests. When this returns or throws, libcufile uses their memory no more.
   ///
   /// @param mayContinue whether to go on: see [BatchBudget#wake]
-  /// @param whenDone called with each request when its bytes are there
+  /// @param whenDone called with the number of each request when its bytes are there
   /// @throws TransferException the first failure, which names file and offset; of kind
   ///     [Failure.Cancelled] if the caller may not continue
-  public void run(List<Request> requests, BooleanSupplier mayContinue, Consumer<Request> whenDone) {
+  public void run(List<Request> requests, BooleanSupplier mayContinue, IntConsumer whenDone) {
     if (context == null) {
       runEntered(requests, mayContinue, whenDone);
       return;
@@ -106,9 +106,11 @@ public final class BatchTransfers {
   }
 
   private void runEntered(
-      List<Request> requests, BooleanSupplier mayContinue, Consumer<Request> whenDone) {
+      List<Request> requests, BooleanSupplier mayContinue, IntConsumer whenDone) {
     Deque<Rest> waiting = new ArrayDeque<>();
-    requests.forEach(request -> waiting.add(new Rest(request, 0)));
+    for (int i = 0; i < requests.size(); i++) {
+      waiting.add(new Rest(i, requests.get(i), 0));
+    }
     if (waiting.isEmpty()) {
       return;
     }
@@ -142,7 +144,7 @@ public final class BatchTransfers {
       this.room = room;
     }
 
-    void run(Deque<Rest> waiting, BooleanSupplier mayContinue, Consumer<Request> whenDone) {
+    void run(Deque<Rest> waiting, BooleanSupplier mayContinue, IntConsumer whenDone) {
       for (int i = 0; i < room; i++) {
         rests.add(waiting.remove());
       }
@@ -158,7 +160,7 @@ public final class BatchTransfers {
           Rest rest = rests.get(event.entry());
           Rest left = rest.after(event.count(entries.get(event.entry())));
           if (left == null) {
-            whenDone.accept(rest.request());
+            whenDone.accept(rest.number());
           } else {
             waiting.addFirst(left);
           }

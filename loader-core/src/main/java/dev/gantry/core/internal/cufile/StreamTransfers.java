@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,6 +46,7 @@ public final class StreamTransfers implements AutoCloseable {
   private final Arena arena = Arena.ofShared();
   private final Deque<Parameters> unused = new ArrayDeque<>();
   private final List<Request> queued = new ArrayList<>();
+  private @Nullable RuntimeException failed;
   private boolean registered;
   private boolean closed;
 
@@ -158,7 +160,22 @@ public final class StreamTransfers implements AutoCloseable {
   ///
   /// @throws TransferException the first failure; all requests have ended then
   public synchronized void check() {
+    RuntimeException earlier = failed;
+    failed = null;
+    if (earlier != null) {
+      throw earlier;
+    }
     settle(false);
+  }
+
+  /// Waits until the stream has passed all requests, whose handles or memory may go then; the next
+  /// [#check] reports what failed.
+  public synchronized void await() {
+    try {
+      settle(false);
+    } catch (RuntimeException e) {
+      failed = failed == null ? e : failed;
+    }
   }
 
   /// As [#check], but queues the rest of short requests again until all is done: for callers who have

@@ -16,6 +16,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.jspecify.annotations.Nullable;
 
 /// A slot in memory of a CUDA device. Its own stream orders one batch after the other:
@@ -41,6 +43,11 @@ final class DeviceSlot extends Slot {
   private final CudaDriver.Event consumed;
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
+
+  /// Of those who queue requests on the stream.
+  private final Queue<Runnable> checks = new ConcurrentLinkedQueue<>();
+
+  private final Queue<Runnable> closers = new ConcurrentLinkedQueue<>();
 
   /// @param hostBytes of pinned memory for host writes
   DeviceSlot(CudaContext context, long bytes, long hostBytes) {
@@ -84,7 +91,17 @@ final class DeviceSlot extends Slot {
 
   @Override
   Target target() {
-    return Target.ordered(slab(), stream, free);
+    return Target.ordered(slab(), new Target.Ordered(stream, free, this::attach));
+  }
+
+  private void attach(Runnable check, Runnable close) {
+    checks.add(check);
+    closers.add(close);
+  }
+
+  @Override
+  void check() {
+    Cleanup.runAll(List.copyOf(checks));
   }
 
   @Override
@@ -155,6 +172,7 @@ final class DeviceSlot extends Slot {
     List<Runnable> actions = new ArrayList<>();
     if (created != null) {
       actions.add(() -> entered(() -> driver.synchronize(created)));
+      actions.addAll(closers);
       actions.add(() -> entered(() -> driver.destroy(created)));
     }
     events.forEach(event -> actions.add(() -> entered(() -> driver.destroy(event))));

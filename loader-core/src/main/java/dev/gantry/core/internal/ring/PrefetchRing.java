@@ -120,6 +120,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
         waits = true;
         work.slot().awaitReady();
       }
+      work.slot().check();
       long waited = waits ? System.nanoTime() - start : 0;
       batch =
           Optional.of(

@@ -54,6 +54,11 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Waits until [#isReady].
   abstract void awaitReady();
 
+  /// Looks at the results of what is ready.
+  ///
+  /// @throws dev.gantry.core.TransferException if the bytes are not right
+  void check() {}
+
   /// Takes the slot back from the consumer, whose queued work on the device may still read it.
   ///
   /// @return whether arrays still use its memory, which the slot then leaves to them

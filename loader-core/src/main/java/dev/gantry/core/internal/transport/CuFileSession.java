@@ -3,17 +3,22 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.BatchBudget;
 import dev.gantry.core.internal.cufile.CuFileHardware;
 import dev.gantry.core.internal.cufile.RegistrationCache;
+import dev.gantry.core.internal.cufile.StreamTransfers;
 import dev.gantry.core.internal.events.RegistrationEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileProperties;
+import dev.gantry.core.internal.natives.CuFileStreams;
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,6 +26,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /// The cuFile driver, opened for the first file that needs it, for [Transport#GDS] or
@@ -37,7 +43,49 @@ public final class CuFileSession implements AutoCloseable {
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   /// @param registrations of memory, which only [Transport#GDS] gains from
-  record Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {}
+  /// @param budget of batches
+  /// @param streams that requests are queued on, until their owners destroy them
+  record Opened(
+      CuFile cuFile,
+      Transport kind,
+      RegistrationCache registrations,
+      BatchBudget budget,
+      Map<CudaDriver.Stream, StreamTransfers> streams) {
+    Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {
+      // An old library does not say how many entries it takes, nor takes any.
+      this(
+          cuFile,
+          kind,
+          registrations,
+          new BatchBudget(Math.max(1, cuFile.properties().batchEntries())),
+          new ConcurrentHashMap<>());
+    }
+
+    /// Requests in the order of the target's stream; absent if libcufile has none.
+    Availability<StreamTransfers> streamTransfers(CudaContext context, Target.Ordered order) {
+      return cuFile
+          .streams()
+          .then(api ->
+              Availability.present(
+                  streams.computeIfAbsent(
+                      order.stream(), stream -> openStream(api, context, order))));
+    }
+
+    private StreamTransfers openStream(
+        CuFileStreams api, CudaContext context, Target.Ordered order) {
+      StreamTransfers opened =
+          new StreamTransfers(api, context, order.stream(), kind == Transport.GDS);
+      order
+          .owner()
+          .attach(
+              opened::check,
+              () -> {
+                streams.remove(order.stream());
+                opened.close();
+              });
+      return opened;
+    }
+  }
 
   /// Why there is no driver for a kind, so that it is not tried again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.BatchTransfers;
 import dev.gantry.core.internal.cufile.RegistrationCache;
+import dev.gantry.core.internal.cufile.StreamTransfers;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
@@ -17,6 +21,8 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -31,6 +37,10 @@ public final class CuFileTransport implements AutoCloseable {
   private final @Nullable CuFileHandle direct;
   private final Runnable whenClosed;
   private final AtomicBoolean closed = new AtomicBoolean();
+
+  /// That have requests of this file, or had.
+  private final Set<StreamTransfers> streams = ConcurrentHashMap.newKeySet();
+
   private volatile String bounced = "";
 
   /// @param handle past the page cache for [Transport#GDS], through it for [Transport#COMPAT]
@@ -89,19 +99,8 @@ public final class CuFileTransport implements AutoCloseable {
   /// @param wantDirect whether to go past the page cache; `gds` always does
   /// @return whether the bytes went past the page cache
   boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
-    CuFileHandle past = wantDirect ? this.direct : null;
-    CuFileHandle handle = past != null ? past : this.handle;
-    if (!(target.slab() instanceof DeviceSlab slab)) {
-      throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
-    }
-    if (transport() == Transport.GDS) {
-      // The slab keeps its registration after this.
-      try (RegistrationCache.Use use = driver.registrations().use(slab)) {
-        if (!use.refusal().isEmpty()) {
-          bounced = use.refusal();
-        }
-      }
-    }
+    CuFileHandle handle = handle(wantDirect);
+    DeviceSlab slab = registered(target);
     MemorySegment base = slab.deviceSegment();
     long done = 0;
     try (var _ = context.enter()) {
@@ -129,13 +128,95 @@ public final class CuFileTransport implements AutoCloseable {
         done += count;
       }
     }
-    return past != null || transport() == Transport.GDS;
+    return passesCache(handle);
+  }
+
+  /// Queues a read in the order of the target's stream.
+  ///
+  /// @param wantDirect as of [#read]
+  /// @return whether the bytes go past the page cache
+  boolean queue(Read read, Target target, Target.Ordered order, boolean wantDirect) {
+    CuFileHandle handle = handle(wantDirect);
+    DeviceSlab slab = registered(target);
+    StreamTransfers stream =
+        driver.streamTransfers(context, order).orElseThrow(DeviceUnavailableException::new);
+    streams.add(stream);
+    stream.read(
+        handle,
+        slab.deviceSegment(),
+        read.slabOffset(),
+        read.fileOffset(),
+        read.length(),
+        read.required());
+    return passesCache(handle);
+  }
+
+  /// The request of a read for [#batches].
+  ///
+  /// @param wantDirect as of [#read]
+  BatchTransfers.Request request(Read read, Target target, boolean wantDirect) {
+    return new BatchTransfers.Request(
+        handle(wantDirect),
+        false,
+        registered(target).deviceSegment(),
+        read.slabOffset(),
+        read.fileOffset(),
+        read.length(),
+        read.required());
+  }
+
+  /// Whether reads that want to go past the page cache do so.
+  boolean passesCache(boolean wantDirect) {
+    return passesCache(handle(wantDirect));
+  }
+
+  /// Many requests at once, of any files of this driver; absent if libcufile has no batches.
+  Availability<BatchTransfers> batches() {
+    return driver
+        .cuFile()
+        .batches()
+        .then(api -> Availability.present(new BatchTransfers(api, driver.budget(), context)));
+  }
+
+  /// Makes readers that wait for room in a batch ask whether they may continue.
+  void wake() {
+    driver.budget().wake();
+  }
+
+  /// Whether requests can be queued on streams.
+  boolean hasStreams() {
+    return driver.cuFile().streams() instanceof Availability.Present;
+  }
+
+  private CuFileHandle handle(boolean wantDirect) {
+    return wantDirect && direct != null ? direct : handle;
+  }
+
+  private boolean passesCache(CuFileHandle used) {
+    return used == direct || transport() == Transport.GDS;
+  }
+
+  private DeviceSlab registered(Target target) {
+    if (!(target.slab() instanceof DeviceSlab slab)) {
+      throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
+    }
+    if (transport() == Transport.GDS) {
+      // The slab keeps its registration after this.
+      try (RegistrationCache.Use use = driver.registrations().use(slab)) {
+        if (!use.refusal().isEmpty()) {
+          bounced = use.refusal();
+        }
+      }
+    }
+    return slab;
   }
 
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {
-      List<Runnable> actions = new ArrayList<>(List.of(handle::close, whenClosed));
+      List<Runnable> actions = new ArrayList<>();
+      streams.forEach(stream -> actions.add(stream::await));
+      actions.addAll(List.of(handle::close, whenClosed));
       if (direct != null) {
         actions.add(direct::close);
       }

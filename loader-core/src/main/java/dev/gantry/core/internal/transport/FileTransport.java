@@ -123,6 +123,14 @@ public final class FileTransport implements AutoCloseable {
     return Objects.requireNonNull(cuFile);
   }
 
+  /// Makes readers that wait for room in a batch ask whether they may continue.
+  void wake() {
+    CuFileTransport waitedFor = cuFile;
+    if (waitedFor != null) {
+      waitedFor.wake();
+    }
+  }
+
   /// From now on the whole file is staged, if cuFile failed and no transport was asked for.
   ///
   /// @param used the transport that failed

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
@@ -24,6 +25,7 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final OpenFiles files;
   private final @Nullable StagedTransport staged;
   private final int threads;
+  private final CuFileRule cuFileRule;
 
   /// @param staged whose pool has a pair of buffers for each reader and is closed with this; null if
   ///     nothing is staged
@@ -33,10 +35,12 @@ public final class OnDemandTransfer implements AutoCloseable {
       @Nullable StagedTransport staged,
       int threads,
       int mostFiles,
+      CuFileRule cuFileRule,
       SessionCounters session) {
     this.files = new OpenFiles(opener, mostFiles);
     this.staged = staged;
     this.threads = threads;
+    this.cuFileRule = cuFileRule;
     this.counter = new TransferCounter(session);
   }
 
@@ -78,7 +82,8 @@ public final class OnDemandTransfer implements AutoCloseable {
 
   /// What one thread reads with.
   public final class Reader implements AutoCloseable {
-    private final TransportReader reader = new TransportReader(staged, counter, 1);
+    private final TransportReader reader =
+        new TransportReader(staged, counter, 1, new CuFileReader(cuFileRule, 1, () -> true));
 
     private Reader() {}
 

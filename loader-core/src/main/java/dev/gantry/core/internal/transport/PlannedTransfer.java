@@ -59,7 +59,7 @@ final class PlannedTransfer {
     int readers = Math.min(threads, reads.size());
     workers.work(
         readers,
-        () -> readAll(requestsAtOnce(readers)),
+        () -> readAll(requestsAtOnce(readers), reads.size() / readers),
         () -> options.progress().onProgress(counter.bytes(), total));
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return counter.report(
@@ -76,8 +76,9 @@ final class PlannedTransfer {
   }
 
   /// The work of one thread.
-  private void readAll(int requestsAtOnce) {
-    try (TransportReader reader = new TransportReader(staged, counter, requestsAtOnce)) {
+  private void readAll(int requestsAtOnce, int depth) {
+    CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
+    try (TransportReader reader = new TransportReader(staged, counter, requestsAtOnce, cuFile)) {
       readAll(reader);
     } catch (RuntimeException | Error e) {
       workers.fail(e);
@@ -107,7 +108,12 @@ final class PlannedTransfer {
 
   private void endWaiting() {
     wakeWaiting();
-    files.values().forEach(file -> file.source().endReads());
+    files
+        .values()
+        .forEach(file -> {
+          file.source().endReads();
+          file.transport().wake();
+        });
   }
 
   private void wakeWaiting() {

@@ -6,6 +6,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
@@ -22,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// @param progress told how many bytes have been read
 /// @param cancellation ends the transfer early
 /// @param reuse where a load takes device memory; null for the driver
+/// @param cuFileRule how cuFile is called, where it carries the bytes
 public record TransferOptions(
     PlanLimits limits,
     int threads,
@@ -29,7 +31,8 @@ public record TransferOptions(
     CachePolicy cachePolicy,
     ProgressListener progress,
     Cancellation cancellation,
-    @Nullable DeviceMemoryReuse reuse) {
+    @Nullable DeviceMemoryReuse reuse,
+    CuFileRule cuFileRule) {
 
   /// The most readers that one transfer may have.
   public static final int MOST_THREADS = 64;
@@ -47,38 +50,47 @@ public record TransferOptions(
         CachePolicy.BY_RESIDENCY,
         (_, _) -> {},
         new Cancellation(),
-        null);
+        null,
+        CuFileRule.DEFAULT);
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
     return new TransferOptions(
-        chosen, threads, transport, cachePolicy, progress, cancellation, reuse);
+        chosen, threads, transport, cachePolicy, progress, cancellation, reuse, cuFileRule);
   }
 
   public TransferOptions withThreads(int chosen) {
     return new TransferOptions(
-        limits, chosen, transport, cachePolicy, progress, cancellation, reuse);
+        limits, chosen, transport, cachePolicy, progress, cancellation, reuse, cuFileRule);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
-    return new TransferOptions(limits, threads, chosen, cachePolicy, progress, cancellation, reuse);
+    return new TransferOptions(
+        limits, threads, chosen, cachePolicy, progress, cancellation, reuse, cuFileRule);
   }
 
   public TransferOptions withReuse(DeviceMemoryReuse chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, cancellation, chosen);
+        limits, threads, transport, cachePolicy, progress, cancellation, chosen, cuFileRule);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
-    return new TransferOptions(limits, threads, transport, chosen, progress, cancellation, reuse);
+    return new TransferOptions(
+        limits, threads, transport, chosen, progress, cancellation, reuse, cuFileRule);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, chosen, cancellation, reuse);
+        limits, threads, transport, cachePolicy, chosen, cancellation, reuse, cuFileRule);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
-    return new TransferOptions(limits, threads, transport, cachePolicy, progress, chosen, reuse);
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, progress, chosen, reuse, cuFileRule);
+  }
+
+  public TransferOptions withCuFileRule(CuFileRule chosen) {
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, progress, cancellation, reuse, chosen);
   }
 }

@@ -3,12 +3,14 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.CuFileRule.Way;
 import dev.gantry.core.internal.events.ReadEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.CuFileReader.Deferred;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
 import java.util.List;
@@ -22,13 +24,19 @@ final class TransportReader implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final TransferCounter counter;
   private final PendingReads pending;
+  private final CuFileReader cuFile;
   private StagedTransport.@Nullable Reader staging;
 
   /// @param staged null if nothing is staged
   /// @param requestsAtOnce the most reads of remote files that run at once
-  TransportReader(@Nullable StagedTransport staged, TransferCounter counter, int requestsAtOnce) {
+  TransportReader(
+      @Nullable StagedTransport staged,
+      TransferCounter counter,
+      int requestsAtOnce,
+      CuFileReader cuFile) {
     this.staged = staged;
     this.counter = counter;
+    this.cuFile = cuFile;
     this.pending = new PendingReads(requestsAtOnce);
   }
 
@@ -53,6 +61,27 @@ final class TransportReader implements AutoCloseable {
       // Not counted as a part of the read.
       staging.makeRoom(read, target);
     }
+    Way way =
+        isByCuFile(transport) ? cuFile.way(file.transport().cuFile(), read, target) : Way.SYNC;
+    if (way == Way.BATCH) {
+      ReadEvent event = new ReadEvent();
+      event.begin();
+      if (cuFile.collect(new Deferred(file, read, target, residency, event))) {
+        flush();
+      }
+      return true;
+    }
+    return read(file, read, target, transport, residency, way);
+  }
+
+  private static boolean isByCuFile(Transport transport) {
+    return transport == Transport.GDS || transport == Transport.COMPAT;
+  }
+
+  private boolean read(
+      OpenFile file, Read read, Target target, Transport transport, Residency residency, Way way) {
+    SourceFile source = file.source();
+    boolean direct = residency != Residency.HOT;
     ReadEvent event = new ReadEvent();
     event.begin();
     boolean wentDirect;
@@ -61,7 +90,7 @@ final class TransportReader implements AutoCloseable {
           switch (transport) {
             case HOST -> HostTransport.read(source, read, target, direct);
             case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct);
-            case GDS, COMPAT -> file.transport().cuFile().read(source, read, target, direct);
+            case GDS, COMPAT -> byCuFile(file, read, target, direct, way);
           };
     } catch (TransferException e) {
       if (file.transport().fallBack(transport, e)) {
@@ -72,6 +101,52 @@ final class TransportReader implements AutoCloseable {
     event.done(source.file(), read.fileOffset(), read.length(), transport, residency, wentDirect);
     counter.addRead(transport, read.length(), wentDirect, residency);
     return true;
+  }
+
+  private static boolean byCuFile(
+      OpenFile file, Read read, Target target, boolean direct, Way way) {
+    CuFileTransport cuFile = file.transport().cuFile();
+    Target.Ordered order = target.order();
+    if (way == Way.STREAM && order != null) {
+      return cuFile.queue(read, target, order, direct);
+    }
+    return cuFile.read(file.source(), read, target, direct);
+  }
+
+  /// Does the reads that were collected for a batch.
+  private void flush() {
+    cuFile.flush(this::account, this::readAgain);
+  }
+
+  private void account(Deferred done) {
+    Transport transport = done.cuFile().transport();
+    boolean direct = done.cuFile().passesCache(done.wantDirect());
+    Read read = done.read();
+    done.event()
+        .done(
+            done.file().source().file(),
+            read.fileOffset(),
+            read.length(),
+            transport,
+            done.residency(),
+            direct);
+    counter.addRead(transport, read.length(), direct, done.residency());
+  }
+
+  /// Does a read of a batch that failed, and falls back if it was this one's failure.
+  private void readAgain(Deferred failed) {
+    boolean done =
+        read(
+            failed.file(),
+            failed.read(),
+            failed.target(),
+            failed.cuFile().transport(),
+            failed.residency(),
+            Way.SYNC);
+    while (!done && cuFile.mayContinue()) {
+      awaitBuffers(cuFile::mayContinue);
+      done = read(failed.file(), failed.read(), failed.target());
+    }
   }
 
   /// Starts a read of a remote file and does not wait for it.
@@ -113,6 +188,7 @@ final class TransportReader implements AutoCloseable {
 
   /// Waits until all bytes have arrived.
   void drain() {
+    flush();
     awaitRemote();
     if (staging != null) {
       staging.drain();

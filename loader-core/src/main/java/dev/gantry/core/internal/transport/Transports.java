@@ -165,6 +165,7 @@ public final class Transports implements AutoCloseable {
         ownStaging(device, options, threads),
         threads,
         mostFiles(calls.mostDescriptors()),
+        options.cuFileRule(),
         counters);
   }
 
