@@ -60,6 +60,9 @@ static int passes_cpu_by(void) { return p2p && serves && !stub_flags[FORCE_COMPA
 
 EXPORT CUfileError_t cuFileDriverOpen(void) {
   CALLED("cuFileDriverOpen");
+  if (!stub_open()) {
+    stub_read_config();
+  }
   if (!p2p && !stub_flags[ALLOW_COMPAT_MODE]) {
     return stub_status(DRIVER_NOT_INITIALIZED);
   }

@@ -84,6 +84,9 @@ ssize_t stub_transfer(
 
 int stub_open(void);
 
+/* Reads cufile.json. */
+void stub_read_config(void);
+
 /* Counts the call and returns the fault that was asked for, if any. */
 #define CALLED(function)                                          \
   do {                                                            \

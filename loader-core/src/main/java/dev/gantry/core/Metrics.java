@@ -19,7 +19,8 @@ public record Metrics(Loads loads, Reads reads, Saves saves, Batches batches, Ho
   /// Reads of loads and of datasets' batches.
   ///
   /// @param requests how many there were
-  /// @param bytesByTransport bytes by each transport, blocks at the edges included
+  /// @param bytesByTransport bytes by each transport that carried any, blocks at the edges
+  ///     included
   /// @param hotBytes of these, the bytes that were in the page cache, or came from a remote store
   /// @param coldBytes the bytes that were not in the page cache
   /// @param unknownBytes the bytes of which the kernel did not say
@@ -44,7 +45,7 @@ public record Metrics(Loads loads, Reads reads, Saves saves, Batches batches, Ho
   /// @param completed writes of one file or several together that returned
   /// @param failed those that threw, cancelled ones included
   /// @param files that got their names
-  /// @param bytesByTransport bytes of files, by each transport
+  /// @param bytesByTransport bytes of files, by each transport that carried any
   public record Saves(
       long completed, long failed, long files, Map<Transport, Long> bytesByTransport) {
     public Saves {

@@ -14,6 +14,12 @@ public interface Session extends AutoCloseable {
     return provider().open();
   }
 
+  /// As [#open()], with settings of libcufile. They are in force if this session is the first of the
+  /// process that opens cuFile's driver; else it has no `gds` and no `compat`, and reports say why.
+  static Session open(CuFileConfig settings) {
+    return provider().open(settings);
+  }
+
   /// The process's own session, which calls without a session use. It stays open.
   static Session shared() {
     return provider().shared();
@@ -47,6 +53,8 @@ public interface Session extends AutoCloseable {
   /// since this package must not name what names it.
   interface Provider {
     Session open();
+
+    Session open(CuFileConfig settings);
 
     Session shared();
   }

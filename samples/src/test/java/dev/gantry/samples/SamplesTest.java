@@ -66,6 +66,7 @@ class SamplesTest {
             "fc1.bias has the mean -?0\\.\\d+(E-\\d)?\n",
             MODEL,
             "fc1.bias"),
+        sample("TuneCuFile", TuneCuFile::main, "\\d+ arrays in \\d+ requests, .*host.*\n", MODEL),
         sample(
             "RunOnnx",
             RunOnnx::main,

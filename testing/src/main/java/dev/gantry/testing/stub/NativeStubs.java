@@ -30,6 +30,7 @@ public final class NativeStubs {
           "stub_cufile.c",
           "stub_cufile_streams.c",
           "stub_cufile_batches.c",
+          "stub_cufile_config.c",
           "stub_cufile_newer.c");
   private static final List<String> HEADERS =
       List.of("stub_faults.h", "stub_cuda.h", "stub_cuda_streams.h", "stub_cufile.h");

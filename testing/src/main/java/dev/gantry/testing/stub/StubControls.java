@@ -96,6 +96,12 @@ public final class StubControls {
     }
   }
 
+  /// What the `cufile.json` of libcufile's open driver has for a key, named without its section: a
+  /// number, 0 or 1 for a boolean, -1 if it has none.
+  public long config(String key) {
+    return ask("gantry_stub_config", key);
+  }
+
   /// How often `function` was called since the start or [#clear].
   public long calls(String function) {
     return ask("gantry_stub_calls", function);

@@ -94,7 +94,12 @@ public final class SessionCounters {
 
   private static Map<Transport, Long> sums(Map<Transport, LongAdder> adders) {
     Map<Transport, Long> sums = new EnumMap<>(Transport.class);
-    adders.forEach((transport, adder) -> sums.put(transport, adder.sum()));
+    adders.forEach((transport, adder) -> {
+      long sum = adder.sum();
+      if (sum > 0) {
+        sums.put(transport, sum);
+      }
+    });
     return sums;
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
@@ -39,6 +40,7 @@ import dev.gantry.core.spi.Store;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// The session: opens devices and drivers when they are first needed, keeps pinned buffers and the
 /// cuFile driver from load to load, and frees them when it closes. What it loaded outlives it.
@@ -52,14 +54,20 @@ public final class GantrySession implements Session {
   /// Whether this is the process's own, which stays open.
   private final boolean stays;
 
-  private GantrySession(FileCalls calls, List<Store> stores, boolean stays) {
+  private GantrySession(
+      FileCalls calls, List<Store> stores, @Nullable CuFileConfig settings, boolean stays) {
     this.stays = stays;
-    this.transports = new Transports(calls, stores);
+    this.transports = new Transports(calls, stores, settings);
     this.rings = new Rings(transports);
   }
 
   public static GantrySession open() {
     return open(FileCalls.ofPlatform());
+  }
+
+  /// With settings of libcufile.
+  public static GantrySession open(CuFileConfig settings) {
+    return new GantrySession(FileCalls.ofPlatform(), List.of(), settings, false);
   }
 
   /// For tests, which replace the kernel's file calls by failing ones.
@@ -69,7 +77,7 @@ public final class GantrySession implements Session {
 
   /// For tests: with stores besides those that are registered.
   public static GantrySession open(FileCalls calls, List<Store> stores) {
-    return new GantrySession(calls, stores, false);
+    return new GantrySession(calls, stores, null, false);
   }
 
   /// The implementation of the public interface, which has no other.
@@ -83,7 +91,8 @@ public final class GantrySession implements Session {
   }
 
   private static final class Shared {
-    static final GantrySession SESSION = new GantrySession(FileCalls.ofPlatform(), List.of(), true);
+    static final GantrySession SESSION =
+        new GantrySession(FileCalls.ofPlatform(), List.of(), null, true);
   }
 
   /// Loads extents into memory of `device`.

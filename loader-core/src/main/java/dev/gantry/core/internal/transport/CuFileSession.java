@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.BatchBudget;
 import dev.gantry.core.internal.cufile.CuFileHardware;
+import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.core.internal.cufile.RegistrationCache;
 import dev.gantry.core.internal.cufile.StreamTransfers;
 import dev.gantry.core.internal.events.RegistrationEvent;
@@ -90,9 +92,21 @@ public final class CuFileSession implements AutoCloseable {
   /// Why there is no driver for a kind, so that it is not tried again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
 
+  /// Null for libcufile's own.
+  private final @Nullable CuFileConfig settings;
+
   private @Nullable Opened opened;
   private int files;
   private boolean closed;
+
+  public CuFileSession() {
+    this(null);
+  }
+
+  /// @param settings null for libcufile's own
+  public CuFileSession(@Nullable CuFileConfig settings) {
+    this.settings = settings;
+  }
 
   /// The open driver, or why there is none.
   ///
@@ -112,13 +126,19 @@ public final class CuFileSession implements AutoCloseable {
           "this session has files open by " + opened.kind() + ", and cuFile serves one at a time");
     }
     closeDriver();
-    Availability<CuFile> driver = CuFile.find().then(cuFile -> openDriver(cuFile, kind));
+    Availability<CuFile> driver =
+        CuFile.find()
+            .then(cuFile -> DriverSettings.open(settings, cuFile, () -> openDriver(cuFile, kind)));
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
           opened =
               new Opened(
                   cuFile, kind, new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile)));
-      case Availability.Absent<CuFile>(String reason) -> refusals.put(kind, reason);
+      case Availability.Absent<CuFile>(String reason) -> {
+        if (!reason.equals(DriverSettings.OTHERS)) {
+          refusals.put(kind, reason);
+        }
+      }
     }
     return driver;
   }
@@ -208,7 +228,8 @@ public final class CuFileSession implements AutoCloseable {
     if (closing != null) {
       Cleanup.runAll(
           List.of(
-              closing.registrations()::clear, () -> closeDriver(closing.cuFile(), closing.kind())));
+              closing.registrations()::clear,
+              () -> DriverSettings.close(() -> closeDriver(closing.cuFile(), closing.kind()))));
     }
   }
 

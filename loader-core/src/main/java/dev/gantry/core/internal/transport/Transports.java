@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
@@ -47,7 +48,7 @@ public final class Transports implements AutoCloseable {
   private final FileCalls calls;
   private final Stores stores;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
-  private final CuFileSession cuFile = new CuFileSession();
+  private final CuFileSession cuFile;
   private final SessionCounters counters = new SessionCounters();
 
   /// Shared by all users of what [#close] frees, which waits for them.
@@ -61,6 +62,13 @@ public final class Transports implements AutoCloseable {
 
   /// @param given stores, which are closed with this
   public Transports(FileCalls calls, List<Store> given) {
+    this(calls, given, null);
+  }
+
+  /// @param given stores, which are closed with this
+  /// @param settings of libcufile; null for its own
+  public Transports(FileCalls calls, List<Store> given, @Nullable CuFileConfig settings) {
+    this.cuFile = new CuFileSession(settings);
     this.calls = calls;
     this.stores = new Stores(calls, given);
   }

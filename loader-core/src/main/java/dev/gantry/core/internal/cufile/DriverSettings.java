@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cufile;
+
+import dev.gantry.core.CuFileConfig;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.PrivateFile;
+import dev.gantry.core.internal.natives.ProcessEnvironment;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The settings with which this process's one cuFile driver is open. libcufile reads them when its first
+/// user opens the driver, from the file that [#VARIABLE] names then.
+///
+/// 1. write the settings to a file that only this user can read
+/// 2. name it in the environment
+/// 3. open the driver
+/// 4. put the environment back
+/// 5. when the last session closes the driver, delete the file
+///
+/// A variable that was set when the process started stays as it is: whoever runs a program decides.
+/// Thread-safe.
+public final class DriverSettings {
+  /// As libcufile has it.
+  public static final String VARIABLE = "CUFILE_ENV_PATH_JSON";
+
+  /// A system property that names a file for sessions that have no settings of their own.
+  public static final String PROPERTY = "gantry.cufile.json";
+
+  /// Why there is no driver for now.
+  public static final String OTHERS =
+      "other code of this process has cuFile's driver open with other settings";
+
+  private static final Logger LOG = LoggerFactory.getLogger(DriverSettings.class);
+
+  /// Sessions that have the driver open.
+  private static int users;
+
+  private static @Nullable CuFileConfig inForce;
+  private static @Nullable PrivateFile file;
+
+  private DriverSettings() {}
+
+  /// Opens the driver with these settings.
+  ///
+  /// @param wanted null for what is in force, or libcufile's own
+  /// @param cuFile whose driver other code of this process may have open
+  /// @param driver opens the driver, once
+  /// @return why not, if the driver is open with other settings, or `driver` has a reason
+  public static synchronized Availability<CuFile> open(
+      @Nullable CuFileConfig wanted, CuFile cuFile, Supplier<Availability<CuFile>> driver) {
+    if (users == 0 && wanted != null && isOpen(cuFile)) {
+      return Availability.absent(OTHERS);
+    }
+    if (users > 0 && wanted != null && !Objects.equals(wanted, inForce)) {
+      return Availability.absent(OTHERS);
+    }
+    Availability<CuFile> opened = users > 0 ? driver.get() : openFirst(wanted, driver);
+    if (opened instanceof Availability.Present<CuFile>) {
+      users++;
+    }
+    return opened;
+  }
+
+  private static boolean isOpen(CuFile cuFile) {
+    return cuFile.limits().useCount().toOptional().orElse(0L) > 0;
+  }
+
+  private static Availability<CuFile> openFirst(
+      @Nullable CuFileConfig wanted, Supplier<Availability<CuFile>> driver) {
+    String given = System.getenv(VARIABLE);
+    String named = named(wanted);
+    if (given != null && named != null) {
+      LOG.warn("{} is set to {}: libcufile reads that, and not {}", VARIABLE, given, named);
+      named = null;
+    } else if (wanted != null) {
+      try {
+        PrivateFile written = PrivateFile.write("cufile.json", wanted.json());
+        file = written;
+        named = written.path().toString();
+      } catch (UncheckedIOException e) {
+        return Availability.absent(e.getMessage() + ": " + e.getCause());
+      }
+    }
+    Availability<CuFile> opened = Availability.absent("not opened");
+    try {
+      opened = named == null ? driver.get() : openNaming(named, driver);
+    } finally {
+      if (opened instanceof Availability.Absent<CuFile>) {
+        forget();
+      }
+    }
+    inForce = wanted;
+    return opened;
+  }
+
+  /// What libcufile should read, in words or by its name; null for its own choice.
+  private static @Nullable String named(@Nullable CuFileConfig wanted) {
+    if (wanted != null) {
+      return "the session's own settings";
+    }
+    String property = System.getProperty(PROPERTY);
+    if (property != null && !Files.isReadable(Path.of(property))) {
+      LOG.warn("{} is {}, which cannot be read", PROPERTY, property);
+      return null;
+    }
+    return property;
+  }
+
+  private static Availability<CuFile> openNaming(
+      String name, Supplier<Availability<CuFile>> driver) {
+    ProcessEnvironment.set(VARIABLE, name);
+    try {
+      return driver.get();
+    } finally {
+      ProcessEnvironment.unset(VARIABLE);
+    }
+  }
+
+  private static void forget() {
+    PrivateFile old = file;
+    file = null;
+    inForce = null;
+    if (old != null) {
+      old.close();
+    }
+  }
+
+  /// A session closes the driver, which [#open] opened.
+  ///
+  /// @param driver closes it
+  public static synchronized void close(Runnable driver) {
+    users--;
+    if (users > 0) {
+      driver.run();
+    } else {
+      Cleanup.runAll(List.of(driver, DriverSettings::forget));
+    }
+  }
+}

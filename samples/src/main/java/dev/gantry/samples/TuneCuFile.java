@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.samples;
+
+import ai.djl.ndarray.NDManager;
+import dev.gantry.core.CuFileConfig;
+import dev.gantry.core.Metrics;
+import dev.gantry.core.Session;
+import dev.gantry.djl.Weights;
+import java.nio.file.Path;
+
+/// Loads weights in a session with settings of its own for libcufile, and prints what the session
+/// counted.
+///
+/// ```
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' TuneCuFile.java FILE
+/// ```
+public final class TuneCuFile {
+  private TuneCuFile() {}
+
+  public static void main(String[] arguments) {
+    CuFileConfig config = CuFileConfig.builder().optMaxIoThreads(4).optParallelIo(true).build();
+    try (NDManager manager = NDManager.newBaseManager();
+        Session session = Session.open(config);
+        Weights weights = Weights.open(Path.of(arguments[0]), session)) {
+      int arrays = weights.load(manager).size();
+      Metrics metrics = session.metrics();
+      System.out.printf(
+          "%d arrays in %d requests, bytes by transport: %s%n",
+          arrays, metrics.reads().requests(), metrics.reads().bytesByTransport());
+    }
+  }
+}
