@@ -199,7 +199,7 @@ class BenchCommandTest {
       })
   void wrongOptionsAreOneLine(String what) {
     String[] parts = what.split("\\|", 2);
-    CommandLineRun run = CommandLineRun.of(("bench " + parts[0]).split(" ", -1));
+    CommandLineRun run = CommandLineRun.of((Object[]) ("bench " + parts[0]).split(" ", -1));
 
     assertThat(run.exitCode()).isEqualTo(64);
     assertThat(run.out()).isEmpty();
