@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
+import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// A failed operation on a file or a device: what was tried, on what, and the returned code.
-public final class TransferException extends GantryException {
+public sealed class TransferException extends GantryException {
   private static final long serialVersionUID = 1L;
 
   private final String operation;
@@ -27,18 +28,55 @@ public final class TransferException extends GantryException {
     this.failure = failure;
   }
 
-  public String operation() {
+  public final String operation() {
     return operation;
   }
 
-  public Failure failure() {
+  public final Failure failure() {
     return failure;
   }
 
   /// Whether the kernel's code is one of these.
   ///
   /// @param names such as `ENOENT`
-  public boolean isErrno(Set<String> names) {
+  public final boolean isErrno(Set<String> names) {
     return failure instanceof Failure.Errno(_, String name, _) && names.contains(name);
+  }
+
+  /// A failed read into memory that is there: some of it has the new bytes, the rest has the old ones,
+  /// new ones, or some of both.
+  public static final class IncompleteRead extends TransferException {
+    private static final long serialVersionUID = 1L;
+
+    /// More names do not fit a message.
+    private static final int MOST_NAMES = 8;
+
+    @SuppressWarnings("serial") // An immutable list, which is serializable.
+    private final List<String> complete;
+
+    /// @param complete the names of what was read as a whole
+    /// @param all how many were to be read
+    /// @param reason of the failure
+    public IncompleteRead(List<String> complete, int all, TransferException reason) {
+      super("read into memory", subject(complete, all, reason), reason.failure(), reason);
+      this.complete = List.copyOf(complete);
+    }
+
+    private static String subject(List<String> complete, int all, TransferException reason) {
+      String names = String.join(", ", complete.subList(0, Math.min(MOST_NAMES, complete.size())));
+      return complete.size()
+          + " of "
+          + all
+          + " are complete"
+          + (complete.isEmpty() ? "" : " (" + names + (complete.size() > MOST_NAMES ? ", …)" : ")"))
+          + ", the others may be partly overwritten; "
+          + reason.getMessage();
+    }
+
+    /// The names of what is complete: of tensors, or of extents as [Extent#toString] has them. All else
+    /// must be read again before it is used.
+    public List<String> complete() {
+      return complete;
+    }
   }
 }

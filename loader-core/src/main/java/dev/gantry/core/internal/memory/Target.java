@@ -1,23 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.internal.natives.CudaDriver;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The slab that reads fill, and how they are ordered with other uses of it by its device.
-///
-/// @param order null for memory that is free: the bytes have arrived when the reader is drained
-public record Target(Slab slab, @Nullable Ordered order) {
-  /// Of memory that may still be in use.
+/// The memory that reads fill.
+public sealed interface Target {
+  /// How the reads are ordered with other uses of the memory by its device; null for memory that is
+  /// free: the bytes have arrived when the reader is drained.
+  @Nullable Ordered order();
+
+  /// A slab.
+  record InSlab(Slab slab, @Nullable Ordered order) implements Target {}
+
+  /// Memory that is not a slab's, which nothing uses now.
+  ///
+  /// @param landings which bytes of a read are wanted; the others go nowhere
+  record InPlace(List<Landing> landings) implements Target {
+    public InPlace {
+      landings = List.copyOf(landings);
+    }
+
+    @Override
+    public @Nullable Ordered order() {
+      return null;
+    }
+  }
+
+  /// Bytes of a read that go to one piece of memory.
+  ///
+  /// @param from bytes from the read's start
+  /// @param memory which they fill
+  /// @param region the memory to register for it, if any is to be: of one allocation, with `memory`
+  ///     in it
+  record Landing(long from, Memory memory, Memory region) {
+    public long bytes() {
+      return memory.length();
+    }
+  }
+
+  /// Of a slab that may still be in use.
   ///
   /// @param stream for the copies, which runs them when the memory is free. The bytes have arrived
   ///     when it has done so
   /// @param free fires when the memory is free, for transports that use no stream
-  public record Ordered(CudaDriver.Stream stream, CudaDriver.Event free, StreamOwner owner) {}
+  record Ordered(CudaDriver.Stream stream, CudaDriver.Event free, StreamOwner owner) {}
 
   /// Destroys a stream, and hands over what it has filled.
   @FunctionalInterface
-  public interface StreamOwner {
+  interface StreamOwner {
     /// For those who queue work on the stream whose result is known when the stream has passed it.
     ///
     /// @param check called whenever the host has waited for the stream, before it hands over the
@@ -26,21 +59,23 @@ public record Target(Slab slab, @Nullable Ordered order) {
     void attach(Runnable check, Runnable close);
   }
 
-  /// Memory that is free.
-  public static Target of(Slab slab) {
-    return new Target(slab, null);
+  /// A slab that is free.
+  static Target of(Slab slab) {
+    return new InSlab(slab, null);
   }
 
-  /// Memory that may still be in use.
-  public static Target ordered(Slab slab, Ordered order) {
-    return new Target(slab, order);
+  /// A slab that may still be in use.
+  static Target ordered(Slab slab, Ordered order) {
+    return new InSlab(slab, order);
   }
 
-  public CudaDriver.@Nullable Stream stream() {
+  default CudaDriver.@Nullable Stream stream() {
+    Ordered order = order();
     return order == null ? null : order.stream();
   }
 
-  public CudaDriver.@Nullable Event free() {
+  default CudaDriver.@Nullable Event free() {
+    Ordered order = order();
     return order == null ? null : order.free();
   }
 }

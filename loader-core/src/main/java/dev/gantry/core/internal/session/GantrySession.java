@@ -13,6 +13,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.Folders;
@@ -105,6 +106,18 @@ public final class GantrySession implements Session {
   public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
     return new LoadOperation(transports, plan, device, options).run();
+  }
+
+  /// Reads bytes of files into memory that is there, and returns when all are there. Before that it
+  /// waits for work that was queued on the memory's devices. Exactly the memory's bytes change.
+  ///
+  /// @throws MisuseException if memory has another length than its extent, is read-only, closed, of
+  ///     another device than it says, or not all there; or if two parts overlap. Nothing has changed
+  ///     then
+  /// @throws TransferException if a file cannot be opened or is too short; nothing has changed then
+  /// @throws TransferException.IncompleteRead if a file or device fails later, or the caller cancels
+  public TransferReport read(List<ReadInto> parts, TransferOptions options) {
+    return transports.using(() -> new ReadIntoOperation(transports, parts, options).run());
   }
 
   /// Brings bytes that the CPU makes into memory of `device`: those of a load that do not lie in

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -63,7 +64,7 @@ public final class CuFileTransport implements AutoCloseable {
     return driver.kind();
   }
 
-  /// Why cuFile copied through its own buffers for some memory; empty if it did not.
+  /// Why some memory was not registered, so that it was filled through a buffer; empty if all was.
   String bounced() {
     return bounced;
   }
@@ -100,35 +101,101 @@ public final class CuFileTransport implements AutoCloseable {
   /// @return whether the bytes went past the page cache
   boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
     CuFileHandle handle = handle(wantDirect);
-    DeviceSlab slab = registered(target);
-    MemorySegment base = slab.deviceSegment();
+    switch (target) {
+      case Target.InSlab in -> {
+        if (in.free() != null) {
+          // cuFile's reads are ordered with no stream.
+          try (var _ = context.enter()) {
+            context.driver().synchronize(in.free());
+          }
+        }
+        MemorySegment base = registered(in).deviceSegment();
+        read(
+            file,
+            handle,
+            base,
+            read.slabOffset(),
+            read.fileOffset(),
+            read.length(),
+            read.required());
+      }
+      case Target.InPlace(var landings) ->
+          landings.forEach(landing -> readInPlace(file, read, landing, handle));
+    }
+    return passesCache(handle);
+  }
+
+  private void readInPlace(
+      SourceFile file, Read read, Target.Landing landing, CuFileHandle handle) {
+    Memory.OnDevice memory = onDevice(landing.memory());
+    long from = read.fileOffset() + landing.from();
+    try (RegistrationCache.Use use = use(landing)) {
+      MemorySegment base =
+          use.refusal().isEmpty()
+              ? use.base()
+              : MemorySegment.ofAddress(memory.address()).reinterpret(memory.length());
+      long offset = memory.address() - base.address();
+      read(file, handle, base, offset, from, memory.length(), memory.length());
+    }
+  }
+
+  /// Reads up to `length` bytes, of which the file must have the first `required`. cuFile may read
+  /// fewer than it is asked to.
+  private void read(
+      SourceFile file,
+      CuFileHandle handle,
+      MemorySegment base,
+      long offset,
+      long fileOffset,
+      long length,
+      long required) {
     long done = 0;
     try (var _ = context.enter()) {
-      if (target.free() != null) {
-        // cuFile's reads are ordered with no stream.
-        context.driver().synchronize(target.free());
-      }
-      // cuFile may read less than it is asked to.
-      while (done < read.required()) {
+      while (done < required) {
         long count =
-            driver
-                .cuFile()
-                .read(
-                    handle,
-                    base,
-                    read.length() - done,
-                    read.fileOffset() + done,
-                    read.slabOffset() + done);
+            driver.cuFile().read(handle, base, length - done, fileOffset + done, offset + done);
         if (count <= 0) {
           throw new TransferException(
               "cuFileRead",
-              file.file() + " offset " + (read.fileOffset() + done),
-              new Failure.EndOfFile(read.required() - done));
+              file.file() + " offset " + (fileOffset + done),
+              new Failure.EndOfFile(required - done));
         }
         done += count;
       }
     }
-    return passesCache(handle);
+  }
+
+  /// Whether all of this memory can be registered; if not, the report has the reason.
+  boolean registers(Target.InPlace target) {
+    for (Target.Landing landing : target.landings()) {
+      try (RegistrationCache.Use use = use(landing)) {
+        if (!use.refusal().isEmpty()) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  private RegistrationCache.Use use(Target.Landing landing) {
+    Memory.OnDevice region = onDevice(landing.region());
+    RegistrationCache.Use use =
+        driver.registrations().use(region.device(), region.address(), region.length());
+    noteRefusal(use.refusal());
+    return use;
+  }
+
+  private void noteRefusal(String refusal) {
+    if (!refusal.isEmpty()) {
+      bounced = refusal;
+    }
+  }
+
+  private static Memory.OnDevice onDevice(Memory memory) {
+    return switch (memory) {
+      case Memory.OnDevice device -> device;
+      case Memory.OnHost _ -> throw new MisuseException("cuFile cannot fill host memory");
+    };
   }
 
   /// Queues a read in the order of the target's stream.
@@ -197,15 +264,13 @@ public final class CuFileTransport implements AutoCloseable {
   }
 
   private DeviceSlab registered(Target target) {
-    if (!(target.slab() instanceof DeviceSlab slab)) {
-      throw new MisuseException("cuFile cannot fill memory of " + target.slab().device());
+    if (!(target instanceof Target.InSlab(DeviceSlab slab, _))) {
+      throw new MisuseException("cuFile cannot fill this memory: it is no slab of a CUDA device");
     }
     if (transport() == Transport.GDS) {
       // The slab keeps its registration after this.
       try (RegistrationCache.Use use = driver.registrations().use(slab)) {
-        if (!use.refusal().isEmpty()) {
-          bounced = use.refusal();
-        }
+        noteRefusal(use.refusal());
       }
     }
     return slab;

@@ -106,6 +106,11 @@ public final class FileTransport implements AutoCloseable {
     return decided;
   }
 
+  /// Whether the caller asked for one transport, which nothing may replace.
+  boolean isAskedFor() {
+    return question.only() != null;
+  }
+
   /// Whether cuFile carries the bytes that do not go through the page cache.
   public boolean usesCuFile() {
     return isByCuFile(of(false));

@@ -12,14 +12,20 @@ import java.lang.foreign.MemorySegment;
 final class HostTransport {
   private HostTransport() {}
 
+  /// @param scatter of the calling thread
   /// @param direct whether to go past the page cache
   /// @return whether the bytes went past the page cache
-  static boolean read(SourceFile file, Read read, Target target, boolean direct) {
-    return file.read(place(read, target), read.fileOffset(), read.required(), direct);
+  static boolean read(
+      SourceFile file, Read read, Target target, boolean direct, HostScatter scatter) {
+    return switch (target) {
+      case Target.InSlab in ->
+          file.read(place(read, in), read.fileOffset(), read.required(), direct);
+      case Target.InPlace(var landings) -> scatter.read(file, read, landings, direct);
+    };
   }
 
   /// The memory that a read fills.
-  static MemorySegment place(Read read, Target target) {
+  static MemorySegment place(Read read, Target.InSlab target) {
     if (!(target.slab() instanceof HostSlab slab)) {
       throw new MisuseException("transport host cannot fill memory of " + target.slab().device());
     }

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.SessionCounters;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
-import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Does a plan's reads with several reader threads. For one use, by one thread.
+/// Does reads that are known in advance with several reader threads. For one use, by one thread.
 ///
 /// The first failure, or a cancellation, stops all readers. [#run] returns or throws only when all of
-/// them have ended and nothing is running any more, so that the caller can free the slabs.
+/// them have ended and nothing is running any more, so that the caller can free the memory.
 final class PlannedTransfer {
-  private final ReadPlan plan;
-  private final List<Target> targets;
+  /// One read, and the memory that it fills.
+  ///
+  /// @param arrived run, on any thread, when all bytes are there: also before a failure of others
+  record Task(Read read, Target target, Runnable arrived) {}
+
   private final Map<Location, OpenFile> files;
   private final @Nullable StagedTransport staged;
   private final TransferOptions options;
@@ -29,38 +33,37 @@ final class PlannedTransfer {
 
   /// A reader that finds no staging buffers returns its read and waits. The last one at least goes on
   /// waiting until another takes that read, or it gets buffers.
-  private final WorkQueue<Read> reads;
+  private final WorkQueue<Task> reads;
+
+  private final long totalBytes;
 
   private final TransferCounter counter;
 
-  /// @param files all files of the plan
+  /// @param files all files of the tasks
   /// @param staged null if nothing is staged
   PlannedTransfer(
-      ReadPlan plan,
-      List<Slab> slabs,
+      List<Task> tasks,
       Map<Location, OpenFile> files,
       @Nullable StagedTransport staged,
       TransferOptions options,
       SessionCounters session) {
-    this.plan = plan;
-    this.targets = slabs.stream().map(Target::of).toList();
     this.files = files;
     this.staged = staged;
     this.options = options;
+    this.totalBytes = tasks.stream().mapToLong(task -> task.read().length()).sum();
     this.counter = new TransferCounter(session);
     this.workers = new WorkerThreads("load", "gantry-reader-", options.cancellation());
-    this.reads = new WorkQueue<>(workers, plan.reads());
+    this.reads = new WorkQueue<>(workers, tasks);
     workers.whenFailed(this::endWaiting);
   }
 
   TransferReport run(int threads) {
     long start = System.nanoTime();
-    long total = plan.readBytes();
     int readers = Math.min(threads, reads.size());
     workers.work(
         readers,
         () -> readAll(requestsAtOnce(readers), reads.size() / readers),
-        () -> options.progress().onProgress(counter.bytes(), total));
+        () -> options.progress().onProgress(counter.bytes(), totalBytes));
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return counter.report(
         files.values().stream().map(file -> file.transport().report()).toList(), elapsed);
@@ -78,30 +81,43 @@ final class PlannedTransfer {
   /// The work of one thread.
   private void readAll(int requestsAtOnce, int depth) {
     CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
+    List<Task> done = new ArrayList<>();
     try (TransportReader reader = new TransportReader(staged, counter, requestsAtOnce, cuFile)) {
-      readAll(reader);
+      readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);
+      return;
     }
+    // The reader has waited for all copies.
+    done.forEach(task -> task.arrived().run());
   }
 
   /// Reports a failure before the reader is closed, which may take a while.
-  private void readAll(TransportReader reader) {
+  ///
+  /// @param done gets the tasks whose bytes are there when the reader is closed
+  private void readAll(TransportReader reader, List<Task> done) {
+    List<Task> remote = new ArrayList<>();
     try {
-      for (Read read = reads.take(); read != null; read = reads.take()) {
-        OpenFile file = Objects.requireNonNull(files.get(read.file()));
-        if (reader.read(file, read, targets.get(read.slab()))) {
+      for (Task task = reads.take(); task != null; task = reads.take()) {
+        OpenFile file = Objects.requireNonNull(files.get(task.read().file()));
+        if (reader.read(file, task.read(), task.target())) {
+          (file.source().isLocal() ? done : remote).add(task);
           reader.giveWay();
         } else {
-          reads.putBack(read);
+          reads.putBack(task);
           reader.awaitBuffers(reads::hasMore);
         }
       }
       wakeWaiting();
       if (!workers.hasFailed()) {
         reader.drain();
+        done.addAll(remote);
       }
     } catch (RuntimeException | Error e) {
+      if (e instanceof TransferException failed && failed.failure() instanceof Failure.Cuda) {
+        // Of which copy the device does not say.
+        done.clear();
+      }
       workers.fail(e);
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Memory;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
@@ -76,10 +77,25 @@ public record StagedTransport(
               read.fileOffset(),
               read.required(),
               direct);
-      copies.copyToDevice(
-          target.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
+      switch (target) {
+        case Target.InSlab in ->
+            copies.copyToDevice(
+                in.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
+        case Target.InPlace(var landings) ->
+            landings.forEach(landing ->
+                copies.copyToDevice(
+                    address(landing), buffer.address() + used + landing.from(), landing.bytes()));
+      }
       used += read.length();
       return went;
+    }
+
+    private static long address(Target.Landing landing) {
+      return switch (landing.memory()) {
+        case Memory.OnDevice device -> device.address();
+        case Memory.OnHost _ ->
+            throw new IllegalStateException("transport staged cannot fill host memory");
+      };
     }
 
     private void turnToTheOther(Target target) {

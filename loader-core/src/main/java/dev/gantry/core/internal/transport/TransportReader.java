@@ -13,8 +13,11 @@ import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.CuFileReader.Deferred;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -25,6 +28,11 @@ final class TransportReader implements AutoCloseable {
   private final TransferCounter counter;
   private final PendingReads pending;
   private final CuFileReader cuFile;
+  private final HostScatter scatter = new HostScatter();
+
+  /// Of what is done with the bytes of a remote file when they are there.
+  private final AtomicReference<@Nullable Throwable> remoteFailure = new AtomicReference<>();
+
   private StagedTransport.@Nullable Reader staging;
 
   /// @param staged null if nothing is staged
@@ -48,7 +56,7 @@ final class TransportReader implements AutoCloseable {
     SourceFile source = file.source();
     Residency residency = source.residency(read.fileOffset(), read.length());
     boolean direct = residency != Residency.HOT;
-    Transport transport = file.transport().of(!direct);
+    Transport transport = transport(file, target, direct);
     if (transport == Transport.HOST && !source.isLocal()) {
       start(source, read, target);
       return true;
@@ -62,7 +70,9 @@ final class TransportReader implements AutoCloseable {
       staging.makeRoom(read, target);
     }
     Way way =
-        isByCuFile(transport) ? cuFile.way(file.transport().cuFile(), read, target) : Way.SYNC;
+        isByCuFile(transport) && target instanceof Target.InSlab
+            ? cuFile.way(file.transport().cuFile(), read, target)
+            : Way.SYNC;
     if (way == Way.BATCH) {
       ReadEvent event = new ReadEvent();
       event.begin();
@@ -88,7 +98,7 @@ final class TransportReader implements AutoCloseable {
     try {
       wentDirect =
           switch (transport) {
-            case HOST -> HostTransport.read(source, read, target, direct);
+            case HOST -> HostTransport.read(source, read, target, direct, scatter);
             case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct);
             case GDS, COMPAT -> byCuFile(file, read, target, direct, way);
           };
@@ -149,19 +159,55 @@ final class TransportReader implements AutoCloseable {
     }
   }
 
+  /// Memory that cannot be registered is staged, unless cuFile was asked for.
+  private Transport transport(OpenFile file, Target target, boolean direct) {
+    Transport transport = file.transport().of(!direct);
+    return transport == Transport.GDS
+            && target instanceof Target.InPlace in
+            && !file.transport().isAskedFor()
+            && !file.transport().cuFile().registers(in)
+        ? Transport.STAGED
+        : transport;
+  }
+
   /// Starts a read of a remote file and does not wait for it.
   private void start(SourceFile file, Read read, Target target) {
     ReadEvent event = new ReadEvent();
     event.begin();
-    pending.start(
-        file,
-        HostTransport.place(read, target),
-        read.fileOffset(),
-        read.required(),
+    Runnable done =
         () -> {
           event.done(
               file.file(), read.fileOffset(), read.length(), Transport.HOST, Residency.HOT, false);
           counter.addRead(Transport.HOST, read.length(), false, Residency.HOT);
+        };
+    switch (target) {
+      case Target.InSlab in ->
+          pending.start(
+              file, HostTransport.place(read, in), read.fileOffset(), read.required(), done);
+      case Target.InPlace(var landings) -> start(file, read, landings, done);
+    }
+  }
+
+  private void start(SourceFile file, Read read, List<Target.Landing> landings, Runnable done) {
+    Target.Landing first = landings.getFirst();
+    MemorySegment place = HostScatter.segment(first);
+    if (landings.size() == 1 && place.isNative()) {
+      pending.start(file, place, read.fileOffset() + first.from(), first.bytes(), done);
+      return;
+    }
+    MemorySegment buffer = Arena.ofAuto().allocate(read.required());
+    pending.start(
+        file,
+        buffer,
+        read.fileOffset(),
+        read.required(),
+        () -> {
+          try {
+            HostScatter.scatter(buffer, landings);
+            done.run();
+          } catch (RuntimeException | Error e) {
+            remoteFailure.compareAndSet(null, e);
+          }
         });
   }
 
@@ -184,6 +230,12 @@ final class TransportReader implements AutoCloseable {
   /// Waits until the reads of remote files have ended.
   void awaitRemote() {
     pending.drain();
+    switch (remoteFailure.get()) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException(e);
+    }
   }
 
   /// Waits until all bytes have arrived.
@@ -198,7 +250,7 @@ final class TransportReader implements AutoCloseable {
   /// Waits for running reads and copies, also after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(pending::close, this::closeStaging));
+    Cleanup.runAll(List.of(pending::close, this::closeStaging, scatter::close));
   }
 
   private void closeStaging() {

@@ -14,19 +14,25 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.plan.ScatterPlan;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
+import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -99,15 +105,55 @@ public final class Transports implements AutoCloseable {
   /// @param slabs allocates the plan's slabs; called once, after the files were found long enough
   public TransferReport transfer(
       ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
-    return using(() -> transferOpen(plan, device, slabs, options));
+    List<Slab> targets = new ArrayList<>();
+    return using(() -> {
+      try {
+        return transfer(
+            plan.reads(),
+            device,
+            () -> {
+              targets.addAll(slabs.get());
+              return plan.reads().stream()
+                  .map(read -> new Task(read, Target.of(targets.get(read.slab())), () -> {}))
+                  .toList();
+            },
+            options);
+      } finally {
+        cuFile.deregister(targets);
+      }
+    });
   }
 
-  private TransferReport transferOpen(
-      ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
+  /// Does the reads of `plan` into memory of `device` that is there.
+  ///
+  /// @param targets of the plan's steps, in their order; asked for once, after the files were found
+  ///     long enough
+  /// @param arrived told, on any thread, of each step whose bytes are all there, also of those before a
+  ///     failure
+  public TransferReport transferInto(
+      ScatterPlan plan,
+      Device device,
+      Supplier<List<Target>> targets,
+      TransferOptions options,
+      Consumer<ScatterPlan.Step> arrived) {
+    return using(() ->
+        transfer(
+            plan.steps().stream().map(ScatterPlan.Step::read).toList(),
+            device,
+            () -> {
+              Iterator<Target> target = targets.get().iterator();
+              return plan.steps().stream()
+                  .map(step -> new Task(step.read(), target.next(), () -> arrived.accept(step)))
+                  .toList();
+            },
+            options));
+  }
+
+  private TransferReport transfer(
+      List<Read> reads, Device device, Supplier<List<Task>> tasks, TransferOptions options) {
     Map<Location, OpenFile> files = new LinkedHashMap<>();
-    List<Slab> targets = new ArrayList<>();
     try {
-      for (ReadPlan.Read read : plan.reads()) {
+      for (Read read : reads) {
         OpenFile file = files.get(read.file());
         if (file == null) {
           file = open(read.file(), device, options, (_, _) -> {});
@@ -115,15 +161,12 @@ public final class Transports implements AutoCloseable {
         }
         file.source().checkHolds(read.fileOffset() + read.required());
       }
-      targets.addAll(slabs.get());
+      List<Task> all = tasks.get();
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
-      return new PlannedTransfer(
-              plan, targets, files, sharedStaging(device, options), options, counters)
+      return new PlannedTransfer(all, files, sharedStaging(device, options), options, counters)
           .run(threads(device, options, inMemory));
     } finally {
-      List<Runnable> actions = new ArrayList<>(List.of(() -> cuFile.deregister(targets)));
-      files.values().forEach(file -> actions.add(file::close));
-      Cleanup.runAll(actions);
+      Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
     }
   }
 

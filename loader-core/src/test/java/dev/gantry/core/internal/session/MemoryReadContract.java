@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Memory;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What reads into memory that is there owe their callers: the wanted bytes, wherever they lie in file
+/// and memory, and not one byte beside them; and what is complete, where a read fails.
+@ExtendWith(NoLeaks.class)
+abstract class MemoryReadContract {
+  private static final int LENGTH = 3_000_001;
+  private static final byte BEFORE = 0x5A;
+
+  @TempDir Path folder;
+  final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  final GantrySession gantry = GantrySession.open(calls);
+  Path first;
+  private Path second;
+
+  /// Memory of the kind under test, which holds [#BEFORE] in each byte.
+  interface Block extends AutoCloseable {
+    Memory memory();
+
+    byte[] bytes();
+
+    @Override
+    void close();
+  }
+
+  abstract Block allocate(int bytes, byte value);
+
+  @Nullable Transport transport() {
+    return null;
+  }
+
+  TransferOptions options() {
+    return TransferOptions.defaults().withTransport(transport());
+  }
+
+  @BeforeEach
+  void writeFiles() {
+    first = TestFiles.write(folder.resolve("first"), 1, LENGTH);
+    second = TestFiles.write(folder.resolve("second"), 2, LENGTH);
+  }
+
+  @AfterEach
+  void closeSession() {
+    gantry.close();
+  }
+
+  private static ReadInto part(Path file, long offset, Memory memory) {
+    Extent extent = new Extent(file, offset, memory.length());
+    return new ReadInto(extent.toString(), extent, memory);
+  }
+
+  @ParameterizedTest
+  @EnumSource(CachePolicy.class)
+  void onlyTheWantedBytesChangeWhereverTheyLie(CachePolicy policy) {
+    for (long seed = 1; seed <= 12; seed++) {
+      Random random = new Random(seed);
+      int room = 4 << 20;
+      try (Block block = allocate(room, BEFORE)) {
+        byte[] expected = new byte[room];
+        Arrays.fill(expected, BEFORE);
+        List<ReadInto> parts = new ArrayList<>();
+        for (int at = random.nextInt(5000); at < room; ) {
+          int length = Math.min(room - at, lengthOf(random));
+          Path file = random.nextBoolean() ? first : second;
+          int offset = random.nextInt(LENGTH - length + 1);
+          parts.add(part(file, offset, block.memory().slice(at, length)));
+          byte[] bytes = TestFiles.expected(new Extent(file, offset, length));
+          System.arraycopy(bytes, 0, expected, at, length);
+          at += length + (random.nextBoolean() ? 0 : random.nextInt(9000));
+        }
+        PlanLimits limits =
+            new PlanLimits(4096L << random.nextInt(9), random.nextInt(20_000), 1 << 20);
+        TransferReport report =
+            gantry.read(
+                parts,
+                options()
+                    .withCachePolicy(policy)
+                    .withLimits(limits)
+                    .withThreads(1 + random.nextInt(4)));
+        assertThat(Arrays.mismatch(block.bytes(), expected)).as("seed %d", seed).isEqualTo(-1);
+        assertThat(report.bytes()).isPositive();
+      }
+    }
+  }
+
+  private static int lengthOf(Random random) {
+    return switch (random.nextInt(4)) {
+      case 0 -> random.nextInt(20);
+      case 1 -> 1 + random.nextInt(6000);
+      case 2 -> 4096 * (1 + random.nextInt(20));
+      default -> 1 + random.nextInt(1_500_000);
+    };
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 512, 4096, 4097})
+  void wholeFilesComeAtAnyPhase(int phase) {
+    try (Block block = allocate(LENGTH + 8192, BEFORE)) {
+      gantry.read(
+          List.of(part(first, 0, block.memory().slice(phase, LENGTH))),
+          options().withCachePolicy(CachePolicy.DIRECT));
+      byte[] found = block.bytes();
+      assertThat(Arrays.copyOfRange(found, phase, phase + LENGTH))
+          .isEqualTo(TestFiles.bytes(1, LENGTH));
+      assertThat(found[phase + LENGTH]).isEqualTo(BEFORE);
+      assertThat(phase == 0 || found[phase - 1] == BEFORE).isTrue();
+    }
+  }
+
+  @Test
+  void oneExtentGoesToSeveralPlaces() {
+    try (Block block = allocate(30_000, BEFORE)) {
+      gantry.read(
+          List.of(
+              part(first, 100, block.memory().slice(0, 10_000)),
+              part(first, 100, block.memory().slice(10_000, 10_000)),
+              part(first, 5_000, block.memory().slice(20_000, 10_000))),
+          options());
+      byte[] bytes = TestFiles.bytes(1, LENGTH);
+      assertThat(Arrays.copyOfRange(block.bytes(), 10_000, 20_000))
+          .isEqualTo(Arrays.copyOf(block.bytes(), 10_000))
+          .isEqualTo(Arrays.copyOfRange(bytes, 100, 10_100));
+      assertThat(Arrays.copyOfRange(block.bytes(), 20_000, 30_000))
+          .isEqualTo(Arrays.copyOfRange(bytes, 5_000, 15_000));
+    }
+  }
+
+  @Test
+  void mistakesAreSaidBeforeAnyByteChanges() {
+    try (Block block = allocate(10_000, BEFORE)) {
+      Memory memory = block.memory();
+      Extent extent = new Extent(first, 0, 5_000);
+      assertThatThrownBy(() -> gantry.read(List.of(new ReadInto("w", extent, memory)), options()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("w has 5000 bytes, and the memory for it 10000");
+      assertThatThrownBy(() ->
+              gantry.read(
+                  List.of(
+                      new ReadInto("w", extent, memory.slice(0, 5_000)),
+                      new ReadInto("v", extent, memory.slice(4_999, 5_000))),
+                  options()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the memory for w overlaps that for v");
+      assertThatThrownBy(() -> gantry.read(List.of(part(first, LENGTH - 9_999, memory)), options()))
+          .isExactlyInstanceOf(TransferException.class)
+          .hasMessageContaining("1 bytes");
+      assertThatThrownBy(
+              () -> gantry.read(List.of(part(folder.resolve("none"), 0, memory)), options()))
+          .isExactlyInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOENT");
+      assertThat(block.bytes()).containsOnly(BEFORE);
+    }
+  }
+
+  @Test
+  void aFailureSaysWhatIsComplete() {
+    try (Block block = allocate(2 * LENGTH, BEFORE)) {
+      List<ReadInto> parts =
+          List.of(
+              new ReadInto("a", new Extent(first, 0, LENGTH), block.memory().slice(0, LENGTH)),
+              new ReadInto(
+                  "b", new Extent(second, 0, LENGTH), block.memory().slice(LENGTH, LENGTH)));
+      // Of three megabytes each, in requests of one: the fifth is b's.
+      calls.from(
+          FaultyFileCalls.Function.PREAD, failingRead(), new FaultyFileCalls.Fails(Errno.EIO));
+      TransferException.IncompleteRead failed =
+          catchThrowableOfType(
+              TransferException.IncompleteRead.class,
+              () ->
+                  gantry.read(
+                      parts,
+                      options()
+                          .withLimits(PlanLimits.DEFAULT.withRequestBytes(1 << 20))
+                          .withCachePolicy(CachePolicy.BUFFERED)
+                          .withThreads(1)));
+      assertThat(failed.complete()).containsExactly("a");
+      assertThat(failed.failure()).isInstanceOf(Failure.Errno.class);
+      assertThat(failed)
+          .hasMessageContaining("1 of 2 are complete (a), the others may be partly overwritten")
+          .hasMessageContaining("EIO");
+      assertThat(Arrays.copyOf(block.bytes(), LENGTH)).isEqualTo(TestFiles.bytes(1, LENGTH));
+    }
+  }
+
+  /// Of the second file's second request.
+  int failingRead() {
+    return 5;
+  }
+
+  @Test
+  void aCancelledReadSaysSo() {
+    Cancellation cancellation = new Cancellation();
+    try (Block block = allocate(LENGTH, BEFORE)) {
+      TransferOptions options = options().withCancellation(cancellation);
+      cancellation.cancel();
+      TransferException.IncompleteRead failed =
+          catchThrowableOfType(
+              TransferException.IncompleteRead.class,
+              () -> gantry.read(List.of(part(first, 0, block.memory())), options));
+      assertThat(failed.failure()).isEqualTo(new Failure.Cancelled());
+      assertThat(failed.complete()).isEmpty();
+    }
+  }
+
+  @Test
+  void nothingIsReadForNothing() {
+    assertThat(gantry.read(List.of(), options()).bytes()).isZero();
+    try (Block block = allocate(1, BEFORE)) {
+      assertThat(
+              gantry.read(List.of(part(first, 5, block.memory().slice(0, 0))), options()).bytes())
+          .isZero();
+    }
+  }
+
+  static Device.Cuda gpu() {
+    return new Device.Cuda(0);
+  }
+}
