@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// The binding against a library that a C compiler laid out: structs, by-value results, errno,
@@ -220,6 +221,14 @@ class CuFileTest {
         .extracting(TransferException::failure)
         .isEqualTo(CuFileCode.failure(5007));
     assertThat(stub.count("opened")).isZero();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void everyCodeIsReportedWithItsName(CuFileCode code) {
+    stub.fail("cuFileDriverOpen", 1, code.code(), 0);
+    assertThatThrownBy(cuFile::openDriver)
+        .hasMessageContaining("cuFile " + code.code() + " " + code.name() + ": ");
   }
 
   @Test

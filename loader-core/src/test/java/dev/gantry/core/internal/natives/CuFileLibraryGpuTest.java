@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.natives;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.abort;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.CuFileParameters.Flag;
+import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
+import dev.gantry.core.internal.natives.CuFileParameters.Range;
+import dev.gantry.core.internal.natives.CuFileParameters.Size;
+import dev.gantry.core.internal.natives.CuFileParameters.Text;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUresult;
+import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Properties, limits, settings and statistics of the libcufile at hand: NVIDIA's on a GPU host.
+@Tag("gpu")
+class CuFileLibraryGpuTest {
+  private final CUdevice device = new CUdevice();
+  private CuFile cuFile;
+  private CuFileParameters parameters;
+
+  @BeforeEach
+  void setUp() {
+    cuFile = CuFile.find().orElseThrow(AssertionError::new);
+    CuFile.Version version = cuFile.version().orElseThrow(AssertionError::new);
+    assumeTrue(version.major() > 1 || version.minor() >= 15, "libcufile " + version);
+    parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    CUcontext context = new CUcontext();
+    check(JCudaDriver.cuInit(0));
+    check(JCudaDriver.cuDeviceGet(device, 0));
+    check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
+    check(JCudaDriver.cuCtxSetCurrent(context));
+    assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(0L));
+  }
+
+  @AfterEach
+  void tearDown() {
+    assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(0L));
+    check(JCudaDriver.cuDevicePrimaryCtxRelease(device));
+  }
+
+  private static void check(int result) {
+    assertThat(result).isEqualTo(CUresult.CUDA_SUCCESS);
+  }
+
+  @Test
+  void theOpenDriverSaysWhatItCan() {
+    cuFile.openDriver();
+    assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(1L));
+    CuFileProperties properties = cuFile.properties();
+    assertThat(properties.batchEntries()).isBetween(1, 256);
+    assertThat(properties.batchTimeoutMillis()).isPositive();
+    assertThat(properties.maxDirectIoKib()).isBetween(64L, 16_384L);
+    assertThat(properties.pollThresholdKib()).isPositive();
+    assertThat(properties.deviceCacheKib()).isPositive();
+    assertThat(properties.featureFlags()).isPositive();
+    assertThat(cuFile.barSizeKib(0).orElseThrow(AssertionError::new)).isPositive();
+    cuFile.closeDriver();
+  }
+
+  @Test
+  void itsLimitsCanBeSet() {
+    cuFile.openDriver();
+    CuFileProperties before = cuFile.properties();
+    CuFileLimits limits = cuFile.limits();
+    limits.setPollMode(false, 4);
+    limits.setMaxDirectIoKib(before.maxDirectIoKib());
+    limits.setMaxCacheKib(before.deviceCacheKib());
+    limits.setMaxPinnedKib(1 << 20);
+    assertThatThrownBy(() -> limits.setMaxDirectIoKib(3))
+        .hasMessageContaining("CU_FILE_DRIVER_UNSUPPORTED_LIMIT");
+    cuFile.closeDriver();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void sizesAreSetBeforeTheDriverOpens(Size parameter) {
+    long before = parameters.get(parameter);
+    parameters.set(parameter, before);
+    assertThat(parameters.get(parameter)).isEqualTo(before);
+    if (parameter != Size.PROFILE_STATS) {
+      Range range = parameters.range(parameter).orElseThrow(AssertionError::new);
+      // A largest value of all bits reads as -1.
+      assertThat(Long.compareUnsigned(range.least(), range.most())).isNotPositive();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void flagsAreSetBeforeTheDriverOpens(Flag parameter) {
+    boolean before = parameters.get(parameter);
+    parameters.set(parameter, before);
+    assertThat(parameters.get(parameter)).isEqualTo(before);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = "ENV_LOGFILE_PATH", mode = EnumSource.Mode.EXCLUDE)
+  void textsAreSetBeforeTheDriverOpens(Text parameter, @TempDir Path folder) {
+    String before = parameters.get(parameter);
+    String chosen = parameter == Text.LOGGING_LEVEL ? "ERROR" : folder.toString();
+    parameters.set(parameter, chosen);
+    assertThat(parameters.get(parameter)).isEqualTo(chosen);
+    parameters.set(parameter, before.isEmpty() ? "." : before);
+  }
+
+  @Test
+  void thePoolOfBounceBuffersIsSetAsAPair() {
+    List<PoolSlab> before = parameters.pool(3);
+    assertThat(before).allSatisfy(slab -> assertThat(slab.kib()).isPositive());
+    parameters.setPool(before);
+    assertThat(parameters.pool(3)).isEqualTo(before);
+  }
+
+  @Test
+  void nothingIsSetWhileItIsOpen() {
+    cuFile.openDriver();
+    assertThatThrownBy(() -> parameters.set(Size.PROPERTIES_IO_BATCHSIZE, 64))
+        .hasMessageContaining("CU_FILE_DRIVER_ALREADY_OPEN");
+    cuFile.closeDriver();
+  }
+
+  @Test
+  void statisticsCountAReadAndItsWay(@TempDir Path folder) throws IOException {
+    CuFileStatistics statistics = cuFile.statistics().orElseThrow(AssertionError::new);
+    cuFile.openDriver();
+    statistics.setLevel(3);
+    assertThat(statistics.level()).isEqualTo(3);
+    statistics.start();
+    try (TestFile file = TestFile.open(Files.write(folder.resolve("read"), new byte[65_536]));
+        Arena arena = Arena.ofConfined()) {
+      CuFileStatistics.Level3 before = statistics.level3();
+      try (CuFileHandle handle = register(file)) {
+        MemorySegment memory = arena.allocate(65_536, 4096);
+        assertThat(cuFile.read(handle, memory, 65_536, 0, 0)).isEqualTo(65_536);
+      }
+      CuFileStatistics.Level1 basic = statistics.level1();
+      assertThat(basic.reads().ok()).isGreaterThanOrEqualTo(before.detailed().basic().reads().ok());
+      assertThat(basic.read().bytes()).isPositive();
+      assertThat(statistics.level2().readSizes()).anyMatch(count -> count > 0);
+      assertThat(statistics.level3().detailed().basic().read().bytes()).isPositive();
+    } finally {
+      statistics.reset();
+      statistics.stop();
+      statistics.setLevel(0);
+      cuFile.closeDriver();
+    }
+  }
+
+  private CuFileHandle register(TestFile file) {
+    try {
+      return cuFile.registerHandle(file.path(), file.descriptor());
+    } catch (TransferException e) {
+      return abort("cuFile cannot have files here: " + e.getMessage());
+    }
+  }
+}
