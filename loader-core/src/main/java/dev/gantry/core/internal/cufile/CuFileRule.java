@@ -12,6 +12,10 @@ import dev.gantry.core.internal.plan.PlanLimits;
 /// @param streamUnaligned also reads that are not aligned to 4 KiB
 public record CuFileRule(
     long batchBelowBytes, int batchFromDepth, long streamFromBytes, boolean streamUnaligned) {
+  /// Larger reads never go in batches: in compatibility mode libcufile has 64 bounce buffers for them,
+  /// and was seen to hang where batches need more.
+  public static final long MOST_BATCHED_BYTES = 1 << 20;
+
   /// How cuFile is called.
   public enum Way {
     /// A call a read, which returns when the bytes are there. Several threads call at once.
@@ -38,7 +42,7 @@ public record CuFileRule(
   public static final CuFileRule DEFAULT =
       new CuFileRule(0, BatchTransfers.MOST_ENTRIES / 4, Long.MAX_VALUE, false);
 
-  /// Batches wherever a thread has more than one read.
+  /// Batches wherever a thread has more than one read, up to [#MOST_BATCHED_BYTES].
   public static final CuFileRule BATCHES = new CuFileRule(Long.MAX_VALUE, 2, Long.MAX_VALUE, true);
 
   /// Streams wherever there is one.
@@ -50,6 +54,7 @@ public record CuFileRule(
           ? Way.STREAM
           : Way.SYNC;
     }
-    return read.bytes() < batchBelowBytes && read.depth() >= batchFromDepth ? Way.BATCH : Way.SYNC;
+    boolean small = read.bytes() < batchBelowBytes && read.bytes() <= MOST_BATCHED_BYTES;
+    return small && read.depth() >= batchFromDepth ? Way.BATCH : Way.SYNC;
   }
 }

@@ -23,6 +23,7 @@ class CuFileRuleTest {
     "1048577, 4096, 8192, 1, true, SYNC, SYNC, STREAM, SYNC",
     "1048576, 1, 8192, 1, true, SYNC, SYNC, STREAM, SYNC",
     "1048576, 0, 0, 64, false, SYNC, BATCH, SYNC, SYNC",
+    "1048577, 0, 0, 64, false, SYNC, SYNC, SYNC, SYNC",
   })
   void chooses(
       long bytes,
