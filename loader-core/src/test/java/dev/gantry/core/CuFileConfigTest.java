@@ -18,6 +18,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.UnaryOperator;
@@ -82,8 +83,8 @@ class CuFileConfigTest {
   }
 
   /// What a reader of JSON finds: values by their keys, elements joined by spaces.
-  private static TreeMap<String, String> read(String json) throws IOException {
-    TreeMap<String, String> values = new TreeMap<>();
+  private static Map<String, String> read(String json) throws IOException {
+    Map<String, String> values = new TreeMap<>();
     try (JsonParser parser = new JsonFactory().createParser(json)) {
       for (JsonToken token = parser.nextToken(); token != null; token = parser.nextToken()) {
         if (token.isScalarValue()) {
@@ -104,7 +105,7 @@ class CuFileConfigTest {
 
   @Test
   void theFileHasWhatWasSet() throws IOException {
-    TreeMap<String, String> values = read(all().json());
+    Map<String, String> values = read(all().json());
     assertThat(values)
         .containsEntry("logging/dir", "/var/log/gds")
         .containsEntry("logging/level", "DEBUG")
