@@ -9,6 +9,8 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.core.internal.session.Diagnosis;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.HostFacts;
+import dev.gantry.core.internal.session.Remedy;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -50,11 +52,14 @@ final class DoctorCommand implements Runnable {
       for (Path file : files(path)) {
         files.add(session.diagnose(Location.of(file), device));
       }
+      List<Remedy.Finding> findings = Remedy.of(diagnosis, files);
       PrintWriter out = spec.commandLine().getOut();
       if (json) {
-        Json.print(out, generator -> write(diagnosis, device, files, generator));
+        Json.print(out, generator -> write(diagnosis, device, files, findings, generator));
       } else {
         print(diagnosis, device, files, out);
+        print(findings, out);
+        out.flush();
       }
     }
   }
@@ -98,6 +103,14 @@ final class DoctorCommand implements Runnable {
     out.println(
         "direct    "
             + (diagnosis.directAbsence().isEmpty() ? "yes" : "no: " + diagnosis.directAbsence()));
+    HostFacts host = diagnosis.host();
+    out.println(
+        "host      IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
+            .formatted(
+                host.iommu(),
+                host.acs(),
+                host.nvidiaFs() ? "loaded" : "not loaded",
+                host.udev() ? "there" : "not there"));
     out.println("loads go to " + device + " by default");
     if (!files.isEmpty()) {
       Table table = new Table("file", "transport", "O_DIRECT", "in page cache", "why not better");
@@ -114,11 +127,23 @@ final class DoctorCommand implements Runnable {
       }
       table.print(out);
     }
-    out.flush();
+  }
+
+  private static void print(List<Remedy.Finding> findings, PrintWriter out) {
+    for (Remedy.Finding finding : findings) {
+      out.println();
+      out.println(finding.about() + ": " + finding.reason());
+      out.println("  " + finding.remedy().sentence());
+      out.println("  See " + finding.remedy().section() + ", " + finding.remedy().id() + ".");
+    }
   }
 
   private static void write(
-      Diagnosis diagnosis, Device device, List<FileDiagnosis> files, JsonGenerator json)
+      Diagnosis diagnosis,
+      Device device,
+      List<FileDiagnosis> files,
+      List<Remedy.Finding> findings,
+      JsonGenerator json)
       throws IOException {
     json.writeStartObject();
     json.writeObjectFieldStart("cuda");
@@ -142,6 +167,13 @@ final class DoctorCommand implements Runnable {
     json.writeStringField("absence", diagnosis.cuFileAbsence());
     json.writeStringField("directAbsence", diagnosis.directAbsence());
     json.writeEndObject();
+    HostFacts host = diagnosis.host();
+    json.writeObjectFieldStart("host");
+    json.writeStringField("iommu", host.iommu().toString());
+    json.writeStringField("acs", host.acs().toString());
+    json.writeBooleanField("nvidiaFs", host.nvidiaFs());
+    json.writeBooleanField("udev", host.udev());
+    json.writeEndObject();
     json.writeStringField("device", device.toString());
     json.writeArrayFieldStart("files");
     for (FileDiagnosis file : files) {
@@ -152,6 +184,17 @@ final class DoctorCommand implements Runnable {
       json.writeStringField("directAbsence", file.directAbsence());
       json.writeNumberField("bytes", file.size());
       json.writeNumberField("residentBytes", file.residentBytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("remedies");
+    for (Remedy.Finding finding : findings) {
+      json.writeStartObject();
+      json.writeStringField("remedy", finding.remedy().id());
+      json.writeStringField("about", finding.about());
+      json.writeStringField("reason", finding.reason());
+      json.writeStringField("do", finding.remedy().sentence());
+      json.writeStringField("see", finding.remedy().section());
       json.writeEndObject();
     }
     json.writeEndArray();

@@ -157,11 +157,17 @@ class GantryCommandTest {
     assertThat(run.err()).isEmpty();
     Map<?, ?> document = (Map<?, ?>) run.json();
     assertThat(document.keySet().stream().map(Object::toString))
-        .containsExactly("cuda", "cufile", "device", "files");
+        .containsExactly("cuda", "cufile", "host", "device", "files", "remedies");
     assertThat(((Map<?, ?>) document.get("cuda")).keySet().stream().map(Object::toString))
         .containsExactly("version", "absence", "devices");
     assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))
         .containsExactly("library", "absence", "directAbsence");
+    assertThat(((Map<?, ?>) document.get("host")).keySet().stream().map(Object::toString))
+        .containsExactly("iommu", "acs", "nvidiaFs", "udev");
+    assertThat((List<?>) document.get("remedies"))
+        .allSatisfy(remedy ->
+            assertThat(((Map<?, ?>) remedy).keySet().stream().map(Object::toString))
+                .containsExactly("remedy", "about", "reason", "do", "see"));
     List<?> files = (List<?>) document.get("files");
     assertThat(files).hasSize(5);
     for (Object element : files) {
@@ -182,6 +188,7 @@ class GantryCommandTest {
     assertThat(run.out().lines())
         .anyMatch(line -> line.startsWith("CUDA "))
         .anyMatch(line -> line.startsWith("libcufile "))
+        .anyMatch(line -> line.startsWith("host "))
         .anyMatch(line -> line.startsWith("loads go to "));
   }
 

@@ -19,13 +19,15 @@ import java.util.List;
 /// @param cuFileLibrary the library that was loaded, with its version; empty if there is none
 /// @param cuFileAbsence why cuFile cannot be used at all; empty if it can
 /// @param directAbsence why cuFile cannot bypass the CPU; empty if it can
+/// @param host what the kernel says
 public record Diagnosis(
     String cudaAbsence,
     String cudaVersion,
     List<CudaDevice> devices,
     String cuFileLibrary,
     String cuFileAbsence,
-    String directAbsence) {
+    String directAbsence,
+    HostFacts host) {
 
   public Diagnosis {
     devices = List.copyOf(devices);
@@ -61,7 +63,8 @@ public record Diagnosis(
     }
     if (devices.isEmpty()) {
       // Without a device there is nothing for cuFile to read into, and its driver is not opened.
-      return new Diagnosis(cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence);
+      return new Diagnosis(
+          cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence, HostFacts.look());
     }
     String directAbsence = absence(transports.cuFile().driver(Transport.GDS));
     String cuFileAbsence =
@@ -72,7 +75,8 @@ public record Diagnosis(
         devices,
         CuFile.find().toOptional().map(Diagnosis::describe).orElse(""),
         cuFileAbsence,
-        directAbsence);
+        directAbsence,
+        HostFacts.look());
   }
 
   private static String describe(CuFile cuFile) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/// What the kernel and its file systems of facts say about ways between disks and GPUs.
+///
+/// @param iommu whether transfers between devices go through the IOMMU
+/// @param acs whether PCIe bridges send transfers between devices up to the CPU, by Access Control Services
+/// @param nvidiaFs whether the module nvidia-fs is loaded
+/// @param udev whether udev's records of disks can be read
+public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) {
+  /// Of something that slows or prevents transfers between devices.
+  public enum State {
+    OFF("off"),
+    /// The IOMMU is there, and leaves devices of the host alone.
+    PASS_THROUGH("pass-through"),
+    ON("on"),
+    UNKNOWN("unknown");
+
+    private final String text;
+
+    State(String text) {
+      this.text = text;
+    }
+
+    @Override
+    public String toString() {
+      return text;
+    }
+  }
+
+  // PCI Express base specification: configuration space.
+  private static final int EXTENDED_SPACE = 0x100;
+  private static final int SPACE_BYTES = 4096;
+  private static final int ACS = 0x000d;
+  private static final int ACS_CONTROL = 6;
+
+  /// Peer-to-peer requests and completions are redirected, or forwarded upstream.
+  private static final int REDIRECTS = 1 << 2 | 1 << 3 | 1 << 4;
+
+  private static final String BRIDGE = "0x0604";
+
+  /// Of this machine.
+  static HostFacts look() {
+    return look(Path.of("/"));
+  }
+
+  /// @param root where `sys`, `proc` and `run` are
+  static HostFacts look(Path root) {
+    return new HostFacts(
+        iommu(root),
+        acs(root.resolve("sys/bus/pci/devices")),
+        Files.exists(root.resolve("proc/driver/nvidia-fs/version")),
+        Files.isReadable(root.resolve("run/udev/data")));
+  }
+
+  private static State iommu(Path root) {
+    try (DirectoryStream<Path> units = Files.newDirectoryStream(root.resolve("sys/class/iommu"))) {
+      if (!units.iterator().hasNext()) {
+        return State.OFF;
+      }
+      String options = " " + Files.readString(root.resolve("proc/cmdline")).strip() + " ";
+      return options.contains(" iommu=pt ") || options.contains(" iommu.passthrough=1 ")
+          ? State.PASS_THROUGH
+          : State.ON;
+    } catch (IOException _) {
+      // Containers may hide both.
+      return State.UNKNOWN;
+    }
+  }
+
+  private static State acs(Path devices) {
+    State found = State.UNKNOWN;
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(devices)) {
+      for (Path device : all) {
+        if (Files.readString(device.resolve("class")).startsWith(BRIDGE)) {
+          switch (acsOf(Files.readAllBytes(device.resolve("config")))) {
+            case ON -> {
+              return State.ON;
+            }
+            case OFF -> found = State.OFF;
+            case PASS_THROUGH, UNKNOWN -> {}
+          }
+        }
+      }
+      return found;
+    } catch (IOException _) {
+      return State.UNKNOWN;
+    }
+  }
+
+  /// @param config a bridge's configuration space; only root gets all of it
+  private static State acsOf(byte[] config) {
+    if (config.length < SPACE_BYTES) {
+      return State.UNKNOWN;
+    }
+    ByteBuffer space = ByteBuffer.wrap(config).order(ByteOrder.LITTLE_ENDIAN);
+    int at = EXTENDED_SPACE;
+    // A damaged list might lead back: there is no room for more than these.
+    for (int i = 0; i < SPACE_BYTES / 8 && at >= EXTENDED_SPACE; i++) {
+      int header = space.getInt(at);
+      if ((header & 0xffff) == ACS) {
+        return (space.getShort(at + ACS_CONTROL) & REDIRECTS) == 0 ? State.OFF : State.ON;
+      }
+      at = header >>> 20 & ~3;
+    }
+    return State.OFF;
+  }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.transport.FileDiagnosis;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.function.Function;
+
+/// What to do about something that keeps bytes from a better transport. `docs/gpu-hosts.md` has them
+/// as a table.
+public enum Remedy {
+  NO_CUDA_DRIVER(
+      "Install NVIDIA's driver, and give the container the GPU, for example by `--gpus all`."),
+  NO_LIBCUFILE(
+      "Install CUDA's package libcufile, or name the library by the system property"
+          + " gantry.cufile.library."),
+  NO_NVIDIA_FS(
+      "Load the module by `modprobe nvidia_fs`, or use the kernel's peer-to-peer DMA: Linux 6.2,"
+          + " NVIDIA's open driver, and use_pci_p2pdma in cufile.json."),
+  COMPAT_MODE_ALLOWED(
+      "Set allow_compat_mode to false in cufile.json, or close the other user of cuFile in this"
+          + " process."),
+  NO_UDEV_RECORD(
+      "Run `udevadm trigger --subsystem-match=block`; give a container the host's records by"
+          + " `--volume /run/udev:/run/udev:ro`."),
+  SMALL_BAR1(
+      "Switch Resizable BAR or Above 4G Decoding on in the firmware; loads work, in smaller pieces,"
+          + " until then."),
+  IOMMU_ON("Boot with `iommu=off` or `iommu=pt`: the IOMMU slows transfers between devices."),
+  ACS_ON(
+      "Switch ACS off for the PCIe bridges in the firmware or by setpci: it sends transfers between"
+          + " devices through the CPU."),
+  NO_PERMISSION("Give this user the right to read the file and the devices below /dev."),
+  IN_MEMORY(
+      "Nothing: the file system keeps its files in memory, and they are staged at its speed."),
+  OVERLAY_FILE_SYSTEM(
+      "Put the files on a volume of the container: the overlay file system hides their disk and"
+          + " what is in the page cache."),
+  FILE_SYSTEM(
+      "Put the files on ext4 or XFS on a local NVMe disk, or on a file system that cuFile supports,"
+          + " such as Lustre, WekaFS or NFS over RDMA."),
+  NO_DIRECT_READS("Use a file system that takes O_DIRECT; loads go through the page cache here."),
+  CACHE_NOT_TOLD(
+      "Run as the files' owner, or with the right to write to them, on Linux 6.5 or later: the"
+          + " kernel then tells what is in the page cache.");
+
+  /// A remedy, and why it is needed.
+  ///
+  /// @param about `cuda`, `cufile`, `host`, a device, or a file
+  public record Finding(Remedy remedy, String about, String reason) {}
+
+  /// Below this, a window does not hold the buffers of a load.
+  private static final long SMALL_BAR_BYTES = 1L << 30;
+
+  /// As the kernel names those that cuFile serves.
+  private static final Set<String> SERVED =
+      Set.of("ext4", "xfs", "nfs", "nfs4", "lustre", "beegfs", "wekafs", "gpfs", "scatefs");
+
+  private final String sentence;
+
+  Remedy(String sentence) {
+    this.sentence = sentence;
+  }
+
+  /// What to do.
+  public String sentence() {
+    return sentence;
+  }
+
+  /// For programs.
+  public String id() {
+    return name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+
+  /// The section of the docs that says more.
+  public String section() {
+    return "docs/gpu-hosts.md#what-doctor-finds";
+  }
+
+  /// All that apply, without doubles.
+  public static List<Finding> of(Diagnosis diagnosis, List<FileDiagnosis> files) {
+    return of(diagnosis, files, Remedy::fileSystem);
+  }
+
+  /// @param fileSystem names a file's as the kernel does; empty if it does not say
+  static List<Finding> of(
+      Diagnosis diagnosis, List<FileDiagnosis> files, Function<Location, String> fileSystem) {
+    List<Finding> findings = new ArrayList<>();
+    if (!diagnosis.cudaAbsence().isEmpty()) {
+      findings.add(new Finding(NO_CUDA_DRIVER, "cuda", diagnosis.cudaAbsence()));
+    } else {
+      ofMachine(diagnosis, findings);
+    }
+    for (FileDiagnosis file : files) {
+      String kind = fileSystem.apply(file.prediction().file());
+      ofFile(file, kind, diagnosis.cudaAbsence().isEmpty(), findings);
+    }
+    return findings.stream().distinct().toList();
+  }
+
+  private static void ofMachine(Diagnosis diagnosis, List<Finding> findings) {
+    if (diagnosis.cuFileLibrary().isEmpty()) {
+      findings.add(new Finding(NO_LIBCUFILE, "cufile", diagnosis.cuFileAbsence()));
+    } else if (!diagnosis.directAbsence().isEmpty()) {
+      String reason = diagnosis.directAbsence();
+      boolean allowed = reason.contains("allow_compat_mode");
+      findings.add(new Finding(allowed ? COMPAT_MODE_ALLOWED : NO_NVIDIA_FS, "cufile", reason));
+    }
+    for (Diagnosis.CudaDevice device : diagnosis.devices()) {
+      if (device.barBytes() > 0 && device.barBytes() < SMALL_BAR_BYTES) {
+        findings.add(
+            new Finding(
+                SMALL_BAR1,
+                device.device().toString(),
+                "BAR1 has " + (device.barBytes() >> 20) + " MiB"));
+      }
+    }
+    HostFacts host = diagnosis.host();
+    if (host.iommu() == HostFacts.State.ON) {
+      findings.add(new Finding(IOMMU_ON, "host", "the IOMMU is on"));
+    }
+    if (host.acs() == HostFacts.State.ON) {
+      findings.add(new Finding(ACS_ON, "host", "a PCIe bridge has ACS on"));
+    }
+    if (!host.udev()) {
+      findings.add(new Finding(NO_UDEV_RECORD, "host", "/run/udev/data cannot be read"));
+    }
+  }
+
+  /// @param device whether there is a device, for which another transport might be better
+  private static void ofFile(
+      FileDiagnosis file, String kind, boolean device, List<Finding> findings) {
+    Location location = file.prediction().file();
+    String about = location.toString();
+    String reason = file.prediction().reason();
+    if (kind.equals("overlay")) {
+      findings.add(new Finding(OVERLAY_FILE_SYSTEM, about, "it is on an overlay file system"));
+    } else if (kind.equals("tmpfs") || kind.equals("ramfs")) {
+      findings.add(new Finding(IN_MEMORY, about, "it is on " + kind));
+    } else if (!file.directAbsence().isEmpty()) {
+      findings.add(new Finding(NO_DIRECT_READS, about, file.directAbsence()));
+    } else if (device && file.prediction().transport() != Transport.GDS) {
+      ofRefusal(about, kind, reason, findings);
+    }
+    if (file.size() > 0 && file.residentBytes() < 0 && location instanceof Location.Local) {
+      findings.add(
+          new Finding(CACHE_NOT_TOLD, about, "the kernel does not say what is in the page cache"));
+    }
+  }
+
+  /// Of a file that cuFile refuses; what is wrong with the machine is found there.
+  private static void ofRefusal(String about, String kind, String reason, List<Finding> findings) {
+    if (reason.contains("EACCES") || reason.contains("EPERM")) {
+      findings.add(new Finding(NO_PERMISSION, about, reason));
+    } else if (reason.contains("CU_FILE_HANDLE_NOT_REGISTERED")) {
+      findings.add(new Finding(NO_UDEV_RECORD, about, reason));
+    } else if (!kind.isEmpty() && !SERVED.contains(kind) || reason.contains("NOT_SUPPORTED")) {
+      findings.add(new Finding(FILE_SYSTEM, about, reason));
+    }
+  }
+
+  private static String fileSystem(Location location) {
+    if (!(location instanceof Location.Local local)) {
+      return "";
+    }
+    try {
+      return Files.getFileStore(local.path()).type();
+    } catch (IOException _) {
+      return "";
+    }
+  }
+}
