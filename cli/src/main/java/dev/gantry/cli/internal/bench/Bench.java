@@ -10,12 +10,16 @@ import dev.gantry.cli.internal.bench.result.Run;
 import dev.gantry.cli.internal.bench.result.Trace;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.CuFileTrial;
 import dev.gantry.core.internal.session.Diagnosis;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.PageCache;
 import dev.gantry.core.internal.transport.TransferOptions;
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,9 +27,12 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
 
 /// One run of the bench: block by block, the contenders of each in turns.
 public final class Bench implements AutoCloseable {
@@ -37,6 +44,8 @@ public final class Bench implements AutoCloseable {
   /// tenth slower.
   private static final int PAUSE_MILLIS = 400;
 
+  private static final int QUICK_PAUSE_MILLIS = 50;
+
   private static final int MOST_COPY_BYTES = 256 << 20;
   private static final long MOST_TRACED_BYTES = 1L << 30;
   private static final int TRIES = 3;
@@ -46,6 +55,8 @@ public final class Bench implements AutoCloseable {
   private final GantrySession session = GantrySession.open();
   private final List<Point> points = new ArrayList<>();
   private final List<Absence> absences = new ArrayList<>();
+  private final Set<String> failed = new HashSet<>();
+  private final List<CuFileTrial> closing = new ArrayList<>();
   private int shortened;
 
   /// @param ceiling name of the ceiling to compare with; empty for none
@@ -64,7 +75,11 @@ public final class Bench implements AutoCloseable {
 
   /// @param weight its share of the time
   private record Block(
-      String what, Heat heat, List<Path> files, double weight, Contenders contenders) {}
+      Group group, String what, Heat heat, List<Path> files, double weight, Contenders contenders) {
+    String name() {
+      return group.title();
+    }
+  }
 
   public Bench(Settings settings, Progress progress) {
     this.settings = settings;
@@ -94,6 +109,9 @@ public final class Bench implements AutoCloseable {
       FirstLoad first = new FirstLoad(largest.file(), device);
       blocks.add(firstLoads(largest, first));
       blocks.addAll(grids(largest(subjects, MOST_TRACED_BYTES)));
+      if (device instanceof Device.Cuda cuda) {
+        blocks.addAll(cuFile(largest(subjects, MOST_TRACED_BYTES), cuda));
+      }
       measure(blocks, begin);
       addProcessStarts(largest, first);
       progress.say("one load, looked at closely");
@@ -170,6 +188,7 @@ public final class Bench implements AutoCloseable {
     List<Block> blocks = new ArrayList<>();
     blocks.add(
         new Block(
+            Group.CEILING,
             "memory",
             Heat.NONE,
             List.of(),
@@ -181,6 +200,7 @@ public final class Bench implements AutoCloseable {
                     .toList()));
     blocks.add(
         new Block(
+            Group.CEILING,
             largest.what(),
             Heat.HOT,
             List.of(largest.file()),
@@ -193,6 +213,7 @@ public final class Bench implements AutoCloseable {
             }));
     blocks.add(
         new Block(
+            Group.CEILING,
             largest.what(),
             Heat.COLD,
             List.of(largest.file()),
@@ -205,6 +226,7 @@ public final class Bench implements AutoCloseable {
             }));
     blocks.add(
         new Block(
+            Group.CEILING,
             written / MIB + " MiB",
             Heat.NONE,
             List.of(),
@@ -221,6 +243,7 @@ public final class Bench implements AutoCloseable {
     if (settings.device() instanceof Device.Cuda cuda) {
       blocks.add(
           new Block(
+              Group.CEILING,
               "link",
               Heat.NONE,
               List.of(),
@@ -260,6 +283,7 @@ public final class Bench implements AutoCloseable {
     // The larger the file, the longer a turn; but the small ones need turns, too.
     double weight = 1 + subject.bytes() / (256.0 * MIB);
     return new Block(
+        Group.LOAD,
         subject.what(),
         heat,
         List.of(subject.file(), spare),
@@ -326,14 +350,27 @@ public final class Bench implements AutoCloseable {
   }
 
   private void absent(String what, String reason) {
-    Absence absence = new Absence(what, reason);
+    Absence absence = new Absence(what, withoutPaths(reason));
     if (!absences.contains(absence)) {
       absences.add(absence);
     }
   }
 
+  /// Who fails everywhere for one reason is named once, with where it was first.
+  private void absent(Block block, Absence failure) {
+    if (failed.add(failure.what() + withoutPaths(failure.reason()))) {
+      absent(failure.what() + ", first " + block.what() + ", " + block.heat(), failure.reason());
+    }
+  }
+
+  /// Files are named elsewhere, and differ from block to block.
+  private String withoutPaths(String reason) {
+    return reason.replaceAll(Pattern.quote(settings.folder() + File.separator) + "[^ :]*(: )?", "");
+  }
+
   private Block firstLoads(Subject subject, FirstLoad first) {
     return new Block(
+        Group.FIRST_LOAD,
         subject.what(),
         Heat.HOT,
         List.of(subject.file()),
@@ -365,6 +402,7 @@ public final class Bench implements AutoCloseable {
     for (Heat heat : settings.quick() ? List.of(Heat.HOT) : List.of(Heat.HOT, Heat.COLD)) {
       blocks.add(
           new Block(
+              Group.GRID,
               subject.what(),
               heat,
               List.of(subject.file()),
@@ -402,6 +440,31 @@ public final class Bench implements AutoCloseable {
         Map.of(Point.REQUEST_BYTES, requestBytes, Point.THREADS, (long) threads));
   }
 
+  /// Synchronous reads, batches and streams: through the page cache, where cuFile copies, and from the
+  /// disk.
+  private List<Block> cuFile(Subject subject, Device.Cuda cuda) {
+    List<Block> blocks = new ArrayList<>();
+    for (Heat heat : settings.quick() ? List.of(Heat.HOT) : List.of(Heat.HOT, Heat.COLD)) {
+      blocks.add(
+          new Block(
+              Group.CUFILE,
+              subject.what(),
+              heat,
+              List.of(subject.file()),
+              6,
+              () -> {
+                CuFileTrial trial = CuFileReads.trial(subject.file(), cuda, heat == Heat.COLD);
+                closing.add(trial);
+                return CuFileReads.all(trial, size(subject), settings.quick()).stream()
+                    .map(reads ->
+                        new Entry(
+                            Group.CUFILE, reads, reads.bytes(), "", reads.kind().parameters()))
+                    .toList();
+              }));
+    }
+    return blocks;
+  }
+
   private Trace trace(Subject subject) {
     try {
       return LoadTrace.record(session, subject, settings.device(), settings.folder());
@@ -436,20 +499,29 @@ public final class Bench implements AutoCloseable {
     }
     List<Entry> entries = new ArrayList<>();
     try {
-      entries.addAll(block.contenders().make());
+      entries.addAll(contenders(block));
       Turns turns = new Turns(settings.repeats(), System::nanoTime);
       List<Contender> contenders = entries.stream().map(Entry::contender).toList();
       Turns.Outcome outcome =
           turns.run(contenders, () -> prepare(block), warmsUp(block, entries), deadline);
-      outcome
-          .failures()
-          .forEach(failure ->
-              absent(failure.what() + ", " + block.what() + ", " + block.heat(), failure.reason()));
+      outcome.failures().forEach(failure -> absent(block, failure));
       for (int i = 0; i < entries.size(); i++) {
         add(block, entries.get(i), outcome.seconds().get(i));
       }
     } finally {
       entries.forEach(entry -> entry.contender().close());
+      closing.forEach(CuFileTrial::close);
+      closing.clear();
+    }
+  }
+
+  /// None, with the reason kept, where the machine lacks what they need.
+  private List<Entry> contenders(Block block) throws Exception {
+    try {
+      return block.contenders().make();
+    } catch (DeviceUnavailableException | TransferException e) {
+      absent(block.name() + ", " + block.what() + ", " + block.heat(), Turns.reason(e));
+      return List.of();
     }
   }
 
@@ -521,7 +593,7 @@ public final class Bench implements AutoCloseable {
       case NONE -> {}
     }
     if (settings.device() instanceof Device.Cuda) {
-      Thread.sleep(PAUSE_MILLIS);
+      Thread.sleep(settings.quick() ? QUICK_PAUSE_MILLIS : PAUSE_MILLIS);
     }
   }
 

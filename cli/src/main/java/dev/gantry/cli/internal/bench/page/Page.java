@@ -15,7 +15,9 @@ import dev.gantry.cli.internal.bench.result.Spread;
 import dev.gantry.cli.internal.output.Json;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.OptionalDouble;
 
 /// A bench as one HTML page: charts as inline SVG, all figures as tables, and the JSON itself. It needs
@@ -42,6 +44,7 @@ public final class Page {
       table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
       th,td{padding:.22rem .7rem .22rem 0;border-bottom:1px solid var(--rule);text-align:left;
         vertical-align:top}
+      .best{font-weight:bold}
       .number{text-align:right;white-space:nowrap}
       .key i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}
       code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}
@@ -245,10 +248,57 @@ public final class Page {
   private void cuFile() {
     if (!result.points(Group.CUFILE).isEmpty()) {
       title(Group.CUFILE.title());
-      html.append("<div class=\"charts\">\n");
-      card("Reads into device memory", Charts.group(result, Group.CUFILE));
-      html.append("</div>\n");
+      paragraph(
+          "muted",
+          "Scattered reads into device memory, GB/s: the calls of several threads, batches, and"
+              + " streams in turn. Depth is how many reads are under way at once. The fastest of a"
+              + " row is bold.");
+      for (Heat heat : Heat.values()) {
+        cuFile(
+            heat,
+            result.points(Group.CUFILE).stream().filter(point -> point.heat() == heat).toList());
+      }
     }
+  }
+
+  private void cuFile(Heat heat, List<Point> points) {
+    if (points.isEmpty()) {
+      return;
+    }
+    List<String> ways = points.stream().map(Page::way).distinct().toList();
+    html.append("<div class=\"scroll card\"><h3>")
+        .append(Markup.text(points.getFirst().what() + ", " + heat(heat)))
+        .append("</h3><table>\n<tr><th>request</th><th>depth</th><th>offsets</th>");
+    ways.forEach(
+        way -> html.append("<th class=\"number\">").append(Markup.text(way)).append("</th>"));
+    html.append("</tr>\n");
+    points.stream()
+        .map(Point::parameters)
+        .distinct()
+        .forEach(row -> {
+          List<Point> same =
+              points.stream().filter(point -> point.parameters().equals(row)).toList();
+          Point first = same.getFirst();
+          double best = same.stream().mapToDouble(Point::median).max().orElse(0);
+          html.append("<tr>");
+          cell("", HeatMap.size(first.parameter(Point.REQUEST_BYTES)));
+          cell("", Long.toString(first.parameter(Point.DEPTH)));
+          cell("", first.parameter(Point.ALIGNED) == 1 ? "aligned" : "unaligned");
+          for (String way : ways) {
+            Optional<Point> point = same.stream().filter(one -> way(one).equals(way)).findFirst();
+            cell(
+                point.isPresent() && point.get().median() == best ? "number best" : "number",
+                point.map(one -> BenchTable.rate(one.median())).orElse("-"));
+          }
+          html.append("</tr>\n");
+        });
+    html.append("</table></div>\n");
+  }
+
+  /// The first word of a point's name.
+  private static String way(Point point) {
+    int comma = point.name().indexOf(',');
+    return comma < 0 ? point.name() : point.name().substring(0, comma);
   }
 
   private void ceilings() {

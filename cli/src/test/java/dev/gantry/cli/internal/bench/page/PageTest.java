@@ -101,6 +101,17 @@ public class PageTest {
   }
 
   @Test
+  void waysOfCuFileStandSideBySide() throws Exception {
+    Element row =
+        elements(parse(page), "tr").stream()
+            .filter(one -> one.getTextContent().startsWith("64 KiB"))
+            .findFirst()
+            .orElseThrow();
+    assertThat(row.getTextContent()).isEqualTo("64 KiB8aligned1.502.75");
+    assertThat(((Element) row.getLastChild()).getAttribute("class")).contains("best");
+  }
+
+  @Test
   void whatWasNotMeasuredIsSaid() {
     assertThat(page)
         .contains("transport gds: no &lt;nvidia-fs&gt;", "1 points have fewer than 3 repeats");

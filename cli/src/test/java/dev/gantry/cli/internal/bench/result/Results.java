@@ -49,7 +49,8 @@ public final class Results {
             cell(1 << 20, 4, 15),
             cell(256 << 10, 1, 2),
             cell(256 << 10, 4, 0.512),
-            point(Group.CUFILE, "batches of 16", FILE, Heat.COLD, "", 1.5)),
+            way("threads", 1.5),
+            way("batches", 2.75)),
         List.of(new Absence("transport gds", "no <nvidia-fs>")),
         new Trace(
             FILE,
@@ -65,6 +66,19 @@ public final class Results {
 
   private static Point load(String name, Heat heat, String ceiling, double... rates) {
     return point(Group.LOAD, name, FILE, heat, ceiling, rates);
+  }
+
+  private static Point way(String name, double rate) {
+    return new Point(
+        Group.CUFILE,
+        name + ", 64 KiB, depth 8",
+        FILE,
+        Heat.HOT,
+        8 << 20,
+        List.of(rate),
+        "",
+        Map.of(Point.REQUEST_BYTES, 64L << 10, Point.DEPTH, 8L, Point.ALIGNED, 1L),
+        "");
   }
 
   private static Point cell(long request, long threads, double rate) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.testing.stub.StubbedJvm;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The bench of a GPU, on stub libraries: what it measures there, not how fast that is.
+class BenchOnStubsTest {
+  @TempDir private Path folder;
+
+  @Test
+  void aGpusTransportsAndCuFilesWaysAreMeasured() {
+    StubbedJvm.Result run =
+        StubbedJvm.run(
+            GantryCommand.class,
+            Map.of("GANTRY_STUB_CUDA_TOTAL", Long.toString(4L << 30)),
+            "bench",
+            "--quick",
+            "--seconds",
+            "1",
+            "--repeats",
+            "1",
+            "--size-mib",
+            "4",
+            "--folder",
+            folder.toString(),
+            "--json");
+    assertThat(run.exit()).as(run.toString()).isZero();
+    Map<?, ?> json = (Map<?, ?>) JsonTree.parse(run.out());
+    assertThat(((Map<?, ?>) json.get("run")).get("device")).isEqualTo("cuda:0");
+    List<String> names =
+        ((List<?>) json.get("points"))
+            .stream().map(point -> (String) ((Map<?, ?>) point).get("name")).toList();
+    assertThat(names)
+        .as(run.toString())
+        .contains("PCIe, host to device", "PCIe, device to host")
+        .contains("Gantry", "Gantry, staged", "Gantry, compat")
+        .contains(
+            "threads, 64 KiB, depth 8", "batches, 64 KiB, depth 8", "streams, 64 KiB, depth 8");
+  }
+}
