@@ -134,6 +134,11 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     case 75: /* COMPUTE_CAPABILITY_MAJOR */
       *value = 9;
       break;
+    case 91: /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
+    case 99: /* HOST_REGISTER_SUPPORTED */
+    case 113: /* READ_ONLY_HOST_REGISTER_SUPPORTED */
+      *value = 1;
+      break;
     default:
       *value = 0;
   }

@@ -1,5 +1,5 @@
 /* Modules and kernels. The stub reads no PTX but for the names of its entries; it knows what those of
- * convert.cu do. */
+ * convert.cu and gather.cu do. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,8 +81,19 @@ struct conversion {
   float values[256];
 };
 
+/* As in gather.cu. */
+struct piece {
+  const uint8_t *source;
+  uint8_t *target;
+  uint64_t bytes;
+};
+
 struct launch {
-  struct conversion what;
+  union {
+    struct conversion what;
+    const struct piece *pieces;
+  };
+  unsigned int blocks;
   struct function *function;
 };
 
@@ -197,6 +208,36 @@ static void convert(void *argument) {
   free(one);
 }
 
+/* Whether the device reaches all of these bytes of host memory, which may lie in neighbouring registrations. */
+static int is_reachable(const void *start, uint64_t bytes) {
+  uintptr_t end = (uintptr_t)start + bytes;
+  for (uintptr_t at = (uintptr_t)start; at < end;) {
+    struct block *block = stub_block(at, 1, PINNED | REGISTERED);
+    if (!block) {
+      return 0;
+    }
+    at = block->start + block->bytes;
+  }
+  return 1;
+}
+
+static void gather(void *argument) {
+  struct launch *one = argument;
+  int reachable = one->function->module->live &&
+                  is_reachable(one->pieces, one->blocks * sizeof *one->pieces);
+  for (unsigned int i = 0; reachable && i < one->blocks; i++) {
+    const struct piece *piece = &one->pieces[i];
+    reachable = is_reachable(piece->source, piece->bytes) && is_device(piece->target, piece->bytes);
+    if (reachable) {
+      memcpy(piece->target, piece->source, piece->bytes);
+    }
+  }
+  if (!reachable) {
+    stub_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  free(one);
+}
+
 EXPORT CUresult cuLaunchKernel(
     struct function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
@@ -210,9 +251,12 @@ EXPORT CUresult cuLaunchKernel(
       block_z != 1 || shared_bytes != 0 || !parameters || extra) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  int gathers = strcmp(function->name, "gather") == 0;
   struct launch *one = calloc(1, sizeof *one);
-  memcpy(&one->what, parameters[0], sizeof one->what);
+  memcpy(&one->what, parameters[0], gathers ? sizeof one->pieces : sizeof one->what);
+  one->blocks = grid_x;
   one->function = function;
-  stub_submit(stream, (struct operation){.what = CALL, .call = convert, .argument = one});
+  stub_submit(
+      stream, (struct operation){.what = CALL, .call = gathers ? gather : convert, .argument = one});
   return CUDA_SUCCESS;
 }

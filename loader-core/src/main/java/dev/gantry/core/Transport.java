@@ -11,10 +11,12 @@ public enum Transport {
   COMPAT,
   /// Pinned buffers: the device copies from one while the next is read.
   STAGED,
+  /// The GPU fetches from a page cache that is registered with the driver.
+  MAPPED,
   /// Between files and host memory.
   HOST;
 
-  /// As written in reports and JSON: `gds`, `compat`, `staged`, `host`.
+  /// As written in reports and JSON: `gds`, `compat`, `staged`, `mapped`, `host`.
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

@@ -33,10 +33,6 @@ public final class Transfers {
       throws IOException {
     json.writeObjectFieldStart("transport");
     for (Transport transport : Transport.values()) {
-      if (transport == Transport.HOST) {
-        // A documented key, of a transport that does not exist yet.
-        json.writeNumberField("mapped", 0);
-      }
       json.writeNumberField(transport.toString(), transfer.bytes(transport));
     }
     json.writeEndObject();

@@ -2,11 +2,13 @@
 package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.Gather;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.BatchBounds;
@@ -60,6 +62,7 @@ final class BatchPlanner {
     }
     List<FieldView> views = new ArrayList<>();
     List<SlotCopy> copies = new ArrayList<>();
+    List<Gather> gathers = new ArrayList<>();
     HostFields made = new HostFields(store, runs, samples);
     long packedAt = layout.packedOffset();
     int placed = 0;
@@ -72,10 +75,14 @@ final class BatchPlanner {
       } else {
         FieldRows ofField = rows.get(i);
         int end = placed + ofField.pieces().size();
-        ofField.place(plan.placements().subList(placed, end));
+        List<Placement> placements = plan.placements().subList(placed, end);
+        ofField.place(placements);
         placed = end;
         int elementBytes = field.dtype().alignmentBytes();
         if (ofField.viewable(elementBytes)) {
+          for (int k = 0; k < placements.size(); k++) {
+            gathers.add(new Gather(ofField.pieces().get(k).extent(), placements.get(k).offset()));
+          }
           views.add(
               FieldView.spaced(
                   field.name(),
@@ -86,6 +93,11 @@ final class BatchPlanner {
                   ofField.stride() / elementBytes));
         } else {
           ofField.pack(packedAt, copies);
+          long to = packedAt;
+          for (Wanted piece : ofField.pieces()) {
+            gathers.add(new Gather(piece.extent(), to));
+            to += piece.extent().length();
+          }
           views.add(dense(field, samples, packedAt));
           packedAt += BatchLayout.align(samples * field.sampleBytes(), BatchLayout.ALIGNMENT);
         }
@@ -93,7 +105,8 @@ final class BatchPlanner {
     }
     check(packedAt <= layout.hostOffset() && made.bytes() <= layout.hostBytes());
     HostWrites unwritten = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.hostOffset());
-    return new BatchPlan<>(plan.reads(), unwritten, copies, new BatchView(samples, views, after));
+    return new BatchPlan<>(
+        plan.reads(), unwritten, copies, gathers, new BatchView(samples, views, after));
   }
 
   private List<FieldRows> rows(List<SampleRun> runs) {

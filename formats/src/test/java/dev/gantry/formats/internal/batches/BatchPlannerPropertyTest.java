@@ -86,13 +86,18 @@ class BatchPlannerPropertyTest {
       BatchPlan<BatchView> plan = planner.plan(runs, batches.start());
       checkReads(plan.reads(), limits, planner.layout());
       byte[] slot = SlotSimulation.fill(plan, store, batches.slotBytes(), batches.hostBytes());
+      byte[] gathered =
+          SlotSimulation.gather(plan, store, batches.slotBytes(), batches.hostBytes());
       BatchView view = plan.label();
       List<Orders.Sample> samples = Orders.samples(runs);
       assertThat(view.samples()).isEqualTo(samples.size());
       assertThat(view.fields()).hasSameSizeAs(store.fields());
       for (int field = 0; field < store.fields().size(); field++) {
         assertThat(SlotSimulation.values(slot, view.fields().get(field), store.fields().get(field)))
-            .isEqualTo(store.values(field, samples));
+            .isEqualTo(store.values(field, samples))
+            .isEqualTo(
+                SlotSimulation.values(
+                    gathered, view.fields().get(field), store.fields().get(field)));
       }
     }
   }

@@ -3,8 +3,10 @@ package dev.gantry.formats.internal.batches;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.Extent;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.Gather;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -40,6 +42,27 @@ final class SlotSimulation {
         int from = (int) (copy.from() + row * copy.fromPitch());
         System.arraycopy(slot, from, slot, (int) to, (int) copy.rowBytes());
       }
+    }
+    return slot;
+  }
+
+  /// Gathers instead of reads and copies.
+  static byte[] gather(
+      BatchPlan<BatchView> plan, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
+    byte[] slot = new byte[Math.toIntExact(slotBytes)];
+    boolean[] written = new boolean[slot.length];
+    make(plan.hostWrites(), slot, written, mostMadeBytes);
+    assertThat(plan.hostCopies()).isEmpty();
+    for (Gather gather : plan.gathers()) {
+      Extent from = gather.from();
+      assertThat(from.length()).isPositive();
+      mark(written, gather.slotOffset(), from.length());
+      System.arraycopy(
+          store.file(from.file().path()),
+          (int) from.offset(),
+          slot,
+          (int) gather.slotOffset(),
+          (int) from.length());
     }
     return slot;
   }

@@ -56,7 +56,7 @@ class IndexedBatchesGpuTest {
 
   @ParameterizedTest
   @NullSource
-  @EnumSource(names = "STAGED")
+  @EnumSource(names = {"STAGED", "MAPPED"})
   void slotsHoldWhatTheSequentialReaderDecodes(@Nullable Transport path) throws IOException {
     Views even = new Views(0, 0);
     for (long seed = 0; seed < SEEDS; seed++) {

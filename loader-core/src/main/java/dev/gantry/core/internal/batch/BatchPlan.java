@@ -12,12 +12,29 @@ import java.util.List;
 /// @param reads into slab 0, which is the slot
 /// @param hostWrites what the CPU writes
 /// @param copies whose targets overlap no read, no host write and no copy's source
+/// @param gathers what the reads bring and the copies move of it, straight from the files to its places:
+///     for transports that bring bytes from any offset to any other. They do these instead of the reads,
+///     and of all copies but those of host writes. Empty if there are none
 /// @param label the source's description of the batch, handed to the consumer
 public record BatchPlan<T>(
-    List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, T label) {
+    List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, List<Gather> gathers, T label) {
   public BatchPlan {
     reads = List.copyOf(reads);
     copies = List.copyOf(copies);
+    gathers = List.copyOf(gathers);
+  }
+
+  /// Without gathers.
+  public BatchPlan(List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, T label) {
+    this(reads, hostWrites, copies, List.of(), label);
+  }
+
+  /// The copies of what the CPU writes, which no gather replaces.
+  public List<SlotCopy> hostCopies() {
+    long end = hostWrites.slotOffset() + hostWrites.bytes();
+    return copies.stream()
+        .filter(copy -> copy.from() >= hostWrites.slotOffset() && copy.from() < end)
+        .toList();
   }
 
   /// Bytes that are read and written by the CPU.
@@ -43,6 +60,9 @@ public record BatchPlan<T>(
       }
       requireWithin("host writes", hostWrites.slotOffset(), hostWrites.bytes(), slotBytes);
       copies.forEach(copy -> requireFits(copy, slotBytes));
+      for (Gather gather : gathers) {
+        requireWithin("a gather", gather.slotOffset(), gather.from().length(), slotBytes);
+      }
     } catch (MisuseException e) {
       throw new MisuseException("batch " + number + " does not fit its slot: " + e.getMessage());
     }

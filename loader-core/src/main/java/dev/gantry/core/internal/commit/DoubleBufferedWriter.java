@@ -95,7 +95,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     Transport ofFile = task.file().transport().of(false);
     return switch (TransportOracle.ofWrite(first, whole, ofFile)) {
       case GDS, COMPAT -> (Memory.OnDevice) first;
-      case STAGED, HOST -> null;
+      case STAGED, MAPPED, HOST -> null;
     };
   }
 

@@ -26,6 +26,12 @@ public final class CudaDriver {
   /// `CU_MEMHOSTREGISTER_PORTABLE`: pinned for every context.
   private static final int HOST_PORTABLE = 1;
 
+  /// `CU_MEMHOSTREGISTER_DEVICEMAP`.
+  private static final int HOST_DEVICE_MAP = 2;
+
+  /// `CU_MEMHOSTREGISTER_READ_ONLY`.
+  private static final int HOST_READ_ONLY = 8;
+
   private CudaDriver() {}
 
   /// Loads libcuda and initialises it, once a process.
@@ -195,6 +201,31 @@ public final class CudaDriver {
         JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, HOST_PORTABLE),
         "cuMemHostRegister",
         bytes + " bytes");
+  }
+
+  /// Pins memory that may only be read, such as a mapped file, for every context; kernels reach it at
+  /// its address.
+  public void pinReadOnly(long address, long bytes) {
+    int flags = HOST_PORTABLE | HOST_DEVICE_MAP | HOST_READ_ONLY;
+    check(
+        JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, flags),
+        "cuMemHostRegister",
+        bytes + " bytes, read only");
+  }
+
+  /// Whether [#pinReadOnly] works on a device, and kernels use the host's addresses there.
+  public boolean pinsReadOnly(int ordinal) {
+    CUdevice device = device(ordinal);
+    return attribute(
+                CUdevice_attribute.CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+                device,
+                ordinal)
+            != 0
+        && attribute(
+                CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+                device,
+                ordinal)
+            != 0;
   }
 
   /// Must come before the memory is freed.

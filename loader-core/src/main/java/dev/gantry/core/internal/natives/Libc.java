@@ -27,6 +27,7 @@ public final class Libc implements FileCalls {
 
   public static final int PROT_READ = 1;
   public static final int PROT_WRITE = 2;
+  public static final int MAP_SHARED = 1;
   public static final int MAP_PRIVATE = 2;
   public static final int MAP_ANONYMOUS = 0x20;
   public static final int MAP_NORESERVE = 0x4000;

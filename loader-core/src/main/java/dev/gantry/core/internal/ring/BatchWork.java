@@ -35,7 +35,9 @@ final class BatchWork<T> {
     this.plan = plan;
     this.plannedNanos = plannedNanos;
     HostWrites hostWrites = plan.hostWrites();
-    plan.reads().forEach(read -> pieces.add(reader -> reader.read(read, slot.target())));
+    if (slot.gathering() == null) {
+      plan.reads().forEach(read -> pieces.add(reader -> reader.read(read, slot.target())));
+    }
     hostWrites
         .writers()
         .forEach(writer -> pieces.add(_ -> writer.write(slot.hostMemory(hostWrites))));

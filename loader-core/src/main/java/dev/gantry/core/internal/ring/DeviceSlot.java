@@ -4,6 +4,7 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
+import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -25,7 +26,8 @@ import org.jspecify.annotations.Nullable;
 /// 1. [#orderAfterConsumer]: the consumer's stream → `consumed` → the slot's stream (→ poison) →
 ///    `free`;
 /// 2. [#target]: the copies of all readers;
-/// 3. [#startCopies]: the upload of the host writes, and the plan's copies → `ready`.
+/// 3. [#startCopies]: the upload of the host writes, and the plan's copies or the kernel that gathers →
+///    `ready`.
 ///
 /// There is a stream for each slot rather than for each reader, so that copies which wait for a slot
 /// delay no other slot's. A device has 8 queues for all streams, and a waiting copy delays everything
@@ -34,6 +36,8 @@ import org.jspecify.annotations.Nullable;
 /// The host waits for `ready` before it hands the slot over, so the pinned memory is not written
 /// while the device copies from it.
 final class DeviceSlot extends Slot {
+  private static final long LEAST_TABLE_BYTES = 64 << 10;
+
   private final CudaContext context;
   private final CudaDriver driver;
   private final long bytes;
@@ -48,6 +52,9 @@ final class DeviceSlot extends Slot {
   private final Queue<Runnable> checks = new ConcurrentLinkedQueue<>();
 
   private final Queue<Runnable> closers = new ConcurrentLinkedQueue<>();
+
+  /// Of a kernel's pieces; null before the first.
+  private @Nullable PinnedSlab table;
 
   /// @param hostBytes of pinned memory for host writes
   DeviceSlot(CudaContext context, long bytes, long hostBytes) {
@@ -113,10 +120,30 @@ final class DeviceSlot extends Slot {
         long source = Objects.requireNonNull(hostWritten).address();
         driver.copyToDevice(target, source, hostWrites.bytes(), stream);
       }
-      plan.copies().forEach(this::queue);
+      Gathering gathering = gathering();
+      if (gathering == null) {
+        plan.copies().forEach(this::queue);
+      } else {
+        plan.hostCopies().forEach(this::queue);
+        gathering.start(context, table(gathering.tableBytes()), slab().address(), stream);
+      }
       driver.record(ready, stream);
     }
     return List.of();
+  }
+
+  /// The last kernel that used it has run, since its batch was handed over.
+  private PinnedSlab table(long leastBytes) {
+    PinnedSlab now = table;
+    if (now == null || now.size() < leastBytes) {
+      table = null;
+      if (now != null) {
+        now.release();
+      }
+      now = PinnedSlab.allocate(context, Math.max(LEAST_TABLE_BYTES, 2 * leastBytes));
+      table = now;
+    }
+    return now;
   }
 
   private void queue(SlotCopy copy) {
@@ -176,6 +203,10 @@ final class DeviceSlot extends Slot {
       actions.add(() -> entered(() -> driver.destroy(created)));
     }
     events.forEach(event -> actions.add(() -> entered(() -> driver.destroy(event))));
+    actions.add(this::endGathering);
+    if (table != null) {
+      actions.add(table::release);
+    }
     if (hostWritten != null) {
       actions.add(hostWritten::release);
     }

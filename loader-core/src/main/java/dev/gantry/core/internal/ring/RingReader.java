@@ -58,6 +58,7 @@ final class RingReader<T> implements Runnable {
           .requireFits(number, options.slotBytes(), options.requestBytes(), options.hostBytes());
       // Not before: after the last batch, the slot needs no memory.
       slot.allocateIfNeeded();
+      transfer.gathering(plan.get()).ifPresent(slot::gather);
       batch = new BatchWork<>(number, slot, plan.get(), start);
     } catch (Throwable e) {
       scheduler.failAsking(number, e);

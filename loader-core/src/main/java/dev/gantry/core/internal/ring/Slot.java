@@ -3,6 +3,7 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
 import java.lang.foreign.MemorySegment;
@@ -20,6 +21,9 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   static final byte POISON = (byte) 0xDB;
 
   private @Nullable Slab slab;
+
+  /// Of the batch in the slot, from its plan until it is handed over.
+  private @Nullable Gathering gathering;
 
   /// Allocates the slot's memory.
   abstract Slab allocate();
@@ -42,8 +46,36 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Where reads put their bytes.
   abstract Target target();
 
-  /// Called when all reads and host writes of a batch are done: starts the plan's copies, after moving
-  /// the host writes into the slot.
+  /// The next batch is fetched so.
+  final void gather(Gathering chosen) {
+    gathering = chosen;
+  }
+
+  final @Nullable Gathering gathering() {
+    return gathering;
+  }
+
+  /// Ends the gathering, whose kernel has run or will not.
+  final void endGathering() {
+    Gathering ended = gathering;
+    gathering = null;
+    if (ended != null) {
+      ended.close();
+    }
+  }
+
+  /// Ends the gathering of a batch that is ready.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if a file was changed meanwhile
+  final void checkGathered() {
+    if (gathering != null) {
+      gathering.requireUnchanged();
+      endGathering();
+    }
+  }
+
+  /// Called when all reads and host writes of a batch are done: starts the plan's copies or its
+  /// gathering, after moving the host writes into the slot.
   ///
   /// @return copies that readers have to do; empty if the device does all of them
   abstract List<BatchWork.Piece> startCopies(BatchPlan<?> plan);

@@ -50,6 +50,8 @@ public final class FileTransport implements AutoCloseable {
 
   private volatile @Nullable Answer uncached;
 
+  private volatile boolean fetched;
+
   /// @param only the only transport to use, or null to choose by evidence
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device, or the only
   ///     transport asked for cannot serve
@@ -119,7 +121,7 @@ public final class FileTransport implements AutoCloseable {
   private static boolean isByCuFile(Transport transport) {
     return switch (transport) {
       case GDS, COMPAT -> true;
-      case STAGED, HOST -> false;
+      case STAGED, MAPPED, HOST -> false;
     };
   }
 
@@ -168,7 +170,15 @@ public final class FileTransport implements AutoCloseable {
     return report(uncached());
   }
 
+  /// Kernels fetch this file's bytes from now on.
+  void fetched() {
+    fetched = true;
+  }
+
   private TransferReport.FileReport report(Answer answer) {
+    if (fetched) {
+      return new TransferReport.FileReport(question.file(), Transport.MAPPED, "");
+    }
     String reason = answer.reason();
     CuFileTransport registered = cuFile;
     if (reason.isEmpty() && registered != null) {

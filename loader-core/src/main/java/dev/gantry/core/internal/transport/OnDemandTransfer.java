@@ -3,8 +3,11 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -12,6 +15,7 @@ import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -24,21 +28,25 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final TransferCounter counter;
   private final OpenFiles files;
   private final @Nullable StagedTransport staged;
+  private final @Nullable FetchedFiles fetched;
   private final int threads;
   private final CuFileRule cuFileRule;
 
   /// @param staged whose pool has a pair of buffers for each reader and is closed with this; null if
   ///     nothing is staged
+  /// @param fetched by kernels; null if none can
   /// @param mostFiles that stay open without being read
   OnDemandTransfer(
       Function<Location, OpenFile> opener,
       @Nullable StagedTransport staged,
+      @Nullable FetchedFiles fetched,
       int threads,
       int mostFiles,
       CuFileRule cuFileRule,
       SessionCounters session) {
     this.files = new OpenFiles(opener, mostFiles);
     this.staged = staged;
+    this.fetched = fetched;
     this.threads = threads;
     this.cuFileRule = cuFileRule;
     this.counter = new TransferCounter(session);
@@ -52,6 +60,18 @@ public final class OnDemandTransfer implements AutoCloseable {
   /// The most host memory that the readers take for themselves, in bytes.
   public long stagingBytes() {
     return staged == null ? 0 : Math.multiplyExact(2L * threads, staged.bufferBytes());
+  }
+
+  /// How a kernel fetches the batch, if that can be done and pays; else reads bring it. The caller closes
+  /// it when the kernel has run.
+  ///
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened, or is too short
+  /// @throws dev.gantry.core.DeviceUnavailableException if [Transport#MAPPED] was asked for and cannot
+  ///     serve
+  public Optional<Gathering> gathering(BatchPlan<?> plan) {
+    return fetched == null || plan.reads().isEmpty()
+        ? Optional.empty()
+        : fetched.gathering(plan.gathers(), files, counter);
   }
 
   /// Opens a reader, of which at most [#threads] may be open at once.

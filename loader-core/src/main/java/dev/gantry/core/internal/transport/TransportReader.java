@@ -100,6 +100,8 @@ final class TransportReader implements AutoCloseable {
           switch (transport) {
             case HOST -> HostTransport.read(source, read, target, direct, scatter);
             case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct);
+            case MAPPED ->
+                throw new IllegalStateException("a kernel fetches, no reader: " + source.file());
             case GDS, COMPAT -> byCuFile(file, read, target, direct, way);
           };
     } catch (TransferException e) {

@@ -4,12 +4,14 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.mapped.MappedFiles;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
@@ -56,6 +58,7 @@ public final class Transports implements AutoCloseable {
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
   private final CuFileSession cuFile;
   private final SessionCounters counters = new SessionCounters();
+  private final MappedFiles mapped;
 
   /// Shared by all users of what [#close] frees, which waits for them.
   private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
@@ -77,6 +80,7 @@ public final class Transports implements AutoCloseable {
     this.cuFile = new CuFileSession(settings);
     this.calls = calls;
     this.stores = new Stores(calls, given);
+    this.mapped = new MappedFiles(calls, stores::open);
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory
@@ -151,6 +155,10 @@ public final class Transports implements AutoCloseable {
 
   private TransferReport transfer(
       List<Read> reads, Device device, Supplier<List<Task>> tasks, TransferOptions options) {
+    if (options.transport() == Transport.MAPPED) {
+      throw new DeviceUnavailableException(
+          "transport mapped was asked for and cannot serve: it brings the batches of datasets");
+    }
     Map<Location, OpenFile> files = new LinkedHashMap<>();
     try {
       for (Read read : reads) {
@@ -214,10 +222,19 @@ public final class Transports implements AutoCloseable {
     return new OnDemandTransfer(
         file -> open(file, device, options, opened),
         ownStaging(device, options, threads),
+        fetched(device, options),
         threads,
         mostFiles(calls.mostDescriptors()),
         options.cuFileRule(),
         counters);
+  }
+
+  private @Nullable FetchedFiles fetched(Device device, TransferOptions options) {
+    boolean asked = options.transport() == Transport.MAPPED;
+    boolean allowed = options.transport() == null && options.cachePolicy() != CachePolicy.DIRECT;
+    return (asked || allowed) && device instanceof Device.Cuda cuda
+        ? new FetchedFiles(mapped, CudaContext.of(cuda), asked)
+        : null;
   }
 
   /// A quarter of the descriptors that this process may have, two for each file.
@@ -245,9 +262,10 @@ public final class Transports implements AutoCloseable {
         : null;
   }
 
-  /// Frees the pinned buffers that no transfer uses now, and gives up registrations with cuFile.
+  /// Frees the pinned buffers that no transfer uses now, and gives up registrations with cuFile and of
+  /// mapped files.
   public void freeIdle() {
-    List<Runnable> actions = new ArrayList<>(List.of(cuFile::freeIdle));
+    List<Runnable> actions = new ArrayList<>(List.of(cuFile::freeIdle, mapped::freeIdle));
     pools.values().forEach(pool -> actions.add(pool::freeIdle));
     Cleanup.runAll(actions);
   }
@@ -306,7 +324,7 @@ public final class Transports implements AutoCloseable {
         return;
       }
       closed = true;
-      List<Runnable> actions = new ArrayList<>();
+      List<Runnable> actions = new ArrayList<>(List.of(mapped::close));
       pools.values().forEach(pool -> actions.add(pool::close));
       actions.addAll(List.of(cuFile::close, stores::close));
       Cleanup.runAll(actions);

@@ -15,18 +15,22 @@ import java.util.Objects;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class KernelSourceTest {
+public class KernelSourceTest {
   /// Else make-ptx.sh was not run after a change.
   @ParameterizedTest
   @ValueSource(strings = {"bf16", "f16", "f32"})
   void thePtxWasMadeOfTheSource(String type) throws IOException, NoSuchAlgorithmException {
-    byte[] source = Files.readAllBytes(Path.of("src", "main", "cuda", "convert.cu"));
+    requireMade(CudaConverter.class, "convert.cu", "convert_to_" + type);
+  }
+
+  /// @param beside which class of the jar the PTX is
+  public static void requireMade(Class<?> beside, String sourceName, String name)
+      throws IOException, NoSuchAlgorithmException {
+    byte[] source = Files.readAllBytes(Path.of("src", "main", "cuda", sourceName));
     String sum = HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(source));
-    String name = "convert_to_" + type;
-    try (InputStream in =
-        Objects.requireNonNull(CudaConverter.class.getResourceAsStream(name + ".ptx"))) {
+    try (InputStream in = Objects.requireNonNull(beside.getResourceAsStream(name + ".ptx"))) {
       assertThat(new String(in.readAllBytes(), StandardCharsets.US_ASCII))
-          .startsWith("// Made by make-ptx.sh of convert.cu with SHA-256 " + sum + "\n")
+          .startsWith("// Made by make-ptx.sh of " + sourceName + " with SHA-256 " + sum + "\n")
           .contains(".version 6.5\n", ".target sm_75\n", ".entry " + name + "(");
     }
   }

@@ -3,8 +3,14 @@ package dev.gantry.core.internal.ring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.Extent;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.SlotCopy;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
@@ -31,10 +37,39 @@ final class Batches<T> implements BatchPlanSource<T> {
     try {
       assertThat(closed).hasValue(0);
       int number = asked.getAndIncrement();
-      return number < count ? Optional.of(recipe.apply(number)) : Optional.empty();
+      return number < count ? Optional.of(withGathers(recipe.apply(number))) : Optional.empty();
     } finally {
       asking.unlock();
     }
+  }
+
+  /// As reads and copies say: transports that gather do as much as the others.
+  private static <T> BatchPlan<T> withGathers(BatchPlan<T> plan) {
+    List<Gather> gathers = new ArrayList<>();
+    if (plan.reads().stream().anyMatch(read -> read.fileOffset() < 0)) {
+      return plan;
+    }
+    for (Read read : plan.reads()) {
+      gathers.add(gather(read, read.slabOffset(), read.required(), read.slabOffset()));
+    }
+    for (SlotCopy copy : plan.copies()) {
+      for (long row = 0; row < copy.rows(); row++) {
+        long from = copy.from() + row * copy.fromPitch();
+        long to = copy.to() + row * copy.toPitch();
+        plan.reads().stream()
+            .filter(read ->
+                from >= read.slabOffset()
+                    && from + copy.rowBytes() <= read.slabOffset() + read.length())
+            .findFirst()
+            .ifPresent(read -> gathers.add(gather(read, from, copy.rowBytes(), to)));
+      }
+    }
+    return new BatchPlan<>(plan.reads(), plan.hostWrites(), plan.copies(), gathers, plan.label());
+  }
+
+  private static Gather gather(Read read, long from, long bytes, long to) {
+    long offset = read.fileOffset() + from - read.slabOffset();
+    return new Gather(new Extent(read.file(), offset, bytes), to);
   }
 
   /// How often it was asked.

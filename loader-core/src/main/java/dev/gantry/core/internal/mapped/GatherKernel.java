@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.CudaKernel;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+
+/// The kernel of `gather.cu` on one device. Thread-safe.
+final class GatherKernel implements AutoCloseable {
+  // As in gather.cu.
+  static final int PIECE_BYTES = 3 * Long.BYTES;
+  private static final int THREADS = 256;
+  private static final String ENTRY = "gather";
+
+  private final CudaContext context;
+  private final CudaKernel kernel;
+
+  /// Has the driver compile it.
+  GatherKernel(CudaContext context) {
+    this.context = context;
+    try (var _ = context.enter()) {
+      this.kernel = CudaKernel.load(context.driver(), ptx(), ENTRY);
+    }
+  }
+
+  private static String ptx() {
+    try (InputStream in =
+        Objects.requireNonNull(GatherKernel.class.getResourceAsStream(ENTRY + ".ptx"))) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Writes one piece of the table.
+  static void write(MemorySegment table, long index, long source, long target, long bytes) {
+    long at = index * PIECE_BYTES;
+    table.set(ValueLayout.JAVA_LONG, at, source);
+    table.set(ValueLayout.JAVA_LONG, at + Long.BYTES, target);
+    table.set(ValueLayout.JAVA_LONG, at + 2 * Long.BYTES, bytes);
+  }
+
+  /// Queues it. The device's context must be current.
+  ///
+  /// @param table address of the pieces, in pinned memory that stays until the kernel has run
+  void launch(long table, int pieces, CudaDriver.Stream stream) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment parameter = arena.allocateFrom(ValueLayout.JAVA_LONG, table);
+      kernel.launch(pieces, THREADS, parameter, stream);
+    }
+  }
+
+  @Override
+  public void close() {
+    try (var _ = context.enter()) {
+      kernel.unload();
+    }
+  }
+}

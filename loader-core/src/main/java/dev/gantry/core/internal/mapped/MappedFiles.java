@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.SourceFile;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiFunction;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// A session's files that are registered with the CUDA driver, so that kernels fetch rows from them.
+///
+/// Registering a file takes 27 ms a GB and pins its pages (measured on an H200 host), so it is done for
+/// bytes that are read again: when a file has been read as often as it is long, and lies in the page cache
+/// as a whole. A thread in the background does it; reads go on as before meanwhile.
+///
+/// Registered files take at most half of the memory that is available. The least recently used go when
+/// others need the room, or when the machine has less memory than that left. Thread-safe.
+public final class MappedFiles implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(MappedFiles.class);
+  private static final long LOOK_NANOS = 250_000_000;
+
+  private final FileCalls calls;
+  private final BiFunction<Location, CachePolicy, SourceFile> opener;
+  private final LongSupplier availableBytes;
+
+  /// In the order of their last use.
+  private final Map<Location, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
+
+  private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
+  private final List<Thread> registering = new ArrayList<>();
+  private long pinnedBytes;
+  private long lastLook = System.nanoTime();
+  private boolean closed;
+
+  /// What is known of a file of one identity.
+  private static final class Entry {
+    final Object identity;
+    final long size;
+    long readBytes;
+    int users;
+    boolean underWay;
+    String refusal = "";
+    @Nullable MappedFile mapped;
+
+    Entry(SourceFile file) {
+      identity = file.identity();
+      size = file.size();
+    }
+  }
+
+  /// @param opener opens a file to map
+  public MappedFiles(FileCalls calls, BiFunction<Location, CachePolicy, SourceFile> opener) {
+    this(calls, opener, () -> HostMemory.availableBytes().orElse(0));
+  }
+
+  MappedFiles(
+      FileCalls calls,
+      BiFunction<Location, CachePolicy, SourceFile> opener,
+      LongSupplier availableBytes) {
+    this.calls = calls;
+    this.opener = opener;
+    this.availableBytes = availableBytes;
+  }
+
+  /// Files from which a kernel may fetch until this is closed.
+  public final class Lease implements AutoCloseable {
+    private final Map<Location, MappedFile> files = new LinkedHashMap<>();
+
+    private Lease() {}
+
+    MappedFile file(Location location) {
+      MappedFile file = files.get(location);
+      if (file == null) {
+        throw new IllegalStateException("not leased: " + location);
+      }
+      return file;
+    }
+
+    /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
+    void requireUnchanged() {
+      files.values().forEach(MappedFile::requireUnchanged);
+    }
+
+    @Override
+    public void close() {
+      leave(files.keySet());
+      files.clear();
+    }
+  }
+
+  private synchronized void leave(Iterable<Location> locations) {
+    for (Location location : locations) {
+      Entry entry = entries.get(location);
+      if (entry != null) {
+        entry.users--;
+      }
+    }
+  }
+
+  /// The files of a batch, if all of them are registered; else why not.
+  ///
+  /// @param files that are open, by their names, and how many bytes of each the batch wants
+  /// @param now whether to register those that are not, instead of when it pays
+  public Availability<Lease> lease(CudaContext context, Map<SourceFile, Long> files, boolean now) {
+    giveBackUnderPressure();
+    Lease lease = new Lease();
+    String absence = "";
+    for (Map.Entry<SourceFile, Long> file : files.entrySet()) {
+      Availability<MappedFile> mapped = enter(context, file.getKey(), file.getValue(), now);
+      switch (mapped) {
+        case Availability.Present<MappedFile>(MappedFile present) ->
+            lease.files.put(present.location(), present);
+        case Availability.Absent<MappedFile>(String reason) -> absence = reason;
+      }
+    }
+    if (absence.isEmpty()) {
+      return Availability.present(lease);
+    }
+    lease.close();
+    return Availability.absent(absence);
+  }
+
+  private Availability<MappedFile> enter(
+      CudaContext context, SourceFile file, long bytes, boolean now) {
+    Entry entry;
+    synchronized (this) {
+      entry = entries.get(file.file());
+      if (entry == null || (!entry.identity.equals(file.identity()) && entry.users == 0)) {
+        drop(entry);
+        entry = new Entry(file);
+        entries.put(file.file(), entry);
+      }
+      if (!entry.identity.equals(file.identity())) {
+        return Availability.absent(file.file() + " was replaced while it was read");
+      }
+      entry.readBytes += bytes;
+      if (entry.mapped != null) {
+        entry.users++;
+        return Availability.present(entry.mapped);
+      }
+      if (closed || entry.underWay) {
+        return Availability.absent("it is being registered");
+      }
+      if (!now && entry.readBytes < entry.size) {
+        return Availability.absent("not read again yet");
+      }
+      if (!now && !entry.refusal.isEmpty() && entry.readBytes < 2 * entry.size) {
+        return Availability.absent(entry.refusal);
+      }
+      entry.underWay = true;
+      entry.readBytes = 0;
+    }
+    Entry chosen = entry;
+    if (!now) {
+      start(() -> register(context, file.file(), chosen, false));
+      return Availability.absent("it is being registered");
+    }
+    register(context, file.file(), chosen, true);
+    synchronized (this) {
+      if (chosen.mapped == null) {
+        return Availability.absent(chosen.refusal);
+      }
+      chosen.users++;
+      return Availability.present(chosen.mapped);
+    }
+  }
+
+  private synchronized void start(Runnable job) {
+    registering.removeIf(thread -> !thread.isAlive());
+    registering.add(Thread.ofPlatform().daemon().name("gantry-mapper").start(job));
+  }
+
+  private void register(CudaContext context, Location location, Entry entry, boolean asked) {
+    String refusal = "";
+    MappedFile mapped = null;
+    try {
+      SourceFile file = opener.apply(location, CachePolicy.BUFFERED);
+      mapped =
+          Cleanup.orUndo(
+              () -> {
+                String reason = refusal(context, file, entry, asked);
+                if (!reason.isEmpty()) {
+                  throw new Refused(reason);
+                }
+                return new MappedFile(context, calls, file);
+              },
+              file::close);
+    } catch (Refused e) {
+      refusal = String.valueOf(e.getMessage());
+    } catch (GantryException e) {
+      refusal = "no mapped: " + e.getMessage();
+    }
+    synchronized (this) {
+      entry.underWay = false;
+      entry.refusal = refusal;
+      if (mapped != null && !closed && entries.get(location) == entry) {
+        entry.mapped = mapped;
+        pinnedBytes += mapped.bytes();
+        LOG.info("{} is read again: the GPU fetches it from the page cache from now on", location);
+        return;
+      }
+    }
+    if (mapped != null) {
+      mapped.close();
+    } else {
+      LOG.info("{}: {}", location, refusal);
+    }
+  }
+
+  /// Why a file is not registered; a control flow of this class only.
+  private static final class Refused extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    Refused(String reason) {
+      super(reason, null, false, false);
+    }
+  }
+
+  private String refusal(CudaContext context, SourceFile file, Entry entry, boolean asked) {
+    if (!entry.identity.equals(file.identity())) {
+      return "no mapped: another file has taken its place";
+    }
+    if (file.descriptors().buffered() < 0) {
+      return "no mapped: " + file.descriptors().absence();
+    }
+    if (!context.driver().pinsReadOnly(context.device().ordinal())) {
+      return "no mapped: the driver registers no read-only memory";
+    }
+    if (file.size() == 0) {
+      return "no mapped: the file is empty";
+    }
+    long resident = file.residentBytes();
+    if (!asked && resident < file.size()) {
+      return "no mapped: "
+          + Math.max(0, resident)
+          + " of "
+          + file.size()
+          + " bytes are in the page cache";
+    }
+    return makeRoom(file.size());
+  }
+
+  private synchronized String makeRoom(long bytes) {
+    long most = availableBytes.getAsLong() / 2;
+    dropUnused(most - bytes);
+    return pinnedBytes + bytes <= most
+        ? ""
+        : "no mapped: it has "
+            + bytes
+            + " bytes; "
+            + Math.max(0, most - pinnedBytes)
+            + " may be registered now, which keeps half of the available memory free";
+  }
+
+  private void giveBackUnderPressure() {
+    synchronized (this) {
+      long now = System.nanoTime();
+      if (pinnedBytes == 0 || now - lastLook < LOOK_NANOS) {
+        return;
+      }
+      lastLook = now;
+      dropUnused(availableBytes.getAsLong() / 2);
+    }
+  }
+
+  /// Unregisters the least recently used files that nothing reads until at most `most` bytes are left.
+  private synchronized void dropUnused(long most) {
+    for (Entry entry : List.copyOf(entries.values())) {
+      if (pinnedBytes <= Math.max(0, most)) {
+        return;
+      }
+      if (entry.users == 0) {
+        drop(entry);
+      }
+    }
+  }
+
+  private void drop(@Nullable Entry entry) {
+    if (entry != null && entry.mapped != null) {
+      MappedFile dropped = entry.mapped;
+      entry.mapped = null;
+      entry.readBytes = 0;
+      pinnedBytes -= dropped.bytes();
+      dropped.close();
+    }
+  }
+
+  /// Unregisters what nothing reads now, after waiting for what is being registered.
+  public void freeIdle() {
+    List<Thread> running;
+    synchronized (this) {
+      running = List.copyOf(registering);
+    }
+    running.forEach(MappedFiles::join);
+    dropUnused(0);
+  }
+
+  GatherKernel kernel(CudaContext context) {
+    return kernels.computeIfAbsent(context.device(), _ -> new GatherKernel(context));
+  }
+
+  /// Every lease must be closed.
+  @Override
+  public void close() {
+    synchronized (this) {
+      closed = true;
+    }
+    Cleanup.runAll(
+        List.of(
+            this::freeIdle,
+            () ->
+                Cleanup.runAll(
+                    kernels.values().stream().<Runnable>map(kernel -> kernel::close).toList())));
+    kernels.clear();
+  }
+
+  private static void join(Thread thread) {
+    boolean interrupted = false;
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// When files are registered and given up, and what the kernel fetches from them.
+@Tag("gpu")
+@ExtendWith(NoLeaks.class)
+class MappedFilesGpuTest {
+  private static final int BYTES = 3 << 20;
+
+  @TempDir Path folder;
+  private final CudaContext context = CudaContext.of(new Device.Cuda(0));
+  private final FileCalls calls = FileCalls.ofPlatform();
+  private final Stores stores = new Stores(calls, List.of());
+  private final List<SourceFile> open = new ArrayList<>();
+  private long availableBytes = 1L << 30;
+  private final MappedFiles mapped = new MappedFiles(calls, stores::open, () -> availableBytes);
+
+  @AfterEach
+  void close() {
+    mapped.close();
+    open.forEach(SourceFile::close);
+    stores.close();
+  }
+
+  private SourceFile file(int seed) {
+    Path file = TestFiles.write(folder.resolve("file" + seed), seed, BYTES);
+    return open(Location.of(file));
+  }
+
+  private SourceFile open(Location location) {
+    SourceFile file = stores.open(location, CachePolicy.BUFFERED);
+    open.add(file);
+    return file;
+  }
+
+  private Availability<MappedFiles.Lease> lease(SourceFile file, long bytes, boolean now) {
+    return mapped.lease(context, Map.of(file, bytes), now);
+  }
+
+  private MappedFiles.Lease leaseNow(SourceFile file) {
+    return lease(file, BYTES, true).orElseThrow(AssertionError::new);
+  }
+
+  private static String reason(Availability<MappedFiles.Lease> lease) {
+    return switch (lease) {
+      case Availability.Absent<MappedFiles.Lease>(String reason) -> reason;
+      case Availability.Present<MappedFiles.Lease> present ->
+          throw new AssertionError("present: " + present);
+    };
+  }
+
+  private static long pinned() {
+    return LiveResources.snapshot().pinnedBytes();
+  }
+
+  @Test
+  void aFileIsRegisteredWhenItHasBeenReadOnce() {
+    SourceFile file = file(1);
+    assertThat(reason(lease(file, BYTES / 2, false))).isEqualTo("not read again yet");
+    assertThat(reason(lease(file, BYTES / 2 - 1, false))).isEqualTo("not read again yet");
+    assertThat(pinned()).isZero();
+    assertThat(reason(lease(file, 1, false))).isEqualTo("it is being registered");
+    awaitRegistered();
+    try (MappedFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
+      assertThat(pinned()).isEqualTo(BYTES);
+      assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
+    }
+  }
+
+  private static void awaitRegistered() {
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      if (thread.getName().equals("gantry-mapper")) {
+        try {
+          thread.join();
+        } catch (InterruptedException e) {
+          throw new AssertionError(e);
+        }
+      }
+    }
+  }
+
+  @Test
+  void theLeastRecentlyUsedGoesWhenOthersNeedTheRoom() {
+    availableBytes = 2 * (2 * BYTES + 4096);
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    SourceFile third = file(3);
+    leaseNow(first).close();
+    leaseNow(second).close();
+    leaseNow(first).close();
+    leaseNow(third).close();
+    assertThat(pinned()).isEqualTo(2 * BYTES);
+    MappedFiles.Lease used = lease(first, 1, false).orElseThrow(AssertionError::new);
+    MappedFiles.Lease alsoUsed = lease(third, 1, false).orElseThrow(AssertionError::new);
+    assertThat(reason(lease(second, BYTES, true)))
+        .isEqualTo(
+            "no mapped: it has 3145728 bytes; 4096 may be registered now, which keeps half of the"
+                + " available memory free");
+    used.close();
+    alsoUsed.close();
+    assertThat(mapped.lease(context, Map.of(second, 1L), true).toOptional())
+        .hasValueSatisfying(MappedFiles.Lease::close);
+  }
+
+  @Test
+  void registeredFilesGoWhenMemoryBecomesScarce() throws InterruptedException {
+    SourceFile idle = file(1);
+    SourceFile used = file(2);
+    leaseNow(idle).close();
+    try (MappedFiles.Lease _ = leaseNow(used)) {
+      availableBytes = BYTES;
+      // It looks four times a second.
+      for (int i = 0; i < 1000 && pinned() > BYTES; i++) {
+        Thread.sleep(5);
+        assertThat(lease(file(3), 1, false).toOptional()).isEmpty();
+      }
+      assertThat(pinned()).isEqualTo(BYTES);
+    }
+    mapped.freeIdle();
+    assertThat(pinned()).isZero();
+  }
+
+  @Test
+  void aFileThatIsChangedInPlaceIsAnError() throws IOException {
+    SourceFile file = file(1);
+    try (MappedFiles.Lease lease = leaseNow(file)) {
+      lease.requireUnchanged();
+      Files.write(file.file().path(), new byte[1], StandardOpenOption.APPEND);
+      assertThatThrownBy(lease::requireUnchanged)
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("changed-meanwhile: it was modified while it was read");
+    }
+  }
+
+  @Test
+  void anotherFileOfTheNameIsRegisteredAnew() throws IOException {
+    SourceFile file = file(1);
+    leaseNow(file).close();
+    Path other = TestFiles.write(folder.resolve("other"), 9, BYTES);
+    Files.move(other, file.file().path(), StandardCopyOption.REPLACE_EXISTING);
+    SourceFile now = open(file.file());
+    try (MappedFiles.Lease lease = leaseNow(now)) {
+      assertThat(lease.file(now.file()).identity()).isEqualTo(now.identity());
+      assertThat(reason(lease(file, 1, true))).endsWith("was replaced while it was read");
+    }
+    assertThat(pinned()).isEqualTo(BYTES);
+  }
+
+  /// Rows of all lengths and alignments, each byte compared, and none beside them changed.
+  @Test
+  void theKernelFetchesAnyRowToAnyPlace() {
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    byte[][] bytes = {TestFiles.bytes(1, BYTES), TestFiles.bytes(2, BYTES)};
+    Random random = new Random(5);
+    List<Gather> gathers = new ArrayList<>();
+    byte[] expected = new byte[2 * BYTES];
+    int to = 0;
+    while (true) {
+      int length =
+          1
+              + random.nextInt(
+                  switch (random.nextInt(3)) {
+                    case 0 -> 40;
+                    case 1 -> 5000;
+                    default -> 200_000;
+                  });
+      to += random.nextInt(20);
+      if (to + length > expected.length) {
+        break;
+      }
+      int which = random.nextInt(2);
+      int from = random.nextInt(10) == 0 ? BYTES - length : random.nextInt(BYTES - length);
+      SourceFile file = which == 0 ? first : second;
+      gathers.add(new Gather(new Extent(file.file(), from, length), to));
+      System.arraycopy(bytes[which], from, expected, to, length);
+      to += length;
+    }
+    MappedFiles.Lease lease =
+        mapped.lease(context, Map.of(first, 1L, second, 1L), true).orElseThrow(AssertionError::new);
+    DeviceSlab slab = DeviceSlab.allocate(context, expected.length);
+    try (Gathering gathering = new Gathering(mapped, lease, gathers)) {
+      PinnedSlab table = PinnedSlab.allocate(context, gathering.tableBytes());
+      try (var _ = context.enter()) {
+        context.driver().fill(slab.address(), (byte) 0, expected.length, CudaDriver.Stream.DEFAULT);
+        gathering.start(context, table, slab.address(), CudaDriver.Stream.DEFAULT);
+        context.driver().synchronize(CudaDriver.Stream.DEFAULT);
+        gathering.requireUnchanged();
+      } finally {
+        table.release();
+      }
+      assertThat(TestFiles.bytes(new Region(slab, 0, expected.length)))
+          .as("%d rows", gathers.size())
+          .isEqualTo(expected);
+    } finally {
+      slab.release();
+    }
+  }
+}
