@@ -160,7 +160,7 @@ public enum Remedy {
       findings.add(new Finding(NO_PERMISSION, about, reason));
     } else if (reason.contains("CU_FILE_HANDLE_NOT_REGISTERED")) {
       findings.add(new Finding(NO_UDEV_RECORD, about, reason));
-    } else if (!kind.isEmpty() && !SERVED.contains(kind) || reason.contains("NOT_SUPPORTED")) {
+    } else if ((!kind.isEmpty() && !SERVED.contains(kind)) || reason.contains("NOT_SUPPORTED")) {
       findings.add(new Finding(FILE_SYSTEM, about, reason));
     }
   }
