@@ -3,6 +3,7 @@ package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.Pause;
 import dev.gantry.core.Device;
+import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.PrefetchRing;
@@ -100,6 +101,15 @@ public final class DatasetBench {
       check("raw shards" + label, () -> shards(order, limits));
       check("TFRecord by index" + label, () -> indexed(order, limits));
     }
+    Shuffle.Blocks single = new Shuffle.Blocks(1, 1);
+    for (Transport transport : List.of(Transport.STAGED, Transport.MAPPED)) {
+      TransferOptions only = transfer(limits).withTransport(transport);
+      String label = "\thot, " + transport + "\tsingle samples, 3 slots";
+      for (int i = 0; i < RUNS; i++) {
+        run("raw shards" + label, EPOCHS, 3, only, () -> shards(single, limits));
+        run("TFRecord by index" + label, EPOCHS, 3, only, () -> indexed(single, limits));
+      }
+    }
     run("TFRecord as stream\thot\tfile order", 1, 2, transfer(limits), this::streamed);
     check("TFRecord as stream", this::streamed);
   }
@@ -167,10 +177,11 @@ public final class DatasetBench {
         RingStatistics statistics = ring.statistics();
         System.out.printf(
             Locale.ROOT,
-            "gantry %s\t%.2f GB/s\t%s%d batches of %.1f MB, %d reads; first batch after %.1f ms;"
-                + " waited for %d batches, %.0f %% of the time%n",
+            "gantry %s\t%.2f GB/s by %s\t%s%d batches of %.1f MB, %d reads; first batch after %.1f"
+                + " ms; waited for %d batches, %.0f %% of the time%n",
             label,
             bytes / 1e9 / seconds,
+            statistics.transfer().bytesByTransport(),
             epoch == 0 ? "" : String.format(Locale.ROOT, "first epoch %.2f GB/s; ", epoch),
             statistics.batches(),
             bytes / 1e6 / statistics.batches(),
