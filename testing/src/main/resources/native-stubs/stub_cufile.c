@@ -107,11 +107,12 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
   return stub_status(0);
 }
 
-static CUfileError_t set(size_t *setting, size_t kib) {
-  if (!stub_open()) {
-    return stub_status(DRIVER_NOT_INITIALIZED);
-  }
-  if (kib == 0 || kib % 4 != 0) {
+/* As the real one, it opens the driver if that is not open. */
+static CUfileError_t set(size_t *setting, size_t kib, size_t least, size_t most) {
+  pthread_mutex_lock(&stub_lock);
+  opened = opened > 0 ? opened : 1;
+  pthread_mutex_unlock(&stub_lock);
+  if (kib < least || kib > most || kib % 4 != 0) {
     return stub_status(DRIVER_UNSUPPORTED_LIMIT);
   }
   *setting = kib;
@@ -121,22 +122,22 @@ static CUfileError_t set(size_t *setting, size_t kib) {
 EXPORT CUfileError_t cuFileDriverSetPollMode(bool poll, size_t kib) {
   CALLED("cuFileDriverSetPollMode");
   settings.polls = poll;
-  return set(&settings.poll, kib);
+  return set(&settings.poll, kib, 4, SIZE_MAX);
 }
 
 EXPORT CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t kib) {
   CALLED("cuFileDriverSetMaxDirectIOSize");
-  return set(&settings.direct, kib);
+  return set(&settings.direct, kib, 64, 16384);
 }
 
 EXPORT CUfileError_t cuFileDriverSetMaxCacheSize(size_t kib) {
   CALLED("cuFileDriverSetMaxCacheSize");
-  return set(&settings.cache, kib);
+  return set(&settings.cache, kib, 0, 1ul << 28);
 }
 
 EXPORT CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t kib) {
   CALLED("cuFileDriverSetMaxPinnedMemSize");
-  return set(&settings.pinned, kib);
+  return set(&settings.pinned, kib, 64, 1ul << 28);
 }
 
 EXPORT CUfileError_t cuFileHandleRegister(CUfileHandle_t *out, CUfileDescr_t *description) {

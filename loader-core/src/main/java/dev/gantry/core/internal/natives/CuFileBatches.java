@@ -176,9 +176,9 @@ public final class CuFileBatches {
     return new Batch(entries);
   }
 
-  /// A batch, for one thread at a time. Its memory must stay until every entry's event has come.
+  /// A batch, for the thread that opened it. Its memory must stay until every entry's event has come.
   public final class Batch implements AutoCloseable {
-    private final Arena arena = Arena.ofShared();
+    private final Arena arena = Arena.ofConfined();
     private final MemorySegment id;
     private final MemorySegment entries;
     private final MemorySegment events;

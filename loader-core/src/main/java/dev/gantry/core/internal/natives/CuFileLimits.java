@@ -7,9 +7,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 
-/// The setters of libcufile 1.0, which change an open driver; `cufile.json` and [CuFileParameters]
-/// have the same settings for a driver that is not open yet. [CuFileProperties] reads them back.
-/// Thread-safe.
+/// The setters of libcufile 1.0, which change an open driver, and open it first if it is not;
+/// `cufile.json` and [CuFileParameters] have the same settings for a driver that is to be opened.
+/// [CuFileProperties] reads them back, but not in compatibility mode. Thread-safe.
 public final class CuFileLimits {
   private final NativeLibrary library;
 

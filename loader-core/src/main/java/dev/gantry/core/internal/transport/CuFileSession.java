@@ -132,8 +132,9 @@ public final class CuFileSession implements AutoCloseable {
     switch (driver) {
       case Availability.Present<CuFile>(CuFile cuFile) ->
           opened =
-              new Opened(
-                  cuFile, kind, new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile)));
+              Cleanup.orUndo(
+                  () -> new Opened(cuFile, kind, registrations(cuFile)),
+                  () -> DriverSettings.close(() -> closeDriver(cuFile, kind)));
       case Availability.Absent<CuFile>(String reason) -> {
         if (!reason.equals(DriverSettings.OTHERS)) {
           refusals.put(kind, reason);
@@ -141,6 +142,10 @@ public final class CuFileSession implements AutoCloseable {
       }
     }
     return driver;
+  }
+
+  private static RegistrationCache registrations(CuFile cuFile) {
+    return new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile));
   }
 
   /// Registers a file, which the caller closes before the file; or why cuFile does not take it.

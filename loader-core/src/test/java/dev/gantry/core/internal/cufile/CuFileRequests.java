@@ -23,13 +23,17 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Files, device memory and random requests for the contracts of batches and streams.
+/// Files, device memory and random requests for the contracts of batches and streams. A library that
+/// hangs fails the test, not the run.
 @ExtendWith(NoLeaks.class)
+@Timeout(value = 2, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 abstract class CuFileRequests {
   static final int FILE_BYTES = 4_000_003;
   static final int MOST_BYTES = 20_000;
