@@ -12,8 +12,11 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /// The charts of a result.
 final class Charts {
@@ -101,14 +104,52 @@ final class Charts {
   }
 
   static String timeline(Trace trace) {
-    List<String> rows = trace.spans().stream().map(Trace.Span::thread).distinct().sorted().toList();
     List<Timeline.Box> boxes =
         trace.spans().stream()
-            .map(span -> new Timeline.Box(span.thread(), kind(span.kind()), span.from(), span.to()))
+            .map(span -> new Timeline.Box(row(span), kind(span.kind()), span.from(), span.to()))
             // Waits lie below what goes on meanwhile.
-            .sorted(Comparator.comparing((Timeline.Box box) -> box.kind()).reversed())
+            .sorted(Comparator.comparing(Timeline.Box::kind).reversed())
             .toList();
+    List<String> rows = boxes.stream().map(Timeline.Box::row).distinct().sorted().toList();
     return Timeline.draw("Reads, copies and waits of one load, by thread", rows, boxes);
+  }
+
+  /// A device copies while the thread that queued the copy reads on.
+  private static String row(Trace.Span span) {
+    return kind(span.kind()) == Timeline.Kind.COPY ? span.thread() + ", copies" : span.thread();
+  }
+
+  /// What part of their time threads spent with what, from their first span to the last one's end.
+  static String shares(Trace trace) {
+    Map<String, List<Trace.Span>> threads =
+        trace.spans().stream()
+            .filter(span -> kind(span.kind()) != Timeline.Kind.COPY)
+            .collect(Collectors.groupingBy(Trace.Span::thread));
+    double begin = trace.spans().stream().mapToDouble(Trace.Span::from).min().orElse(0);
+    double end = trace.spans().stream().mapToDouble(Trace.Span::to).max().orElse(0);
+    Map<String, Double> millis =
+        threads.values().stream()
+            .flatMap(List::stream)
+            .collect(
+                Collectors.groupingBy(
+                    Trace.Span::kind,
+                    TreeMap::new,
+                    Collectors.summingDouble(span -> span.to() - span.from())));
+    double all = Math.max(threads.size() * (end - begin), Double.MIN_NORMAL);
+    return String.format(
+            Locale.ROOT,
+            "%d threads, %s from the first read to the end: ",
+            threads.size(),
+            millis(end - begin))
+        + millis.entrySet().stream()
+            .map(kind ->
+                String.format(
+                    Locale.ROOT,
+                    "%s %.0f %%",
+                    kind.getKey().toLowerCase(Locale.ROOT),
+                    100 * kind.getValue() / all))
+            .collect(Collectors.joining(", "))
+        + " of their time.";
   }
 
   private static Timeline.Kind kind(String span) {

@@ -220,6 +220,7 @@ public final class Page {
       paragraph("muted", "No timeline: " + result.trace().absence() + ".");
     } else {
       key("ours", "read", "copy", "copy to the GPU", "wait", "wait");
+      paragraph("muted", Charts.shares(result.trace()));
       html.append("<div class=\"card\"><h3>What each thread did</h3>\n")
           .append(Charts.timeline(result.trace()))
           .append("</div>\n");

@@ -46,7 +46,7 @@ final class Svg {
         break;
       }
     }
-    axis.setTickUnit(new NumberTickUnit(step), true, false);
+    axis.setTickUnit(new NumberTickUnit(step), false, true);
     axis.setTickLabelFont(SMALL);
     axis.setTickLabelPaint(Palette.MUTED.color());
     axis.setRange(least, most);

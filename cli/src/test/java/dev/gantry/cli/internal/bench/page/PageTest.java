@@ -97,7 +97,12 @@ public class PageTest {
         // The grid's axes and cells.
         .contains("256 KiB", "1 MiB", "15.00", "0.512", "threads", "request")
         // The timeline's rows, and the stages.
-        .contains("reader-0", "reader-1", "read, until the last byte is there", "1.25 ms");
+        .contains(
+            "reader-0",
+            "reader-0, copies",
+            "reader-1",
+            "read, until the last byte is there",
+            "1.25 ms");
   }
 
   @Test
@@ -109,6 +114,13 @@ public class PageTest {
             .orElseThrow();
     assertThat(row.getTextContent()).isEqualTo("64 KiB8aligned1.502.75");
     assertThat(((Element) row.getLastChild()).getAttribute("class")).contains("best");
+  }
+
+  /// Two threads for 1.1 ms each: one of them read for 0.5, the other waited all the time.
+  @Test
+  void sharesOfTheThreadsTimeAreSaid() {
+    assertThat(page)
+        .contains("2 threads, 1.10 ms from the first read to the end: read 23 %, wait 50 %");
   }
 
   @Test
