@@ -27,6 +27,7 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
@@ -318,7 +319,7 @@ public final class Bench implements AutoCloseable {
     TransferOptions byEvidence = TransferOptions.defaults();
     ours.add(load("Gantry", subject, byEvidence));
     if (settings.device() instanceof Device.Cuda) {
-      for (Transport transport : List.of(Transport.STAGED, Transport.COMPAT, Transport.GDS)) {
+      for (Transport transport : EnumSet.complementOf(EnumSet.of(Transport.HOST))) {
         ours.add(load("Gantry, " + transport, subject, byEvidence.withTransport(transport)));
       }
     }
