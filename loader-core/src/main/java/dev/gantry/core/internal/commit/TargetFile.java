@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// One new file, open for writing: past the page cache if the file system can, else through it.
+/// One file, open for writing: past the page cache if the file system can, else through it.
 ///
 /// Writes continue after short counts and are retried after `EINTR`. An `fsync` is never retried,
 /// since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no write
@@ -40,11 +40,20 @@ final class TargetFile implements AutoCloseable {
   /// @param pageCache whether to write through the page cache also if the file system takes direct I/O
   /// @throws TransferException if the file cannot be created, or exists already
   TargetFile(FileCalls calls, Path file, Path target, boolean pageCache) {
+    this(calls, file, target, pageCache, FileCalls.O_CREAT | FileCalls.O_EXCL);
+  }
+
+  /// A file that is to be changed in place. It is created if it is not there.
+  static TargetFile inPlace(FileCalls calls, Path file, boolean pageCache) {
+    return new TargetFile(calls, file, file, pageCache, FileCalls.O_CREAT);
+  }
+
+  private TargetFile(FileCalls calls, Path file, Path target, boolean pageCache, int creation) {
     this.calls = calls;
     this.file = file;
     this.target = target;
     // Not only for writing: cuFile reads too, if it writes parts of blocks.
-    buffered = open(FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL);
+    buffered = open(FileCalls.O_RDWR | creation);
     if (buffered < 0) {
       throw failure("open", Errno.failure(-buffered));
     }

@@ -46,6 +46,22 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     }
   }
 
+  /// Copies all bytes to memory of the same device, and returns when they are there.
+  ///
+  /// @param target of `length` bytes
+  public void copyTo(Memory target) {
+    switch (target) {
+      case Memory.OnHost(MemorySegment segment) -> copyTo(segment);
+      case Memory.OnDevice memory -> {
+        CudaContext context = CudaContext.of(memory.device());
+        try (var _ = context.enter()) {
+          context.driver().copyOnDevice(memory.address(), address(), length);
+        }
+        context.synchronize();
+      }
+    }
+  }
+
   /// The bytes as memory that a write takes. The slab must stay until the write has ended.
   public Memory source() {
     return switch (slab) {

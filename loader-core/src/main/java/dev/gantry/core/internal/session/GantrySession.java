@@ -18,6 +18,7 @@ import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.RangeWrite;
 import dev.gantry.core.internal.commit.SourceReading;
 import dev.gantry.core.internal.commit.WriteOperation;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -167,6 +168,20 @@ public final class GantrySession implements Session {
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return transports.using(() -> new WriteOperation(transports, files, options).run());
+  }
+
+  /// Writes ranges of a file in place, and returns when they are on the disk. The file is created if
+  /// it is not there, and grows if a range reaches past its end; its other bytes stay as they are.
+  ///
+  /// @throws MisuseException if ranges overlap, or memory is closed, of another device than it says,
+  ///     or not all there; nothing has changed then
+  /// @throws TransferException if the file or a device fails, or the caller cancels; ranges may be
+  ///     written in part then
+  public TransferReport write(Path file, List<RangeWrite.Range> ranges, WriteOptions options) {
+    return transports.using(() -> {
+      MemoryCheck.ofSources(ranges.stream().map(RangeWrite.Range::memory).toList());
+      return new RangeWrite(transports, file, ranges, options).run();
+    });
   }
 
   /// Begins a file of unknown size. It outlives the session.

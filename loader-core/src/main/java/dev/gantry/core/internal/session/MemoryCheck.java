@@ -2,11 +2,13 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaPointers;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -32,6 +34,15 @@ final class MemoryCheck {
     return new MemoryCheck(regions(parts));
   }
 
+  /// @throws MisuseException if memory is closed, of another device than it says, or not all there
+  static void ofSources(List<Memory> memories) {
+    Extent nowhere = new Extent(Path.of("memory"), 0, 0);
+    List<ReadInto> parts =
+        memories.stream().map(memory -> new ReadInto("the write", nowhere, memory)).toList();
+    parts.forEach(MemoryCheck::requireAlive);
+    var _ = regions(parts);
+  }
+
   /// The memory to register for a part: with its neighbours in the same allocation.
   Memory region(int part) {
     return regions.get(part);
@@ -46,13 +57,16 @@ final class MemoryCheck {
               + " bytes, and the memory for it "
               + part.memory().length());
     }
-    if (part.memory() instanceof Memory.OnHost(MemorySegment segment)) {
-      if (segment.isReadOnly()) {
-        throw new MisuseException("the memory for " + part.name() + " is read-only");
-      }
-      if (!segment.scope().isAlive()) {
-        throw new MisuseException("the memory for " + part.name() + " is closed");
-      }
+    if (part.memory() instanceof Memory.OnHost(MemorySegment segment) && segment.isReadOnly()) {
+      throw new MisuseException("the memory for " + part.name() + " is read-only");
+    }
+    requireAlive(part);
+  }
+
+  private static void requireAlive(ReadInto part) {
+    if (part.memory() instanceof Memory.OnHost(MemorySegment segment)
+        && !segment.scope().isAlive()) {
+      throw new MisuseException("the memory for " + part.name() + " is closed");
     }
   }
 

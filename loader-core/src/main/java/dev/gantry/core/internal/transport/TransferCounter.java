@@ -62,7 +62,8 @@ public final class TransferCounter {
     return Map.copyOf(bytesByTransport);
   }
 
-  synchronized TransferReport report(List<TransferReport.FileReport> files, Duration elapsed) {
+  public synchronized TransferReport report(
+      List<TransferReport.FileReport> files, Duration elapsed) {
     return new TransferReport(bytesByTransport, directBytes, unknownBytes, reads, files, elapsed);
   }
 }

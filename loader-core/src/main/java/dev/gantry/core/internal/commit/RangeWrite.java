@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.commit;
+
+import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CpuSlab;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.transport.CopyQueue;
+import dev.gantry.core.internal.transport.TransferCounter;
+import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.WorkQueue;
+import dev.gantry.core.internal.transport.WorkerThreads;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// Writes ranges of one file in place, from memory that is there. For one use, by one thread.
+///
+/// 1. Whole blocks go past the page cache if the file system can; what is beside them goes through
+///    it, since a block's other bytes are not ours to write.
+/// 2. `fsync` of the file, and of its folder, which may have a new name.
+///
+/// Ranges are not exchanged as one: after a failure or a crash some of them may be written, or parts
+/// of them. Bytes outside of the ranges never change.
+public final class RangeWrite {
+  /// One range.
+  ///
+  /// @param offset of the first byte, from the start of the file
+  public record Range(long offset, Memory memory) {
+    long end() {
+      return offset + memory.length();
+    }
+  }
+
+  private final Transports transports;
+  private final Path file;
+  private final WriteOptions options;
+  private final WorkerThreads workers;
+  private final WorkQueue<Range> pieces;
+  private final long total;
+  private final TransferCounter counter;
+  private final Set<Device.Cuda> devices = new LinkedHashSet<>();
+
+  /// The buffers that device memory is copied to, or null if all bytes are on the host.
+  private final StagingPool.@Nullable Share staging;
+
+  /// @throws MisuseException if two ranges overlap, or one is not in a file
+  public RangeWrite(Transports transports, Path file, List<Range> ranges, WriteOptions options) {
+    this.transports = transports;
+    this.file = file;
+    this.options = options;
+    requireApart(file, ranges);
+    List<Range> all = new ArrayList<>();
+    for (Range range : ranges) {
+      cut(range, options.requestBytes(), all);
+      if (range.memory() instanceof Memory.OnDevice memory) {
+        devices.add(memory.device());
+      }
+    }
+    // Pinned for every context, so the buffers of one device serve all.
+    staging = devices.isEmpty() ? null : transports.stagingPool(devices.iterator().next()).share();
+    counter = new TransferCounter(transports.counters());
+    workers = new WorkerThreads("write", "gantry-writer-", options.cancellation());
+    workers.whenFailed(this::wakeWaiting);
+    pieces = new WorkQueue<>(workers, all);
+    total = ranges.stream().mapToLong(range -> range.memory().length()).sum();
+  }
+
+  private static void requireApart(Path file, List<Range> ranges) {
+    long end = 0;
+    for (Range range : ranges.stream().sorted(Comparator.comparingLong(Range::offset)).toList()) {
+      if (range.offset() < 0 || range.end() < 0) {
+        throw new MisuseException(
+            file + ": offset " + range.offset() + " with length " + range.memory().length());
+      }
+      if (range.memory().length() > 0 && range.offset() < end) {
+        throw new MisuseException(file + ": two writes overlap at offset " + range.offset());
+      }
+      end = Math.max(end, range.end());
+    }
+  }
+
+  /// At the file's blocks, so that all but the first and last pieces are whole ones.
+  private static void cut(Range range, long requestBytes, List<Range> pieces) {
+    for (long at = range.offset(); at < range.end(); ) {
+      long next = at % BLOCK_BYTES != 0 ? at - at % BLOCK_BYTES + BLOCK_BYTES : at + requestBytes;
+      if (next > range.end()) {
+        long blocks = range.end() - range.end() % BLOCK_BYTES;
+        next = blocks > at ? blocks : range.end();
+      }
+      pieces.add(new Range(at, range.memory().slice(at - range.offset(), next - at)));
+      at = next;
+    }
+  }
+
+  /// @throws TransferException if the file cannot be opened or written, or a device fails
+  public TransferReport run() {
+    long start = System.nanoTime();
+    try (TargetFile target = TargetFile.inPlace(transports.calls(), file, options.pageCache())) {
+      // The copies that follow are ordered with no stream but their own.
+      devices.forEach(device -> CudaContext.of(device).synchronize());
+      int threads =
+          options.threads() > 0
+              ? options.threads()
+              : Math.clamp(Runtime.getRuntime().availableProcessors(), 2, 4);
+      workers.work(
+          Math.min(threads, pieces.size()),
+          () -> writeAll(target),
+          () -> options.progress().onProgress(counter.bytes(), total));
+      target.sync();
+      new Folders(transports.calls()).sync(Folders.parent(file));
+    }
+    return counter.report(List.of(), Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  private void writeAll(TargetFile target) {
+    if (staging == null) {
+      HostSlab buffer = HostSlab.allocate(options.requestBytes());
+      try {
+        writeAll(target, buffer);
+      } finally {
+        buffer.release();
+      }
+      return;
+    }
+    StagingPool.Pair pair = staging.take(options.requestBytes(), pieces::hasMore);
+    if (pair == null) {
+      return;
+    }
+    boolean atRest = false;
+    try {
+      writeAll(target, pair.first());
+      atRest = true;
+    } finally {
+      if (atRest || devices.stream().map(CudaContext::of).allMatch(CudaContext::comesToRest)) {
+        staging.giveBack(pair);
+      } else {
+        staging.abandon();
+      }
+    }
+  }
+
+  private void writeAll(TargetFile target, CpuSlab buffer) {
+    for (Range piece = pieces.take(); piece != null; piece = pieces.take()) {
+      switch (piece.memory()) {
+        case Memory.OnHost(MemorySegment segment) -> {
+          MemorySegment bytes = segment;
+          if (!segment.isNative() || !target.takes(segment, piece.offset())) {
+            bytes = buffer.segment().asSlice(0, segment.byteSize());
+            bytes.copyFrom(segment);
+          }
+          counter.addWritten(Transport.HOST, bytes.byteSize(), target.write(bytes, piece.offset()));
+        }
+        case Memory.OnDevice memory -> {
+          try (CopyQueue queue = new CopyQueue(CudaContext.of(memory.device()))) {
+            queue.copyToHost(buffer.address(), memory.address(), memory.length());
+            queue.drain();
+          }
+          MemorySegment bytes = buffer.segment().asSlice(0, memory.length());
+          counter.addWritten(
+              Transport.STAGED, memory.length(), target.write(bytes, piece.offset()));
+        }
+      }
+    }
+    wakeWaiting();
+  }
+
+  private void wakeWaiting() {
+    if (staging != null) {
+      staging.wake();
+    }
+  }
+}
