@@ -3,15 +3,12 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
-import dev.gantry.core.Device;
-import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
 import dev.gantry.djl.internal.guard.ArrayMemory;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.safetensors.NewTensor;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -73,7 +70,7 @@ public final class ArraySources implements AutoCloseable {
   List<NewTensor> tensors() {
     List<NewTensor> tensors = new ArrayList<>(memories.size());
     memories.forEach((name, memory) ->
-        tensors.add(new NewTensor(name, memory.dtype(), memory.shape(), source(memory))));
+        tensors.add(new NewTensor(name, memory.dtype(), memory.shape(), memory.memory())));
     return tensors;
   }
 
@@ -120,16 +117,8 @@ public final class ArraySources implements AutoCloseable {
   /// The bytes of each array by its name.
   public SequencedMap<String, Source> values() {
     SequencedMap<String, Source> values = new LinkedHashMap<>();
-    memories.forEach((name, memory) -> values.put(name, source(memory)));
+    memories.forEach((name, memory) -> values.put(name, memory.memory()));
     return Collections.unmodifiableSequencedMap(values);
-  }
-
-  private static Source source(ArrayMemory memory) {
-    return switch (memory.device()) {
-      case Device.Host _ ->
-          new Memory.OnHost(MemorySegment.ofAddress(memory.address()).reinterpret(memory.bytes()));
-      case Device.Cuda cuda -> new Memory.OnDevice(cuda, memory.address(), memory.bytes());
-    };
   }
 
   /// Idempotent.

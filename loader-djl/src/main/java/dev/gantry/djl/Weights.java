@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
@@ -10,13 +11,16 @@ import ai.djl.nn.ParameterList;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
@@ -35,6 +39,7 @@ import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
@@ -233,6 +238,64 @@ public final class Weights implements AutoCloseable {
           return new TensorMemory(selected.stream().map(TensorInfo::of).toList(), loaded, device);
         },
         loaded::close);
+  }
+
+  /// Loads tensors into arrays that are there, on any device; see [#loadInto(Map, LoadOptions)].
+  public TransferReport loadInto(Map<String, NDArray> arrays) {
+    return loadInto(arrays, LoadOptions.defaults());
+  }
+
+  /// Loads one tensor into an array that is there; see [#loadInto(Map, LoadOptions)].
+  public TransferReport loadInto(String tensor, NDArray array) {
+    MisuseException.requireGiven("tensor", tensor);
+    MisuseException.requireGiven("array", array);
+    return loadInto(Map.of(tensor, array));
+  }
+
+  /// Loads tensors into arrays that are there, on any device: their memory is overwritten, and nobody
+  /// gets new arrays. An array must be of its tensor's type and shape and lie densely in C order, as a
+  /// slice of rows does, too. The load waits first for work that was queued on the arrays' devices;
+  /// the arrays must not be used until it returns.
+  ///
+  /// @param arrays by the tensors' names
+  /// @param options of which a selection may cut tensors to rows; without device, casts and `optLazy`
+  /// @throws dev.gantry.core.MisuseException if a name is unknown, an array is not as its tensor, not
+  ///     dense or of another engine, two arrays overlap, or this is closed; nothing has changed then
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened; nothing has changed then
+  /// @throws dev.gantry.core.TransferException.IncompleteRead if a file or device fails later, or the
+  ///     load is cancelled: it says which tensors are complete
+  public TransferReport loadInto(Map<String, NDArray> arrays, LoadOptions options) {
+    MisuseException.requireGiven("arrays", arrays);
+    return told(options, into("loadInto", options).arrays(selected(options), arrays));
+  }
+
+  /// As [#loadInto(Map, LoadOptions)] for memory of any kind, of the tensors' sizes: dense, in C order,
+  /// little endian.
+  public TransferReport loadIntoMemory(Map<String, Memory> memory, LoadOptions options) {
+    MisuseException.requireGiven("memory", memory);
+    return told(options, into("loadIntoMemory", options).memory(selected(options), memory));
+  }
+
+  private IntoLoad into(String method, LoadOptions options) {
+    MisuseException.requireGiven("options", options);
+    requireOpen();
+    LoadSettings settings = options.settings();
+    if (!settings.types().equals(TypePolicy.NONE)
+        || settings.lazy()
+        || settings.device().isPresent()) {
+      throw new MisuseException(
+          method + " takes no optCast, optAsStored, optLazy or optDevice: the memory is there");
+    }
+    return new IntoLoad(session, settings.transfer());
+  }
+
+  private SequencedMap<String, StoredTensor> selected(LoadOptions options) {
+    return options.selection().orElseGet(TensorSelection::all).of(contents.tensors());
+  }
+
+  private static TransferReport told(LoadOptions options, TransferReport report) {
+    options.settings().report().accept(report);
+    return report;
   }
 
   /// Loads a block's parameters, direct ones and its children's, and initialises the block, so that

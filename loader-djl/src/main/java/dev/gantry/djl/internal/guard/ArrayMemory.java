@@ -6,12 +6,14 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.pytorch.engine.PtNDArray;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Optional;
@@ -51,6 +53,17 @@ public final class ArrayMemory implements AutoCloseable {
   ///     have, on a device that is neither the CPU nor a GPU of CUDA, or another engine's
   /// @throws dev.gantry.core.TransferException if libtorch refuses a copy
   public static ArrayMemory of(NDArray array) {
+    return of(array, false);
+  }
+
+  /// The array's own memory, to be written to.
+  ///
+  /// @throws MisuseException as [#of], and if the array does not lie densely in C order
+  public static ArrayMemory inPlace(NDArray array) {
+    return of(array, true);
+  }
+
+  private static ArrayMemory of(NDArray array, boolean own) {
     PtNDArray torchArray = TorchArrays.torchArray(array);
     PrivateField.requireAll(List.of(BUFFER));
     if (array.getDataType() == DataType.STRING || array.isSparse()) {
@@ -62,9 +75,18 @@ public final class ArrayMemory implements AutoCloseable {
             .dtype(torchArray.getHandle())
             .orElseThrow(() ->
                 new MisuseException(described(array) + " is of a type that Gantry does not know"));
+    // libtorch conjugates complex numbers when they are read, not in memory.
+    boolean isPlain = dtype != DType.C64 && isDense(torch, torchArray.getHandle());
+    if (own && !isPlain) {
+      throw new MisuseException(
+          described(array)
+              + (dtype == DType.C64
+                  ? " is of complex numbers, which libtorch may keep conjugated"
+                  : " is a view that does not lie densely in C order")
+              + ": load into a new array and copy");
+    }
     Share share =
-        // libtorch conjugates complex numbers when they are read, not in memory.
-        dtype != DType.C64 && isDense(torch, torchArray.getHandle())
+        isPlain
             ? new Share(torch, torch.share(torchArray.getHandle()), buffer(torchArray))
             : new Share(
                 torch,
@@ -76,6 +98,14 @@ public final class ArrayMemory implements AutoCloseable {
       torch.delete(share.handle());
       throw refused;
     }
+  }
+
+  /// The bytes, which go with this.
+  public Memory memory() {
+    return switch (device) {
+      case Device.Host _ -> new Memory.OnHost(MemorySegment.ofAddress(address).reinterpret(bytes));
+      case Device.Cuda cuda -> new Memory.OnDevice(cuda, address, bytes);
+    };
   }
 
   public Device device() {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import ai.djl.ndarray.NDArray;
+import dev.gantry.core.DType;
+import dev.gantry.core.Memory;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.HostFill;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.session.ReadInto;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.internal.guard.ArrayMemory;
+import dev.gantry.formats.internal.weights.TensorReading;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SequencedMap;
+
+/// Tensors into memory that is there. Everything is checked, and every tensor that must be decoded is
+/// decoded, before the first byte changes.
+public final class IntoLoad {
+  private final GantrySession session;
+  private final TransferOptions options;
+
+  public IntoLoad(GantrySession session, TransferOptions options) {
+    this.session = session;
+    this.options = options;
+  }
+
+  /// Into arrays of the tensors' types and shapes.
+  public TransferReport arrays(Map<String, StoredTensor> tensors, Map<String, NDArray> arrays) {
+    SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();
+    try {
+      SequencedMap<String, Memory> memory = new LinkedHashMap<>();
+      arrays.forEach((name, array) -> {
+        StoredTensor tensor = tensor(tensors, name);
+        MisuseException.requireGiven("the array for '" + name + "'", array);
+        ArrayMemory own = ArrayMemory.inPlace(array);
+        memories.put(name, own);
+        requireSame(tensor, own);
+        memory.put(name, own.memory());
+      });
+      return memory(tensors, memory);
+    } finally {
+      memories.values().forEach(ArrayMemory::close);
+    }
+  }
+
+  /// Those that DJL has no type for lie in arrays as raw bytes, as loads give them.
+  private static void requireSame(StoredTensor tensor, ArrayMemory array) {
+    boolean raw =
+        !Casts.isHeld(tensor.dtype())
+            && array.dtype() == DType.U8
+            && array.shape().equals(Shape.of(tensor.bytes()));
+    boolean same = array.dtype() == tensor.dtype() && array.shape().equals(tensor.shape());
+    if (!same && !raw) {
+      throw new MisuseException(
+          "tensor '"
+              + tensor.name()
+              + "' is "
+              + tensor.dtype()
+              + " "
+              + tensor.shape()
+              + ", and the array for it "
+              + array.dtype()
+              + " "
+              + array.shape()
+              + ": loadInto changes neither");
+    }
+  }
+
+  /// Into memory of the tensors' sizes.
+  public TransferReport memory(Map<String, StoredTensor> tensors, Map<String, Memory> memories) {
+    List<ReadInto> plain = new ArrayList<>();
+    List<StoredTensor> others = new ArrayList<>();
+    memories.forEach((name, memory) -> {
+      StoredTensor tensor = tensor(tensors, name);
+      MisuseException.requireGiven("the memory for '" + name + "'", memory);
+      if (tensor.isPlain()) {
+        plain.add(new ReadInto(name, tensor.extent(), memory));
+      } else {
+        requireFits(tensor, memory);
+        others.add(tensor);
+      }
+    });
+    if (others.isEmpty()) {
+      return session.read(plain, options);
+    }
+    // Of all devices: decoding goes by the CPU.
+    List<HostFill> fills =
+        others.stream()
+            .map(tensor ->
+                new HostFill(tensor.bytes(), target -> TensorReading.read(tensor, target)))
+            .toList();
+    List<Loaded> decoded = new ArrayList<>();
+    try {
+      for (int i = 0; i < others.size(); i++) {
+        Memory memory = Objects.requireNonNull(memories.get(others.get(i).name()));
+        decoded.add(session.fill(List.of(fills.get(i)), memory.device(), options));
+      }
+      TransferReport report = session.read(plain, options);
+      for (int i = 0; i < others.size(); i++) {
+        Memory memory = Objects.requireNonNull(memories.get(others.get(i).name()));
+        decoded.get(i).regions().getFirst().copyTo(memory);
+        report = report.plus(decoded.get(i).report());
+      }
+      return report;
+    } finally {
+      Cleanup.runAll(decoded.stream().<Runnable>map(each -> each::close).toList());
+    }
+  }
+
+  private static void requireFits(StoredTensor tensor, Memory memory) {
+    if (memory.length() != tensor.bytes()) {
+      throw new MisuseException(
+          tensor.name()
+              + " has "
+              + tensor.bytes()
+              + " bytes, and the memory for it "
+              + memory.length());
+    }
+    if (memory instanceof Memory.OnHost(var segment)
+        && (segment.isReadOnly() || !segment.scope().isAlive())) {
+      throw new MisuseException(
+          "the memory for "
+              + tensor.name()
+              + " is "
+              + (segment.isReadOnly() ? "read-only" : "closed"));
+    }
+  }
+
+  private static StoredTensor tensor(Map<String, StoredTensor> tensors, String name) {
+    StoredTensor tensor = tensors.get(name);
+    if (tensor == null) {
+      throw new MisuseException(NearestNames.unknown(name, tensors.keySet()));
+    }
+    return tensor;
+  }
+}
