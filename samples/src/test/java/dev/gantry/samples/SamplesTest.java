@@ -66,6 +66,13 @@ class SamplesTest {
             "fc1.bias has the mean -?0\\.\\d+(E-\\d)?\n",
             MODEL,
             "fc1.bias"),
+        sample(
+            "FillMemory",
+            FillMemory::main,
+            "the sum is -?\\d.*\nthe first value is -?\\d.*\nthe copy is the same: true\n",
+            MODEL,
+            "fc1.bias",
+            temporary.resolve("exchanged")),
         sample("TuneCuFile", TuneCuFile::main, "\\d+ arrays in \\d+ requests, .*host.*\n", MODEL),
         sample(
             "RunOnnx",
