@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
 /// whose request cuFile fails by EIO is deregistered, and used without. Thread-safe.
 public final class StreamTransfers implements AutoCloseable {
   /// Parameters and a result of one request each. A request that finds none free waits until the
-  /// stream has passed all that were queued.
+  /// stream has passed all that were queued; a short count among them is a failure.
   private static final int MOST_REQUESTS = 128;
 
   private static final Logger LOG = LoggerFactory.getLogger(StreamTransfers.class);
@@ -128,7 +128,8 @@ public final class StreamTransfers implements AutoCloseable {
       long length,
       long required) {
     if (unused.isEmpty()) {
-      check();
+      // A failure of others is not this request's.
+      await();
     }
     Parameters parameters = unused.remove();
     parameters.set(length, fileOffset, baseOffset);
@@ -160,11 +161,7 @@ public final class StreamTransfers implements AutoCloseable {
   ///
   /// @throws TransferException the first failure; all requests have ended then
   public synchronized void check() {
-    RuntimeException earlier = failed;
-    failed = null;
-    if (earlier != null) {
-      throw earlier;
-    }
+    throwEarlier();
     settle(false);
   }
 
@@ -181,7 +178,17 @@ public final class StreamTransfers implements AutoCloseable {
   /// As [#check], but queues the rest of short requests again until all is done: for callers who have
   /// queued nothing behind them.
   public synchronized void finish() {
+    throwEarlier();
     settle(true);
+  }
+
+  private void throwEarlier() {
+    RuntimeException earlier = failed;
+    if (earlier != null) {
+      await();
+      failed = null;
+      throw earlier;
+    }
   }
 
   private void settle(boolean continues) {

@@ -110,6 +110,24 @@ class StreamTransfersStubTest extends StreamTransfersContract {
   }
 
   @Test
+  void aFailureIsReportedByTheCheckAndNotByTheNextRequest() throws IOException {
+    CuFileHandle file = weights();
+    List<Landing> landings = random(new Random(5), 300);
+    assertThat(landings).hasSizeGreaterThan(260);
+    try (StreamTransfers transfers = transfers()) {
+      stub.fail("stream read", 10, -5030, 0);
+      landings.forEach(landing -> read(transfers, file, landing));
+      Landing tenth = landings.get(9);
+      assertThatThrownBy(transfers::check)
+          .hasMessageContaining(file.file() + " at offset " + tenth.fileOffset())
+          .hasMessageContaining("CU_FILE_INTERNAL_ERROR");
+      read(transfers, file, tenth);
+      transfers.check();
+      assertHolds(landings);
+    }
+  }
+
+  @Test
   void aRequestThatCannotBeQueued() throws IOException {
     CuFileHandle file = weights();
     try (StreamTransfers transfers = transfers()) {
