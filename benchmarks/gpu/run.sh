@@ -7,6 +7,7 @@
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
+#   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -35,6 +36,7 @@ find_libtorch() {
   else
     unset GANTRY_LIBTORCH
   fi
+  return 0
 }
 
 tests() {
@@ -126,6 +128,7 @@ case ${1:-} in
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
+  into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac
