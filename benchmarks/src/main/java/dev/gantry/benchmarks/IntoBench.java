@@ -9,8 +9,6 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.cli.internal.bench.RandomCheckpoint;
 import dev.gantry.core.internal.store.PageCache;
-import dev.gantry.djl.LoadOptions;
-import dev.gantry.djl.TensorMemory;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
 import java.io.IOException;
@@ -59,7 +57,6 @@ public final class IntoBench {
           .forEach((name, tensor) ->
               own.put(name, manager.create(new Shape(tensor.shape().toArray()), DataType.FLOAT32)));
       Device device = manager.getDevice();
-      LoadOptions slabs = LoadOptions.builder().optDevice(device).build();
       System.out.printf(
           Locale.ROOT,
           "%s: %.2f GB in %d tensors on %s%n",
@@ -72,8 +69,8 @@ public final class IntoBench {
           weights.totalBytes(),
           LOADS,
           () -> {
-            try (TensorMemory memory = weights.loadMemory(slabs)) {
-              memory.tensors();
+            try (NDManager temporary = manager.newSubManager()) {
+              var _ = weights.load(temporary);
             }
           },
           () -> weights.loadInto(own));
