@@ -18,6 +18,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /// Loads a tensor into memory that is there already: an array, rows of one, a segment. Then writes and
 /// reads raw bytes of a file.
@@ -36,7 +37,7 @@ public final class FillMemory {
     String name = arguments[1];
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(folder)) {
-      TensorInfo tensor = weights.tensors().get(name);
+      TensorInfo tensor = Objects.requireNonNull(weights.tensors().get(name), name);
       NDArray array = manager.zeros(new Shape(tensor.shape().toArray()), DataType.FLOAT32);
       fill(weights, name, array);
       fillRow(weights, name, array);
