@@ -35,9 +35,9 @@ import picocli.CommandLine.Spec;
             + " writes JSON and a page with charts.")
 final class BenchCommand implements Callable<Integer> {
   private static final int MOST_MIB = 1 << 20;
-  private static final int SECONDS = 230;
+  private static final int SECONDS = 200;
   private static final int GPU_SECONDS = 420;
-  private static final int QUICK_SECONDS = 42;
+  private static final int QUICK_SECONDS = 36;
 
   @Spec private CommandSpec spec;
 

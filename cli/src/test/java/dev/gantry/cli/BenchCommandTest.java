@@ -47,7 +47,7 @@ class BenchCommandTest {
   private CommandLineRun bench(Object... more) {
     return CommandLineRun.of(
         Stream.concat(
-                Stream.of("bench", "--quick", "--seconds", 1, "--repeats", 2, "--device", "host"),
+                Stream.of("bench", "--quick", "--seconds", 20, "--repeats", 2, "--device", "host"),
                 Stream.concat(Stream.of("--folder", temporary), Arrays.stream(more)))
             .toArray());
   }

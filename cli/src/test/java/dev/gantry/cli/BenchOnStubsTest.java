@@ -23,7 +23,7 @@ class BenchOnStubsTest {
             "bench",
             "--quick",
             "--seconds",
-            "1",
+            "120",
             "--repeats",
             "1",
             "--size-mib",

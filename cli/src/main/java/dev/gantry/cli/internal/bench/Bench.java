@@ -51,6 +51,9 @@ public final class Bench implements AutoCloseable {
   private static final long MOST_TRACED_BYTES = 1L << 30;
   private static final int TRIES = 3;
 
+  /// What is left out when the time is used up. All else is measured once at least.
+  private static final Set<Group> MAY_BE_LEFT_OUT = EnumSet.of(Group.GRID, Group.CUFILE);
+
   private final Settings settings;
   private final Progress progress;
   private final GantrySession session = GantrySession.open();
@@ -485,7 +488,14 @@ public final class Bench implements AutoCloseable {
     for (Block block : blocks) {
       progress.onProgress(done++, blocks.size());
       progress.say(block.what() + (block.heat() == Heat.NONE ? "" : ", " + block.heat()));
-      measure(block, budget.deadline(block.weight()));
+      long deadline = budget.deadline(block.weight());
+      if (deadline <= System.nanoTime() && MAY_BE_LEFT_OUT.contains(block.group())) {
+        absent(
+            block.name() + ", " + block.what() + ", " + block.heat(),
+            "the budget of " + settings.budgetSeconds() + " s was used up");
+      } else {
+        measure(block, deadline);
+      }
     }
     progress.onProgress(done, blocks.size());
   }

@@ -31,7 +31,7 @@ final class Turns {
     this.clock = clock;
   }
 
-  /// @param warmUp whether a turn comes first that compiles code and does not count
+  /// @param warmUp whether a turn comes first, if there is time, that compiles code and does not count
   /// @param deadline by the clock: a turn that would end after it is not begun, except for the first one
   ///     that counts
   Outcome run(List<Contender> contenders, Preparation before, boolean warmUp, long deadline)
@@ -41,7 +41,7 @@ final class Turns {
     contenders.forEach(_ -> seconds.add(new ArrayList<>()));
     boolean[] failed = new boolean[contenders.size()];
     long longest = 0;
-    for (int turn = warmUp ? 0 : 1; turn <= repeats; turn++) {
+    for (int turn = warmUp && clock.getAsLong() < deadline ? 0 : 1; turn <= repeats; turn++) {
       long begin = clock.getAsLong();
       if (turn > 1 && begin + longest > deadline) {
         break;

@@ -76,6 +76,7 @@ class TurnsTest {
     Turns.Outcome outcome = turns(5).run(List.of(contender("a", 1)), () -> {}, true, 0);
 
     assertThat(outcome.seconds()).containsExactly(List.of(1.0));
+    assertThat(log).as("no time to warm up").hasSize(1);
   }
 
   @Test
