@@ -19,6 +19,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.SequencedMap;
 
 /// Loads into DJL's own tensors against loads into our slabs, and writes from both, in turns:
@@ -90,8 +91,9 @@ public final class IntoBench {
   /// That what was measured is right.
   private static void check(NDList loaded, SequencedMap<String, NDArray> own) {
     for (NDArray array : List.of(loaded.getFirst(), loaded.getLast())) {
+      NDArray filled = Objects.requireNonNull(own.get(array.getName()));
       // As bytes: random ones may be no numbers, which are not equal to themselves.
-      if (!array.toByteBuffer().equals(own.get(array.getName()).toByteBuffer())) {
+      if (!array.toByteBuffer().equals(filled.toByteBuffer())) {
         throw new IllegalStateException("other values in " + array.getName());
       }
     }
