@@ -18,6 +18,7 @@ class StubGpuSuiteTest {
             Map.of("GANTRY_STUB_CUDA_DEVICES", "2"),
             "dev.gantry.core",
             "gpu",
+            "gpu-alone",
             "gpu-stub");
 
     assertThat(result.exit()).as("%s", result).isZero();

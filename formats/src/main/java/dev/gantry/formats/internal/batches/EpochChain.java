@@ -102,6 +102,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
           plan.reads(),
           new HostWrites(made.slotOffset(), made.bytes(), writers),
           plan.copies(),
+          plan.gathers(),
           plan.label());
     }
 

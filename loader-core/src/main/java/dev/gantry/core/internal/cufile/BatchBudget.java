@@ -2,13 +2,35 @@
 package dev.gantry.core.internal.cufile;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFileParameters;
+import java.util.List;
 import java.util.function.BooleanSupplier;
 
-/// The entries that all batches of a driver may have under way at once: its `io_batchsize`.
-/// Thread-safe.
+/// The entries that all batches of a driver may have under way at once: its `io_batchsize`, or half of its
+/// scarcest bounce buffers if that is less.
+///
+/// Where cuFile copies through the CPU, an entry has a bounce buffer until its status was asked for, and a
+/// submission that finds none left never returns: with the defaults of libcufile 1.15.1 the 65th entry of
+/// more than 4 KiB (seen on an H200 host). The other half is left to reads on threads. Thread-safe.
 public final class BatchBudget {
+  /// What libcufile 1.15.1 has of each larger size, unless it is configured otherwise.
+  private static final long FEWEST_BUFFERS = 64;
+
   private final int most;
   private int free;
+
+  /// Of an open driver. An old library does not say how many entries it takes, nor takes any.
+  public static BatchBudget of(CuFile cuFile) {
+    long buffers =
+        cuFile.parameters().then(CuFileParameters::tryPool).toOptional().stream()
+            .flatMap(List::stream)
+            .mapToLong(CuFileParameters.PoolSlab::count)
+            .min()
+            .orElse(FEWEST_BUFFERS);
+    return new BatchBudget(
+        Math.clamp(buffers / 2, 1, Math.max(1, cuFile.properties().batchEntries())));
+  }
 
   public BatchBudget(int most) {
     if (most < 1) {

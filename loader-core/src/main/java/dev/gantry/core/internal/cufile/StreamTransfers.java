@@ -30,6 +30,11 @@ import org.slf4j.LoggerFactory;
 /// results so far. Owns the stream's registration with cuFile, not the stream. A registered stream
 /// whose request cuFile fails by EIO is deregistered, and used without. Thread-safe.
 public final class StreamTransfers implements AutoCloseable {
+  /// Why nothing else uses streams there.
+  public static final String NOT_IN_COMPATIBILITY_MODE =
+      "in compatibility mode libcufile's streams fail requests that are not aligned to 4 KiB, and"
+          + " end the process when several threads use them (1.15.1)";
+
   /// Parameters and a result of one request each. A request that finds none free waits until the
   /// stream has passed all that were queued; a short count among them is a failure.
   private static final int MOST_REQUESTS = 128;

@@ -8,6 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.TransferException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
@@ -175,6 +176,18 @@ public final class CuFileParameters {
               arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::kib).toArray()),
               arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::count).toArray()),
               slabs.size());
+    }
+  }
+
+  /// The bounce buffers of the three sizes that libcufile has unless it is configured otherwise.
+  public Availability<List<PoolSlab>> tryPool() {
+    if (!library.has("cuFileGetParameterPosixPoolSlabArray")) {
+      return Availability.absent(library.name() + " does not say how many bounce buffers it has");
+    }
+    try {
+      return Availability.present(pool(3));
+    } catch (TransferException e) {
+      return Availability.absent(String.valueOf(e.getMessage()));
     }
   }
 

@@ -131,7 +131,7 @@ public final class CuFileTrial implements AutoCloseable {
   }
 
   private Reading batched(List<Part> parts, int depth) {
-    int most = Math.min(depth, cuFile.properties().batchEntries());
+    int most = Math.min(depth, BatchBudget.of(cuFile).most());
     BatchTransfers batches =
         new BatchTransfers(
             cuFile.batches().orElseThrow(DeviceUnavailableException::new),
@@ -253,6 +253,9 @@ public final class CuFileTrial implements AutoCloseable {
     }
 
     private StreamTransfers stream() {
+      if (transport == Transport.COMPAT) {
+        throw new DeviceUnavailableException(StreamTransfers.NOT_IN_COMPATIBILITY_MODE);
+      }
       CudaDriver driver = context.driver();
       CudaDriver.Stream stream;
       try (var _ = context.enter()) {
@@ -263,13 +266,9 @@ public final class CuFileTrial implements AutoCloseable {
           driver.destroy(stream);
         }
       });
-      // In compatibility mode cuFile fails requests on registered streams.
       StreamTransfers transfers =
           new StreamTransfers(
-              cuFile.streams().orElseThrow(DeviceUnavailableException::new),
-              context,
-              stream,
-              transport == Transport.GDS);
+              cuFile.streams().orElseThrow(DeviceUnavailableException::new), context, stream, true);
       ends.add(transfers::close);
       return transfers;
     }

@@ -54,16 +54,11 @@ public final class CuFileSession implements AutoCloseable {
       BatchBudget budget,
       Map<CudaDriver.Stream, StreamTransfers> streams) {
     Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {
-      // An old library does not say how many entries it takes, nor takes any.
-      this(
-          cuFile,
-          kind,
-          registrations,
-          new BatchBudget(Math.max(1, cuFile.properties().batchEntries())),
-          new ConcurrentHashMap<>());
+      this(cuFile, kind, registrations, BatchBudget.of(cuFile), new ConcurrentHashMap<>());
     }
 
-    /// Requests in the order of the target's stream; absent if libcufile has none.
+    /// Requests in the order of the target's stream; absent if libcufile has none. For
+    /// [Transport#GDS].
     Availability<StreamTransfers> streamTransfers(CudaContext context, Target.Ordered order) {
       return cuFile
           .streams()
@@ -75,8 +70,7 @@ public final class CuFileSession implements AutoCloseable {
 
     private StreamTransfers openStream(
         CuFileStreams api, CudaContext context, Target.Ordered order) {
-      StreamTransfers opened =
-          new StreamTransfers(api, context, order.stream(), kind == Transport.GDS);
+      StreamTransfers opened = new StreamTransfers(api, context, order.stream(), true);
       order
           .owner()
           .attach(

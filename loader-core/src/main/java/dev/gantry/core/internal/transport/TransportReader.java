@@ -119,7 +119,8 @@ final class TransportReader implements AutoCloseable {
       OpenFile file, Read read, Target target, boolean direct, Way way) {
     CuFileTransport cuFile = file.transport().cuFile();
     Target.Ordered order = target.order();
-    if (way == Way.STREAM && order != null) {
+    // In compatibility mode streams are not to be trusted: see StreamTransfers.
+    if (way == Way.STREAM && order != null && cuFile.transport() == Transport.GDS) {
       return cuFile.queue(read, target, order, direct);
     }
     return cuFile.read(file.source(), read, target, direct);

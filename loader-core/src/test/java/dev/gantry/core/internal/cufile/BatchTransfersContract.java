@@ -33,7 +33,7 @@ abstract class BatchTransfersContract extends CuFileRequests {
 
   final BatchBudget budget() {
     if (budget == null) {
-      budget = new BatchBudget(cuFile.properties().batchEntries());
+      budget = BatchBudget.of(cuFile);
     }
     return budget;
   }

@@ -112,17 +112,27 @@ abstract class CuFileRequests {
     }
   }
 
+  /// Of what offsets and sizes are multiples.
+  int alignment() {
+    return 1;
+  }
+
+  final int aligned(int bytes) {
+    return bytes / alignment() * alignment();
+  }
+
   /// Reads of random places, one behind the other in the slab with gaps between.
   List<Landing> random(Random random, int most) {
     List<Landing> all = new ArrayList<>();
-    int at = random.nextInt(100);
+    int at = aligned(random.nextInt(100));
     while (all.size() < most) {
-      int length = 1 + random.nextInt(random.nextInt(1, MOST_BYTES));
+      int length =
+          Math.max(alignment(), aligned(1 + random.nextInt(random.nextInt(1, MOST_BYTES))));
       if (at + length > SLAB_BYTES) {
         break;
       }
-      all.add(new Landing(random.nextInt(FILE_BYTES - length + 1), length, at));
-      at += length + random.nextInt(100);
+      all.add(new Landing(aligned(random.nextInt(FILE_BYTES - length + 1)), length, at));
+      at += length + aligned(random.nextInt(100));
     }
     return all;
   }

@@ -79,12 +79,13 @@ abstract class StreamTransfersContract extends CuFileRequests {
     CuFileHandle file = weights();
     DeviceSlab behind = DeviceSlab.allocate(context, 1 << 20);
     closing(behind::release);
+    Landing place = new Landing(aligned(5000), Math.max(1000, alignment()), 4096);
     try (StreamTransfers transfers = transfers()) {
       entered(() -> {
         context.driver().fill(slab.address(), (byte) 1, 1 << 20, stream);
         return stream;
       });
-      read(transfers, file, new Landing(100, 1000, 4096));
+      read(transfers, file, place);
       entered(() -> {
         context.driver().copyOnDevice(behind.address(), slab.address(), 1 << 20, stream);
         context.driver().fill(slab.address(), EMPTY, 1 << 20, stream);
@@ -100,7 +101,7 @@ abstract class StreamTransfersContract extends CuFileRequests {
     }
     byte[] expected = new byte[1 << 20];
     Arrays.fill(expected, (byte) 1);
-    System.arraycopy(bytes, 100, expected, 4096, 1000);
+    System.arraycopy(bytes, (int) place.fileOffset(), expected, 4096, place.length());
     assertThat(Arrays.mismatch(Arrays.copyOf(slabBytes(), 1 << 20), expected)).isNegative();
   }
 
@@ -109,13 +110,15 @@ abstract class StreamTransfersContract extends CuFileRequests {
     CuFileHandle source = weights();
     Path path = Files.write(folder.resolve("written"), new byte[0]);
     CuFileHandle file = handle(path);
-    byte[] expected = new byte[1_000_000];
+    byte[] expected = new byte[aligned(1_000_000)];
     try (StreamTransfers transfers = transfers()) {
       read(transfers, source, new Landing(0, expected.length, 0));
       Random random = new Random(5);
       int at = 0;
       while (at < expected.length) {
-        int length = Math.min(1 + random.nextInt(2000), expected.length - at);
+        int some =
+            Math.max(alignment(), aligned(1 + random.nextInt(alignment() == 1 ? 2000 : 30_000)));
+        int length = Math.min(some, expected.length - at);
         if (random.nextInt(4) > 0 || at + length == expected.length) {
           transfers.write(file, memory(), at, at, length);
           System.arraycopy(bytes, at, expected, at, length);
@@ -131,10 +134,12 @@ abstract class StreamTransfersContract extends CuFileRequests {
   void theEndOfTheFileIsAFailureOnlyIfMoreWasRequired() throws IOException {
     CuFileHandle file = weights();
     try (StreamTransfers transfers = transfers()) {
-      transfers.read(file, memory(), 0, FILE_BYTES - 100, 4096, 100);
+      int at = aligned(FILE_BYTES - 100);
+      int there = FILE_BYTES - at;
+      transfers.read(file, memory(), 0, at, 4096, there);
       transfers.check();
-      assertHolds(List.of(new Landing(FILE_BYTES - 100, 100, 0)));
-      transfers.read(file, memory(), 0, FILE_BYTES - 100, 4096, 101);
+      assertHolds(List.of(new Landing(at, there, 0)));
+      transfers.read(file, memory(), 0, at, 4096, there + 1);
       TransferException failure = catchThrowableOfType(TransferException.class, transfers::finish);
       assertThat(failure.failure()).isEqualTo(new Failure.EndOfFile(1));
       assertThat(failure).hasMessageContaining(file.file() + " offset " + FILE_BYTES);

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Tag;
 
 /// The same through libcufile in compatibility mode, with its registrations.
 @Tag("gpu")
-class CompatMemoryReadGpuTest extends MemoryReadGpuTest {
+class CompatMemoryReadGpuTest extends DeviceMemoryReadContract {
   @Override
   Transport transport() {
     return Transport.COMPAT;

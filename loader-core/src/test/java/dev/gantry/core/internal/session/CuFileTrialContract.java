@@ -2,10 +2,13 @@
 package dev.gantry.core.internal.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.abort;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.CuFileRule.Way;
 import dev.gantry.core.internal.session.CuFileTrial.Part;
 import dev.gantry.testing.NoLeaks;
@@ -46,6 +49,12 @@ abstract class CuFileTrialContract {
           new Part(random.nextInt(FILE_BYTES - PART_BYTES), (long) i * PART_BYTES, PART_BYTES));
     }
     try (CuFileTrial trial = open(file)) {
+      if (way == Way.STREAM && trial.transport() == Transport.COMPAT) {
+        assertThatThrownBy(() -> trial.prepare(way, parts, 1))
+            .isInstanceOf(DeviceUnavailableException.class)
+            .hasMessageStartingWith("in compatibility mode");
+        return;
+      }
       for (int depth : new int[] {1, 7}) {
         try (CuFileTrial.Reading reading = trial.prepare(way, parts, depth)) {
           reading.run();

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 
 /// Reads past the CPU into memory that is not ours: it is registered once, or staged with the reason.
 @Tag("gpu-stub")
-class DirectMemoryReadStubTest extends MemoryReadGpuTest {
+class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
   private final StubControls cuFile = StubControls.cuFile();
   private long wrongBases;
 
