@@ -25,7 +25,7 @@ import java.util.Locale;
 import java.util.function.Supplier;
 
 /// How fast batches come into a device's memory:
-/// `DatasetBench DEVICE rows|sweep|overlap FOLDER BYTES [PTX]`.
+/// `DatasetBench DEVICE rows|random|sweep|overlap FOLDER BYTES [PTX]`.
 ///
 /// Makes samples of random bytes in `FOLDER` where they are not there. A run counts from the call
 /// that opens the dataset to the last batch's arrival, of three epochs in one ring where the page
@@ -52,7 +52,7 @@ public final class DatasetBench {
 
   public static void main(String[] arguments) throws IOException {
     if (arguments.length < 4) {
-      System.err.println("usage: DatasetBench DEVICE rows|sweep|overlap FOLDER BYTES [PTX]");
+      System.err.println("usage: DatasetBench DEVICE rows|random|sweep|overlap FOLDER BYTES [PTX]");
       System.exit(64);
     }
     Device device = Device.parse(arguments[0]);
@@ -62,6 +62,7 @@ public final class DatasetBench {
       DatasetBench bench = new DatasetBench(session, device, samples);
       switch (arguments[1]) {
         case "rows" -> bench.rows();
+        case "random" -> bench.random();
         case "sweep" -> bench.sweep();
         case "overlap" -> bench.overlap(folder, Path.of(arguments[4]));
         default -> throw new IllegalArgumentException(arguments[1]);
@@ -101,6 +102,15 @@ public final class DatasetBench {
       check("raw shards" + label, () -> shards(order, limits));
       check("TFRecord by index" + label, () -> indexed(order, limits));
     }
+    random();
+    run("TFRecord as stream\thot\tfile order", 1, 2, transfer(limits), this::streamed);
+    check("TFRecord as stream", this::streamed);
+  }
+
+  /// Single samples in random order: read by the CPU, and fetched by the GPU.
+  private void random() {
+    samples.warm();
+    PlanLimits limits = EpochBatches.LIMITS;
     Shuffle.Blocks single = new Shuffle.Blocks(1, 1);
     for (Transport transport : List.of(Transport.STAGED, Transport.MAPPED)) {
       TransferOptions only = transfer(limits).withTransport(transport);
@@ -110,8 +120,7 @@ public final class DatasetBench {
         run("TFRecord by index" + label, EPOCHS, 3, only, () -> indexed(single, limits));
       }
     }
-    run("TFRecord as stream\thot\tfile order", 1, 2, transfer(limits), this::streamed);
-    check("TFRecord as stream", this::streamed);
+    check("raw shards, single samples", () -> shards(single, limits));
   }
 
   private void cold(String label, Supplier<Batches> batches) {
