@@ -4,6 +4,7 @@ package dev.gantry.core.internal.cufile;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileParameters;
+import dev.gantry.core.internal.natives.CuFileProperties;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 
@@ -12,12 +13,14 @@ import java.util.function.BooleanSupplier;
 ///
 /// Where cuFile copies through the CPU, an entry has a bounce buffer until its status was asked for, and a
 /// submission that finds none left never returns: with the defaults of libcufile 1.15.1 the 65th entry of
-/// more than 4 KiB (seen on an H200 host). The other half is left to reads on threads. Thread-safe.
+/// more than 4 KiB (seen on an H200 host). The other half is left to reads on threads. There also only one
+/// batch is under way at once: with several a load hung. Thread-safe.
 public final class BatchBudget {
   /// What libcufile 1.15.1 has of each larger size, unless it is configured otherwise.
   private static final long FEWEST_BUFFERS = 64;
 
   private final int most;
+  private final boolean oneAtOnce;
   private int free;
 
   /// Of an open driver. An old library does not say how many entries it takes, nor takes any.
@@ -28,16 +31,20 @@ public final class BatchBudget {
             .mapToLong(CuFileParameters.PoolSlab::count)
             .min()
             .orElse(FEWEST_BUFFERS);
+    CuFileProperties properties = cuFile.properties();
     return new BatchBudget(
-        Math.clamp(buffers / 2, 1, Math.max(1, cuFile.properties().batchEntries())));
+        Math.clamp(buffers / 2, 1, Math.max(1, properties.batchEntries())),
+        properties.allowsCompatMode());
   }
 
-  public BatchBudget(int most) {
+  /// @param oneAtOnce whether nothing is taken until all that was taken is given back
+  public BatchBudget(int most, boolean oneAtOnce) {
     if (most < 1) {
       throw new MisuseException("a batch needs room for an entry, not for " + most);
     }
     this.most = most;
     this.free = most;
+    this.oneAtOnce = oneAtOnce;
   }
 
   /// In all, whether free or not.
@@ -45,14 +52,14 @@ public final class BatchBudget {
     return most;
   }
 
-  /// Takes room for up to `wanted` entries. Waits while there is none.
+  /// Takes room for up to `wanted` entries, one or more. Waits while there is none.
   ///
   /// @param mayContinue whether to go on waiting; asked again after each [#wake]
   /// @return 0 if the caller may not continue
   int take(int wanted, BooleanSupplier mayContinue) {
     synchronized (this) {
       while (mayContinue.getAsBoolean()) {
-        if (free > 0) {
+        if (oneAtOnce ? free == most : free > 0) {
           int taken = Math.min(wanted, free);
           free -= taken;
           return taken;

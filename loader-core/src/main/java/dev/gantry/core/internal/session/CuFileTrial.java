@@ -135,7 +135,7 @@ public final class CuFileTrial implements AutoCloseable {
     BatchTransfers batches =
         new BatchTransfers(
             cuFile.batches().orElseThrow(DeviceUnavailableException::new),
-            new BatchBudget(most),
+            new BatchBudget(most, true),
             context);
     List<BatchTransfers.Request> requests =
         parts.stream()

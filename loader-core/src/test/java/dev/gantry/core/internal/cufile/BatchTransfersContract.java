@@ -191,6 +191,6 @@ abstract class BatchTransfersContract extends CuFileRequests {
         .isInstanceOf(IndexOutOfBoundsException.class);
     assertThatThrownBy(() -> new Request(file, false, memory(), 0, 0, 10, 11))
         .isInstanceOf(IndexOutOfBoundsException.class);
-    assertThatThrownBy(() -> new BatchBudget(0)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> new BatchBudget(0, false)).isInstanceOf(MisuseException.class);
   }
 }

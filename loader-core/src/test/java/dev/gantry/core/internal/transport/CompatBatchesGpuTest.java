@@ -5,8 +5,8 @@ import dev.gantry.core.internal.cufile.CuFileRule;
 import org.junit.jupiter.api.Tag;
 
 /// Loads by cuFile's batches, through the CPU.
-@Tag("gpu")
-class CompatBatchesGpuTest extends CompatTransportGpuTest {
+@Tag("gpu-alone")
+class CompatBatchesGpuTest extends CompatTransportContract {
   @Override
   TransferOptions options() {
     return super.options().withCuFileRule(CuFileRule.BATCHES);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.abort;
+
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.testing.TestFiles;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.io.TempDir;
+
+/// By cuFile through the CPU.
+abstract class CompatTransportContract extends TransportContract {
+  /// libcufile takes no file where udev does not know its disk, as in many containers: then there is
+  /// nothing to test here. The stub takes all.
+  @BeforeEach
+  void cuFileTakesFiles(@TempDir Path probes) {
+    Path probe = TestFiles.write(probes.resolve("probe"), 1, 4096);
+    List<Wanted> wanted = List.of(new Wanted(new Extent(probe, 0, 4096), 1));
+    try (GantrySession session = GantrySession.open();
+        Loaded loaded =
+            session.load(
+                wanted, device(), TransferOptions.defaults().withTransport(Transport.COMPAT))) {
+      assertThat(loaded.report().bytes()).isEqualTo(4096);
+    } catch (DeviceUnavailableException e) {
+      abort(e.getMessage());
+    }
+  }
+
+  @Override
+  protected Transport transport() {
+    return Transport.COMPAT;
+  }
+}
