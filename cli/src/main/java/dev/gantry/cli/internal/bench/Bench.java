@@ -34,6 +34,8 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// One run of the bench: block by block, the contenders of each in turns.
 public final class Bench implements AutoCloseable {
@@ -55,6 +57,8 @@ public final class Bench implements AutoCloseable {
   private static final Set<Group> MAY_BE_LEFT_OUT = EnumSet.of(Group.GRID, Group.CUFILE);
 
   private final Settings settings;
+  private static final Logger LOG = LoggerFactory.getLogger(Bench.class);
+
   private final Progress progress;
   private final GantrySession session = GantrySession.open();
   private final List<Point> points = new ArrayList<>();
@@ -487,6 +491,13 @@ public final class Bench implements AutoCloseable {
     int done = 0;
     for (Block block : blocks) {
       progress.onProgress(done++, blocks.size());
+      LOG.info(
+          "part {} of {}: {}, {}, {}",
+          done,
+          blocks.size(),
+          block.name(),
+          block.what(),
+          block.heat());
       progress.say(block.what() + (block.heat() == Heat.NONE ? "" : ", " + block.heat()));
       long deadline = budget.deadline(block.weight());
       if (deadline <= System.nanoTime() && MAY_BE_LEFT_OUT.contains(block.group())) {

@@ -136,7 +136,8 @@ abstract class BatchTransfersContract extends CuFileRequests {
     CuFileHandle file = weights();
     Request good = new Request(file, false, memory(), 0, FILE_BYTES - 100, 4096, 100);
     run(batches(), List.of(good));
-    assertHolds(List.of(new Landing(FILE_BYTES - 100, 100, 0)));
+    // What follows up to the request's length is undefined: NVIDIA's library writes there.
+    assertThat(Arrays.equals(slabBytes(), 0, 100, bytes, FILE_BYTES - 100, FILE_BYTES)).isTrue();
     Request bad = new Request(file, false, memory(), 8192, FILE_BYTES - 100, 4096, 101);
     TransferException failure =
         catchThrowableOfType(TransferException.class, () -> run(batches(), List.of(good, bad)));
