@@ -29,10 +29,12 @@ import org.slf4j.LoggerFactory;
 /// as a whole. A thread in the background does it; reads go on as before meanwhile.
 ///
 /// Registered files take at most half of the memory that is available. The least recently used go when
-/// others need the room, or when the machine has less memory than that left. Thread-safe.
+/// others need the room, and a thread that runs while files are registered gives up what was not used for a
+/// minute, and what the machine needs. Thread-safe.
 public final class MappedFiles implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(MappedFiles.class);
-  private static final long LOOK_NANOS = 250_000_000;
+  private static final long LOOK_MILLIS = 250;
+  private static final long IDLE_NANOS = 60_000_000_000L;
 
   private final FileCalls calls;
   private final BiFunction<Location, CachePolicy, SourceFile> opener;
@@ -44,7 +46,7 @@ public final class MappedFiles implements AutoCloseable {
   private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
   private final List<Thread> registering = new ArrayList<>();
   private long pinnedBytes;
-  private long lastLook = System.nanoTime();
+  private @Nullable Thread watcher;
   private boolean closed;
 
   /// What is known of a file of one identity.
@@ -53,6 +55,7 @@ public final class MappedFiles implements AutoCloseable {
     final long size;
     long readBytes;
     int users;
+    long usedNanos;
     boolean underWay;
     String refusal = "";
     @Nullable MappedFile mapped;
@@ -108,6 +111,7 @@ public final class MappedFiles implements AutoCloseable {
       Entry entry = entries.get(location);
       if (entry != null) {
         entry.users--;
+        entry.usedNanos = System.nanoTime();
       }
     }
   }
@@ -117,7 +121,6 @@ public final class MappedFiles implements AutoCloseable {
   /// @param files that are open, by their names, and how many bytes of each the batch wants
   /// @param now whether to register those that are not, instead of when it pays
   public Availability<Lease> lease(CudaContext context, Map<SourceFile, Long> files, boolean now) {
-    giveBackUnderPressure();
     Lease lease = new Lease();
     String absence = "";
     for (Map.Entry<SourceFile, Long> file : files.entrySet()) {
@@ -210,7 +213,11 @@ public final class MappedFiles implements AutoCloseable {
       entry.refusal = refusal;
       if (mapped != null && !closed && entries.get(location) == entry) {
         entry.mapped = mapped;
+        entry.usedNanos = System.nanoTime();
         pinnedBytes += mapped.bytes();
+        if (watcher == null) {
+          watcher = Thread.ofPlatform().daemon().name("gantry-mapped").start(this::watch);
+        }
         LOG.info("{} is read again: the GPU fetches it from the page cache from now on", location);
         return;
       }
@@ -267,14 +274,22 @@ public final class MappedFiles implements AutoCloseable {
             + " may be registered now, which keeps half of the available memory free";
   }
 
-  private void giveBackUnderPressure() {
-    synchronized (this) {
-      long now = System.nanoTime();
-      if (pinnedBytes == 0 || now - lastLook < LOOK_NANOS) {
-        return;
+  private synchronized void watch() {
+    try {
+      while (pinnedBytes > 0) {
+        wait(LOOK_MILLIS);
+        dropUnused(availableBytes.getAsLong() / 2);
+        long now = System.nanoTime();
+        for (Entry entry : entries.values()) {
+          if (entry.users == 0 && now - entry.usedNanos > IDLE_NANOS) {
+            drop(entry);
+          }
+        }
       }
-      lastLook = now;
-      dropUnused(availableBytes.getAsLong() / 2);
+    } catch (InterruptedException _) {
+      // No code interrupts it.
+    } finally {
+      watcher = null;
     }
   }
 
@@ -290,12 +305,13 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
-  private void drop(@Nullable Entry entry) {
+  private synchronized void drop(@Nullable Entry entry) {
     if (entry != null && entry.mapped != null) {
       MappedFile dropped = entry.mapped;
       entry.mapped = null;
       entry.readBytes = 0;
       pinnedBytes -= dropped.bytes();
+      notifyAll();
       dropped.close();
     }
   }
@@ -327,6 +343,14 @@ public final class MappedFiles implements AutoCloseable {
                 Cleanup.runAll(
                     kernels.values().stream().<Runnable>map(kernel -> kernel::close).toList())));
     kernels.clear();
+    Thread watching = watcher();
+    if (watching != null) {
+      join(watching);
+    }
+  }
+
+  private synchronized @Nullable Thread watcher() {
+    return watcher;
   }
 
   private static void join(Thread thread) {

@@ -145,7 +145,7 @@ class MappedFilesGpuTest {
     leaseNow(idle).close();
     try (MappedFiles.Lease _ = leaseNow(used)) {
       availableBytes = BYTES;
-      // It looks four times a second.
+      // A thread looks four times a second.
       for (int i = 0; i < 1000 && pinned() > BYTES; i++) {
         Thread.sleep(5);
         assertThat(lease(file(3), 1, false).toOptional()).isEmpty();
