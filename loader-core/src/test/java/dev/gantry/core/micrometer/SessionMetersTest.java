@@ -73,7 +73,7 @@ class SessionMetersTest {
       new SessionMeters(session).bindTo(registry);
     }
     assertThat(registry.getMeters())
-        .hasSize(27)
+        .hasSize(29)
         .allSatisfy(meter -> assertThat(page).contains(row(meter)));
   }
 
