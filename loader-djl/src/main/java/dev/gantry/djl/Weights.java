@@ -252,8 +252,8 @@ public final class Weights implements AutoCloseable {
     return loadInto(Map.of(tensor, array));
   }
 
-  /// Loads tensors into arrays that are there, on any device: their memory is overwritten, and nobody
-  /// gets new arrays. An array must be of its tensor's type and shape and lie densely in C order, as a
+  /// Loads tensors into arrays that are there, on any device: it overwrites their memory, and makes no
+  /// new arrays. An array must be of its tensor's type and shape and lie densely in C order, as a
   /// slice of rows does, too. The load waits first for work that was queued on the arrays' devices;
   /// the arrays must not be used until it returns.
   ///

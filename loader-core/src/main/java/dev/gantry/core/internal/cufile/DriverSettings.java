@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
 /// 4. put the environment back
 /// 5. when the last session closes the driver, delete the file
 ///
-/// A variable that was set when the process started stays as it is: whoever runs a program decides.
+/// A variable that was set when the process started stays as it is: the user's setting wins.
 /// Thread-safe.
 public final class DriverSettings {
   /// As libcufile has it.

@@ -256,8 +256,8 @@ public final class StreamTransfers implements AutoCloseable {
     return true;
   }
 
-  /// Waits until the stream has passed all requests, whose results nobody wants any more, and
-  /// deregisters the stream. Call it before the stream is destroyed.
+  /// Waits until the stream has passed all requests, drops their results, and deregisters the
+  /// stream. Call it before the stream is destroyed.
   @Override
   public synchronized void close() {
     if (closed) {

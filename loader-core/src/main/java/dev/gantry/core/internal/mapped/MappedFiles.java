@@ -169,18 +169,13 @@ public final class MappedFiles implements AutoCloseable {
       entry.readBytes = 0;
     }
     Entry chosen = entry;
-    if (!now) {
-      start(() -> register(context, file.file(), chosen, false));
-      return Availability.absent("it is being registered");
+    if (now) {
+      return register(context, file.file(), chosen, true);
     }
-    register(context, file.file(), chosen, true);
-    synchronized (this) {
-      if (chosen.mapped == null) {
-        return Availability.absent(chosen.refusal);
-      }
-      chosen.users++;
-      return Availability.present(chosen.mapped);
-    }
+    start(() -> {
+      Availability<MappedFile> _ = register(context, file.file(), chosen, false);
+    });
+    return Availability.absent("it is being registered");
   }
 
   private synchronized void start(Runnable job) {
@@ -188,53 +183,62 @@ public final class MappedFiles implements AutoCloseable {
     registering.add(Thread.ofPlatform().daemon().name("gantry-mapper").start(job));
   }
 
-  private void register(CudaContext context, Location location, Entry entry, boolean asked) {
-    String refusal = "";
-    MappedFile mapped = null;
-    try {
-      SourceFile file = opener.apply(location, CachePolicy.BUFFERED);
-      mapped =
-          Cleanup.orUndo(
-              () -> {
-                String reason = refusal(context, file, entry, asked);
-                if (!reason.isEmpty()) {
-                  throw new Refused(reason);
-                }
-                return new MappedFile(context, calls, file);
-              },
-              file::close);
-    } catch (Refused e) {
-      refusal = String.valueOf(e.getMessage());
-    } catch (GantryException e) {
-      refusal = "no mapped: " + e.getMessage();
-    }
+  /// Registers a file.
+  ///
+  /// @param asked whether the caller uses it at once: then it counts as one of its users
+  private Availability<MappedFile> register(
+      CudaContext context, Location location, Entry entry, boolean asked) {
+    Availability<MappedFile> result = map(context, location, entry, asked);
     synchronized (this) {
       entry.underWay = false;
-      entry.refusal = refusal;
-      if (mapped != null && !closed && entries.get(location) == entry) {
-        entry.mapped = mapped;
-        entry.usedNanos = System.nanoTime();
-        pinnedBytes += mapped.bytes();
-        if (watcher == null) {
-          watcher = Thread.ofPlatform().daemon().name("gantry-mapped").start(this::watch);
+      switch (result) {
+        case Availability.Absent<MappedFile>(String reason) -> entry.refusal = reason;
+        case Availability.Present<MappedFile>(MappedFile mapped) -> {
+          if (!closed && entries.get(location) == entry) {
+            keep(entry, mapped);
+            entry.users += asked ? 1 : 0;
+          } else {
+            mapped.close();
+            result = Availability.absent("no mapped: the session was closed, or the file replaced");
+          }
         }
-        LOG.info("{} is read again: the GPU fetches it from the page cache from now on", location);
-        return;
       }
     }
-    if (mapped != null) {
-      mapped.close();
-    } else {
-      LOG.info("{}: {}", location, refusal);
+    switch (result) {
+      case Availability.Absent<MappedFile>(String reason) -> LOG.info("{}: {}", location, reason);
+      case Availability.Present<MappedFile> _ ->
+          LOG.info(
+              "{} is read again: the GPU fetches it from the page cache from now on", location);
+    }
+    return result;
+  }
+
+  private synchronized void keep(Entry entry, MappedFile mapped) {
+    entry.refusal = "";
+    entry.mapped = mapped;
+    entry.usedNanos = System.nanoTime();
+    pinnedBytes += mapped.bytes();
+    if (watcher == null) {
+      watcher = Thread.ofPlatform().daemon().name("gantry-mapped").start(this::watch);
     }
   }
 
-  /// Why a file is not registered; a control flow of this class only.
-  private static final class Refused extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    Refused(String reason) {
-      super(reason, null, false, false);
+  private Availability<MappedFile> map(
+      CudaContext context, Location location, Entry entry, boolean asked) {
+    try {
+      SourceFile file = opener.apply(location, CachePolicy.BUFFERED);
+      return Cleanup.orUndo(
+          () -> {
+            String reason = refusal(context, file, entry, asked);
+            if (reason.isEmpty()) {
+              return Availability.present(new MappedFile(context, calls, file));
+            }
+            file.close();
+            return Availability.absent(reason);
+          },
+          file::close);
+    } catch (GantryException e) {
+      return Availability.absent("no mapped: " + e.getMessage());
     }
   }
 

@@ -109,6 +109,7 @@ final class DeviceSlot extends Slot {
   @Override
   void check() {
     Cleanup.runAll(List.copyOf(checks));
+    super.check();
   }
 
   @Override

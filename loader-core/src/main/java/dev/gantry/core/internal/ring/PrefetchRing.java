@@ -121,7 +121,6 @@ public final class PrefetchRing<T> implements AutoCloseable {
         work.slot().awaitReady();
       }
       work.slot().check();
-      work.slot().checkGathered();
       long waited = waits ? System.nanoTime() - start : 0;
       batch =
           Optional.of(

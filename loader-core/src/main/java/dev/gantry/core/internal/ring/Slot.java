@@ -64,16 +64,6 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     }
   }
 
-  /// Ends the gathering of a batch that is ready.
-  ///
-  /// @throws dev.gantry.core.MalformedFileException if a file was changed meanwhile
-  final void checkGathered() {
-    if (gathering != null) {
-      gathering.requireUnchanged();
-      endGathering();
-    }
-  }
-
   /// Called when all reads and host writes of a batch are done: starts the plan's copies or its
   /// gathering, after moving the host writes into the slot.
   ///
@@ -86,10 +76,16 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Waits until [#isReady].
   abstract void awaitReady();
 
-  /// Looks at the results of what is ready.
+  /// Looks at the results of what is ready, and ends its gathering.
   ///
   /// @throws dev.gantry.core.TransferException if the bytes are not right
-  void check() {}
+  /// @throws dev.gantry.core.MalformedFileException if a file was changed meanwhile
+  void check() {
+    if (gathering != null) {
+      gathering.requireUnchanged();
+      endGathering();
+    }
+  }
 
   /// Takes the slot back from the consumer, whose queued work on the device may still read it.
   ///

@@ -19,8 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Short counts and failures, which only the stub can be asked for. Its streams run late: nothing is
-/// read before somebody waits.
+/// Short counts and failures, which only the stub can be asked for. Its streams run late: they read
+/// nothing before a thread waits.
 @Tag("gpu-stub")
 class StreamTransfersStubTest extends StreamTransfersContract {
   private static final int EIO = 5;
