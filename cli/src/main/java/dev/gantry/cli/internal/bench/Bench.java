@@ -53,7 +53,7 @@ public final class Bench implements AutoCloseable {
   private static final long MOST_TRACED_BYTES = 1L << 30;
   private static final int TRIES = 3;
 
-  /// What is left out when the time is used up. All else is measured once at least.
+  /// What is left out, or ends, when the time is used up. All else is measured once at least.
   private static final Set<Group> MAY_BE_LEFT_OUT = EnumSet.of(Group.GRID, Group.CUFILE);
 
   private final Settings settings;
@@ -288,8 +288,9 @@ public final class Bench implements AutoCloseable {
 
   private Block loads(Subject subject, Heat heat, PythonPeers python) {
     Path spare = settings.folder().resolve(subject.file().getFileName() + ".pt");
-    // The larger the file, the longer a turn; but the small ones need turns, too.
-    double weight = 1 + subject.bytes() / (256.0 * MIB);
+    // The larger the file, the longer a turn; but the small ones need turns, too. Cold runs differ
+    // little.
+    double weight = (1 + subject.bytes() / (256.0 * MIB)) * (heat == Heat.HOT ? 3 : 1);
     return new Block(
         Group.LOAD,
         subject.what(),
@@ -300,7 +301,7 @@ public final class Bench implements AutoCloseable {
           Entry ceiling = ceilingOf(subject, heat);
           String name = ceiling.contender().name();
           List<Entry> entries = new ArrayList<>(List.of(ceiling));
-          ours(subject)
+          ours(subject, heat == Heat.HOT)
               .forEach(load -> entries.add(Entry.of(Group.LOAD, load, subject.bytes(), name)));
           peers(subject, spare, python)
               .forEach(load -> entries.add(Entry.of(Group.LOAD, load, subject.bytes(), name)));
@@ -321,20 +322,21 @@ public final class Bench implements AutoCloseable {
         HostCeilings.pageCache(subject.file(), threadsIn(best("page cache"))), size(subject));
   }
 
-  private List<Contender> ours(Subject subject) {
+  /// @param check whether the first load of each is compared with the file: what is right hot is right cold
+  private List<Contender> ours(Subject subject, boolean check) {
     List<Contender> ours = new ArrayList<>();
     TransferOptions byEvidence = TransferOptions.defaults();
-    ours.add(load("Gantry", subject, byEvidence));
+    ours.add(load("Gantry", subject, byEvidence, check));
     if (settings.device() instanceof Device.Cuda) {
       for (Transport transport : EnumSet.complementOf(EnumSet.of(Transport.HOST))) {
-        ours.add(load("Gantry, " + transport, subject, byEvidence.withTransport(transport)));
+        ours.add(load("Gantry, " + transport, subject, byEvidence.withTransport(transport), check));
       }
     }
     return ours;
   }
 
-  private Contender load(String name, Subject subject, TransferOptions options) {
-    return new GantryLoad(name, session, subject.file(), settings.device(), options);
+  private Contender load(String name, Subject subject, TransferOptions options, boolean check) {
+    return new GantryLoad(name, session, subject.file(), settings.device(), options, check);
   }
 
   private List<Contender> peers(Subject subject, Path spare, PythonPeers python) {
@@ -414,7 +416,7 @@ public final class Bench implements AutoCloseable {
               subject.what(),
               heat,
               List.of(subject.file()),
-              heat == Heat.HOT ? 3 : 6,
+              heat == Heat.HOT ? 6 : 3,
               () -> {
                 List<Entry> entries = new ArrayList<>();
                 for (long kib :
@@ -442,7 +444,7 @@ public final class Bench implements AutoCloseable {
             .withLimits(PlanLimits.DEFAULT.withRequestBytes(requestBytes));
     return new Entry(
         Group.GRID,
-        load("Gantry, " + size + ", " + Threads.count(threads), subject, options),
+        load("Gantry, " + size + ", " + Threads.count(threads), subject, options, false),
         subject.bytes(),
         "",
         Map.of(Point.REQUEST_BYTES, requestBytes, Point.THREADS, (long) threads));
@@ -459,7 +461,7 @@ public final class Bench implements AutoCloseable {
               subject.what(),
               heat,
               List.of(subject.file()),
-              6,
+              4,
               () -> {
                 CuFileTrial trial = CuFileReads.trial(subject.file(), cuda, heat == Heat.COLD);
                 closing.add(trial);
@@ -522,7 +524,8 @@ public final class Bench implements AutoCloseable {
     List<Entry> entries = new ArrayList<>();
     try {
       entries.addAll(contenders(block));
-      Turns turns = new Turns(settings.repeats(), System::nanoTime);
+      boolean whole = !MAY_BE_LEFT_OUT.contains(block.group());
+      Turns turns = new Turns(settings.repeats(), whole, System::nanoTime);
       List<Contender> contenders = entries.stream().map(Entry::contender).toList();
       Turns.Outcome outcome =
           turns.run(contenders, () -> prepare(block), warmsUp(block, entries), deadline);
@@ -603,7 +606,9 @@ public final class Bench implements AutoCloseable {
     switch (block.heat()) {
       case HOT -> {
         for (Path file : existing(block.files())) {
-          PageCache.warm(file);
+          if (PageCache.residentBytes(file) < Files.size(file)) {
+            PageCache.warm(file);
+          }
         }
       }
       case COLD -> {
@@ -614,7 +619,8 @@ public final class Bench implements AutoCloseable {
       }
       case NONE -> {}
     }
-    if (settings.device() instanceof Device.Cuda) {
+    // cuFile's trials read into memory that stays.
+    if (settings.device() instanceof Device.Cuda && block.group() != Group.CUFILE) {
       Thread.sleep(settings.quick() ? QUICK_PAUSE_MILLIS : PAUSE_MILLIS);
     }
   }

@@ -15,23 +15,30 @@ import java.nio.file.Path;
 import java.util.List;
 
 /// Gantry's load of all tensors of a file: reading the header, planning, opening, allocating, reading.
-/// The first one is checked: the checksum of each tensor in memory is that of its bytes in the file.
+/// Where it is asked for, the first one is checked: the checksum of each tensor in memory is that of its
+/// bytes in the file.
 final class GantryLoad implements Contender {
   private final String name;
   private final GantrySession session;
   private final Path file;
   private final Device device;
   private final TransferOptions options;
-  private boolean checked;
+  private boolean unchecked;
   private String transports = "";
 
   GantryLoad(
-      String name, GantrySession session, Path file, Device device, TransferOptions options) {
+      String name,
+      GantrySession session,
+      Path file,
+      Device device,
+      TransferOptions options,
+      boolean check) {
     this.name = name;
     this.session = session;
     this.file = file;
     this.device = device;
     this.options = options;
+    this.unchecked = check;
   }
 
   @Override
@@ -51,9 +58,9 @@ final class GantryLoad implements Contender {
     try (Loaded loaded = session.load(wanted, device, options)) {
       double seconds = (System.nanoTime() - start) / 1e9;
       transports = Transfers.transports(loaded.report().bytesByTransport());
-      if (!checked) {
+      if (unchecked) {
         check(wanted, loaded);
-        checked = true;
+        unchecked = false;
       }
       return seconds;
     }

@@ -22,18 +22,22 @@ final class Turns {
   record Outcome(List<List<Double>> seconds, List<Absence> failures) {}
 
   private final int repeats;
+  private final boolean whole;
   private final LongSupplier clock;
 
   /// @param repeats of each contender, if there is time
+  /// @param whole whether each contender runs once even past the deadline; otherwise those whose turn has
+  ///     not come by then have no seconds
   /// @param clock in nanoseconds
-  Turns(int repeats, LongSupplier clock) {
+  Turns(int repeats, boolean whole, LongSupplier clock) {
     this.repeats = repeats;
+    this.whole = whole;
     this.clock = clock;
   }
 
   /// @param warmUp whether a turn comes first, if there is time, that compiles code and does not count
   /// @param deadline by the clock: a turn that would end after it is not begun, except for the first one
-  ///     that counts
+  ///     that counts, and the warm-up ends with it
   Outcome run(List<Contender> contenders, Preparation before, boolean warmUp, long deadline)
       throws Exception {
     List<List<Double>> seconds = new ArrayList<>();
@@ -48,7 +52,8 @@ final class Turns {
       }
       for (int i = 0; i < contenders.size(); i++) {
         int next = (i + turn) % contenders.size();
-        if (failed[next]) {
+        boolean late = clock.getAsLong() >= deadline;
+        if (failed[next] || late && (turn == 0 || !whole)) {
           continue;
         }
         Contender contender = contenders.get(next);

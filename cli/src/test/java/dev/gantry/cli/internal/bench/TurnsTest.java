@@ -35,7 +35,7 @@ class TurnsTest {
   }
 
   private Turns turns(int repeats) {
-    return new Turns(repeats, () -> now);
+    return new Turns(repeats, true, () -> now);
   }
 
   @Test
@@ -77,6 +77,18 @@ class TurnsTest {
 
     assertThat(outcome.seconds()).containsExactly(List.of(1.0));
     assertThat(log).as("no time to warm up").hasSize(1);
+  }
+
+  /// Each of the 4 takes a second, and the time ends after 2.
+  @Test
+  void aBlockThatMayEndEarlyLeavesOutThoseWhoseTurnHasNotCome() throws Exception {
+    List<Contender> contenders =
+        List.of(contender("a", 1), contender("b", 1), contender("c", 1), contender("d", 1));
+    Turns.Outcome outcome =
+        new Turns(3, false, () -> now).run(contenders, () -> {}, false, (long) 2e9);
+
+    assertThat(outcome.seconds()).containsExactly(List.of(), List.of(1.0), List.of(1.0), List.of());
+    assertThat(log).containsExactly("b", "c");
   }
 
   @Test
