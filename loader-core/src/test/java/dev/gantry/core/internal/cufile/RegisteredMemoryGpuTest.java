@@ -26,13 +26,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 import jcuda.driver.CUdeviceptr;
-import jcuda.driver.CUmemAccessDesc;
-import jcuda.driver.CUmemAccess_flags;
-import jcuda.driver.CUmemAllocationProp;
-import jcuda.driver.CUmemAllocationType;
-import jcuda.driver.CUmemGenericAllocationHandle;
-import jcuda.driver.CUmemLocation;
-import jcuda.driver.CUmemLocationType;
 import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import jcuda.driver.JCudaDriver;
@@ -246,25 +239,10 @@ class RegisteredMemoryGpuTest {
   }
 
   @Test
-  void memoryOfExpandableSegmentsIsRecognised() {
-    CUmemAllocationProp kind = new CUmemAllocationProp();
-    kind.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED;
-    kind.location = new CUmemLocation(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    try (var _ = context.enter()) {
-      CUmemGenericAllocationHandle handle = new CUmemGenericAllocationHandle();
-      check(JCudaDriver.cuMemCreate(handle, 2 * MIB, kind, 0));
-      Pointer place = new Pointer();
-      check(JCudaDriver.cuMemAddressReserve(place, 2 * MIB, 0, new CUdeviceptr(), 0));
-      check(JCudaDriver.cuMemMap(place, 2 * MIB, 0, handle, 0));
-      CUmemAccessDesc access =
-          new CUmemAccessDesc(kind.location, CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-      check(JCudaDriver.cuMemSetAccess(place, 2 * MIB, new CUmemAccessDesc[] {access}, 1));
-
-      assertThat(use(place.address(), MIB)).contains("expandable segments");
-
-      check(JCudaDriver.cuMemUnmap(place, 2 * MIB));
-      check(JCudaDriver.cuMemAddressFree(place, 2 * MIB));
-      check(JCudaDriver.cuMemRelease(handle));
+  void memoryOfExpandableSegmentsIsRecognised() throws Throwable {
+    try (var _ = context.enter();
+        MappedMemory memory = new MappedMemory(2 * MIB)) {
+      assertThat(use(memory.address(), MIB)).contains("expandable segments");
     }
   }
 
