@@ -53,7 +53,7 @@ final class Turns {
       for (int i = 0; i < contenders.size(); i++) {
         int next = (i + turn) % contenders.size();
         boolean late = clock.getAsLong() >= deadline;
-        if (failed[next] || late && (turn == 0 || !whole)) {
+        if (failed[next] || (late && (turn == 0 || !whole))) {
           continue;
         }
         Contender contender = contenders.get(next);

@@ -67,13 +67,11 @@ final class MappedMemory implements AutoCloseable {
   }
 
   @Override
-  public void close() throws Exception {
+  public void close() {
     try (arena) {
       call("cuMemUnmap", of(JAVA_LONG, JAVA_LONG), address, bytes);
       call("cuMemAddressFree", of(JAVA_LONG, JAVA_LONG), address, bytes);
       call("cuMemRelease", of(JAVA_LONG), handle);
-    } catch (Exception | Error e) {
-      throw e;
     } catch (Throwable e) {
       throw new AssertionError(e);
     }
