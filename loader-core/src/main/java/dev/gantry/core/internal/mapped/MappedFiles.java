@@ -152,12 +152,12 @@ public final class MappedFiles implements AutoCloseable {
         return Availability.absent(file.file() + " was replaced while it was read");
       }
       entry.readBytes += bytes;
+      if (closed || (entry.underWay && !now) || !awaitEnd(entry)) {
+        return Availability.absent("it is being registered");
+      }
       if (entry.mapped != null) {
         entry.users++;
         return Availability.present(entry.mapped);
-      }
-      if (closed || entry.underWay) {
-        return Availability.absent("it is being registered");
       }
       if (!now && entry.readBytes < entry.size) {
         return Availability.absent("not read again yet");
@@ -178,6 +178,21 @@ public final class MappedFiles implements AutoCloseable {
     return Availability.absent("it is being registered");
   }
 
+  /// Waits until a file is registered or refused.
+  ///
+  /// @return false if the caller is interrupted
+  private synchronized boolean awaitEnd(Entry entry) {
+    try {
+      while (entry.underWay) {
+        wait();
+      }
+      return true;
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
   private synchronized void start(Runnable job) {
     registering.removeIf(thread -> !thread.isAlive());
     registering.add(Thread.ofPlatform().daemon().name("gantry-mapper").start(job));
@@ -188,27 +203,35 @@ public final class MappedFiles implements AutoCloseable {
   /// @param asked whether the caller uses it at once: then it counts as one of its users
   private Availability<MappedFile> register(
       CudaContext context, Location location, Entry entry, boolean asked) {
-    Availability<MappedFile> result = map(context, location, entry, asked);
-    synchronized (this) {
-      entry.underWay = false;
-      switch (result) {
-        case Availability.Absent<MappedFile>(String reason) -> entry.refusal = reason;
-        case Availability.Present<MappedFile>(MappedFile mapped) -> {
-          if (!closed && entries.get(location) == entry) {
-            keep(entry, mapped);
-            entry.users += asked ? 1 : 0;
-          } else {
-            mapped.close();
-            result = Availability.absent("no mapped: the session was closed, or the file replaced");
-          }
-        }
-      }
+    Availability<MappedFile> result = Availability.absent("registering it failed");
+    try {
+      result = map(context, location, entry, asked);
+    } finally {
+      result = keep(location, entry, asked, result);
     }
     switch (result) {
       case Availability.Absent<MappedFile>(String reason) -> LOG.info("{}: {}", location, reason);
       case Availability.Present<MappedFile> _ ->
           LOG.info(
               "{} is read again: the GPU fetches it from the page cache from now on", location);
+    }
+    return result;
+  }
+
+  private synchronized Availability<MappedFile> keep(
+      Location location, Entry entry, boolean asked, Availability<MappedFile> result) {
+    entry.underWay = false;
+    notifyAll();
+    switch (result) {
+      case Availability.Absent<MappedFile>(String reason) -> entry.refusal = reason;
+      case Availability.Present<MappedFile>(MappedFile mapped) -> {
+        if (closed || entries.get(location) != entry) {
+          mapped.close();
+          return Availability.absent("no mapped: the session was closed, or the file replaced");
+        }
+        keep(entry, mapped);
+        entry.users += asked ? 1 : 0;
+      }
     }
     return result;
   }

@@ -31,6 +31,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -112,6 +113,43 @@ class MappedFilesGpuTest {
           throw new AssertionError(e);
         }
       }
+    }
+  }
+
+  @Test
+  void aSecondUserWaitsForTheRegistrationThatIsUnderWay() throws InterruptedException {
+    SourceFile file = file(1);
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    try (MappedFiles slow =
+        new MappedFiles(
+            calls,
+            (location, policy) -> {
+              begun.countDown();
+              await(goOn);
+              return stores.open(location, policy);
+            },
+            () -> availableBytes)) {
+      Map<SourceFile, Long> all = Map.of(file, (long) BYTES);
+      assertThat(reason(slow.lease(context, all, false))).isEqualTo("it is being registered");
+      await(begun);
+      List<Availability<MappedFiles.Lease>> leases = new ArrayList<>();
+      Thread second = Thread.ofPlatform().start(() -> leases.add(slow.lease(context, all, true)));
+      while (second.getState() != Thread.State.WAITING) {
+        Thread.onSpinWait();
+      }
+      goOn.countDown();
+      second.join();
+      leases.getFirst().orElseThrow(AssertionError::new).close();
+      assertThat(pinned()).isEqualTo(BYTES);
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 
