@@ -137,8 +137,9 @@ public final class LiveWeights implements AutoCloseable {
     }
   }
 
-  /// Loads other weights into the arrays that the block has, with no more device memory beside them
-  /// than that of two parts of 512 MiB.
+  /// Loads other weights into the arrays that the block has. The first 512 MiB, and tensors that are cast
+  /// or cut, are loaded beside them in parts, of which at most two of 512 MiB are in memory; what follows is
+  /// read straight into the arrays.
   ///
   /// If the load fails before anything was changed, predictors go on with the weights that they have.
   /// If it fails later, for example because a file ends early, the weights are mixed: the block refuses

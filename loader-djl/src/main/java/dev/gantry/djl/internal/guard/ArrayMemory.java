@@ -63,6 +63,17 @@ public final class ArrayMemory implements AutoCloseable {
     return of(array, true);
   }
 
+  /// Whether [#inPlace] takes the array, and it is of this type and shape.
+  public static boolean holds(NDArray array, DType dtype, Shape shape) {
+    long handle = TorchArrays.torchArray(array).getHandle();
+    TorchLibrary torch = PyTorch.library();
+    return !array.isSparse()
+        && dtype != DType.C64
+        && torch.dtype(handle).filter(dtype::equals).isPresent()
+        && torch.shape(handle).equals(shape)
+        && isDense(torch, handle);
+  }
+
   private static ArrayMemory of(NDArray array, boolean own) {
     PtNDArray torchArray = TorchArrays.torchArray(array);
     PrivateField.requireAll(List.of(BUFFER));

@@ -15,15 +15,19 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.guard.ArrayMemory;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.weights.Names;
+import dev.gantry.djl.internal.weights.TensorLoad;
+import dev.gantry.formats.spi.StoredTensor;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 
@@ -32,7 +36,7 @@ import java.util.Set;
 /// its own; the model's arrays are out of date until it is closed.
 ///
 /// Call it on the thread that steps the trainer.
-public final class TrainerParts {
+public final class TrainerParts implements TensorLoad.Taker {
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
   private static final PrivateField<ParameterServer> SERVER =
@@ -143,16 +147,36 @@ public final class TrainerParts {
   /// @param values of the parameter's rows from `firstRow` on; they stay the caller's
   /// @throws MisuseException if the parameter is not initialised
   /// @throws dev.gantry.core.TransferException if libtorch refuses
+  @Override
   public void take(String path, NDArray values, long firstRow) {
+    for (NDArray target : targets(path)) {
+      TorchArrays.copy(values, target, firstRow);
+      clearGradient(TorchArrays.torchArray(target));
+    }
+  }
+
+  @Override
+  public Optional<NDArray> place(StoredTensor tensor) {
+    Set<NDArray> targets = targets(tensor.name());
+    return targets.size() == 1
+        ? targets.stream()
+            .filter(array -> ArrayMemory.holds(array, tensor.dtype(), tensor.shape()))
+            .findFirst()
+        : Optional.empty();
+  }
+
+  @Override
+  public void placed(String path) {
+    targets(path).forEach(target -> clearGradient(TorchArrays.torchArray(target)));
+  }
+
+  private Set<NDArray> targets(String path) {
     // By identity: DJL's arrays are equal where their values are.
     Set<NDArray> targets = Collections.newSetFromMap(new IdentityHashMap<>());
     targets.addAll(arrays(path));
     // The model's own array may be none of them.
     targets.add(initialized(path).getArray());
-    for (NDArray target : targets) {
-      TorchArrays.copy(values, target, firstRow);
-      clearGradient(TorchArrays.torchArray(target));
-    }
+    return targets;
   }
 
   private static void clearGradient(PtNDArray array) {

@@ -104,7 +104,7 @@ public final class TrainingRestore {
     try (StateReplacement replacement = optimizer.replace(saved);
         NDManager temporary = trainer.getManager().newSubManager()) {
       TensorLoad load = new TensorLoad(session, temporary, settings, Scales.NONE);
-      load.eachPart(List.copyOf(values.values()), parameters::take);
+      load.eachPart(List.copyOf(values.values()), parameters);
       load.eachPart(List.copyOf(states.values()), replacement::take);
       replacement.apply();
     }

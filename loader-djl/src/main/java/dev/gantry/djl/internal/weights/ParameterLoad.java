@@ -12,6 +12,7 @@ import ai.djl.nn.ParameterList;
 import ai.djl.nn.SymbolBlock;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.guard.ArrayMemory;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
@@ -211,9 +212,26 @@ public final class ParameterLoad {
           requests,
           tensor ->
               byName.getOrDefault(tensor.name(), List.of()).stream().allMatch(RowCopy::takesPieces),
-          (name, rows, first) ->
-              byName.getOrDefault(name, List.of()).forEach(copy -> copy.copy(rows, first)),
+          taker(byName),
           load::report);
+    }
+
+    private static TensorLoad.Taker taker(Map<String, List<RowCopy>> byName) {
+      return new TensorLoad.Taker() {
+        @Override
+        public void take(String tensor, NDArray rows, long firstRow) {
+          byName.getOrDefault(tensor, List.of()).forEach(copy -> copy.copy(rows, firstRow));
+        }
+
+        @Override
+        public Optional<NDArray> place(StoredTensor tensor) {
+          List<RowCopy> copies = byName.getOrDefault(tensor.name(), List.of());
+          return copies.size() == 1 && copies.getFirst().isWhole()
+              ? Optional.of(copies.getFirst().target())
+                  .filter(array -> ArrayMemory.holds(array, tensor.dtype(), tensor.shape()))
+              : Optional.empty();
+        }
+      };
     }
   }
 }

@@ -26,6 +26,11 @@ record RowCopy(
     return result.rank() == 0 ? 0 : result.dimension(axis);
   }
 
+  /// Whether the array's values are the tensor's as they are stored.
+  boolean isWhole() {
+    return transforms.isEmpty() && target.getShape().equals(djlShape(shape));
+  }
+
   /// Whether rows can come one after the other: a reshape needs all of them.
   boolean takesPieces() {
     return transforms.stream()

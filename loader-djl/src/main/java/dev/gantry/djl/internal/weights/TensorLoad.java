@@ -23,6 +23,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
@@ -49,6 +50,9 @@ public final class TensorLoad {
   private final Scales scales;
   private TransferReport report = TransferReport.NOTHING;
   private final Set<String> taken = new HashSet<>();
+
+  /// Of tensors that are read straight into their places, after the others.
+  private long placedBytes;
 
   public TensorLoad(
       GantrySession session, NDManager manager, LoadSettings settings, Scales scales) {
@@ -191,10 +195,20 @@ public final class TensorLoad {
             .collect(Collectors.toSet()));
   }
 
-  /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
+  /// Where tensors go.
   @FunctionalInterface
   public interface Taker {
+    /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
     void take(String tensor, NDArray rows, long firstRow);
+
+    /// The array of the tensor's type and shape that its bytes may be read straight into, instead of a
+    /// call of [#take]; empty if there is none.
+    default Optional<NDArray> place(StoredTensor tensor) {
+      return Optional.empty();
+    }
+
+    /// The tensor was read into its [#place].
+    default void placed(String tensor) {}
   }
 
   /// Some rows of a tensor, or all of it.
@@ -203,7 +217,9 @@ public final class TensorLoad {
   private record Piece(Request rows, long first) {}
 
   /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
-  /// than that of two slabs: one that is larger than a slab comes in several pieces.
+  /// than that of two slabs: one that is larger than a slab comes in several pieces. What is more than a
+  /// slab is read straight into its place, if it has one: no sooner, so that a failure in the first
+  /// slab's bytes changes nothing.
   ///
   /// @throws TransferException as a load does; if some have been taken already, that says so
   public void eachPart(List<StoredTensor> tensors, Taker taker) {
@@ -215,6 +231,54 @@ public final class TensorLoad {
   /// @param splits whether a tensor may come in pieces
   /// @param beforeLast runs when all was read and the last part was not taken yet
   void eachPart(
+      List<Request> requests, Predicate<StoredTensor> splits, Taker taker, Runnable beforeLast) {
+    List<Request> beside = new ArrayList<>();
+    SequencedMap<StoredTensor, NDArray> places = new LinkedHashMap<>();
+    long room = settings.transfer().limits().slabBytes();
+    for (Request request : requests) {
+      Optional<NDArray> place =
+          room > 0 || changes(request) ? Optional.empty() : taker.place(request.tensor());
+      if (place.isPresent()) {
+        places.put(request.tensor(), place.orElseThrow());
+      } else {
+        beside.add(request);
+        room -= memoryBytes(request);
+      }
+    }
+    placedBytes = places.keySet().stream().mapToLong(StoredTensor::bytes).sum();
+    takeParts(beside, splits, taker, places.isEmpty() ? beforeLast : () -> {});
+    if (!places.isEmpty()) {
+      readInto(places, taker, beside.stream().mapToLong(one -> one.tensor().bytes()).sum());
+      beforeLast.run();
+    }
+  }
+
+  /// @param before how many bytes have been loaded before
+  private void readInto(SequencedMap<StoredTensor, NDArray> places, Taker taker, long before) {
+    SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    places.forEach((tensor, array) -> {
+      tensors.put(tensor.name(), tensor);
+      arrays.put(tensor.name(), array);
+    });
+    TransferOptions transfer = settings.transfer();
+    long all = before + placedBytes;
+    TransferOptions counted =
+        transfer.withProgress(
+            (now, _) -> transfer.progress().onProgress(Math.min(before + now, all), all));
+    try {
+      add(new IntoLoad(session, counted).arrays(tensors, arrays));
+    } catch (TransferException failed) {
+      if (failed instanceof TransferException.IncompleteRead incomplete) {
+        taken.addAll(incomplete.complete());
+      }
+      throw mixed(failed);
+    }
+    taken.addAll(tensors.keySet());
+    tensors.keySet().forEach(taker::placed);
+  }
+
+  private void takeParts(
       List<Request> requests, Predicate<StoredTensor> splits, Taker taker, Runnable beforeLast) {
     eachLoaded(
         requests.stream().flatMap(request -> pieces(request, splits)).toList(),
@@ -294,18 +358,19 @@ public final class TensorLoad {
     try {
       return ahead.next();
     } catch (TransferException failed) {
-      if (taken.isEmpty()) {
-        throw failed;
-      }
-      throw new TransferException(
-          "loading in place",
-          taken.size()
-              + " tensors have been copied to where they go and the others have not: load or"
-              + " restore again before these are used; "
-              + failed.getMessage(),
-          failed.failure(),
-          failed);
+      throw taken.isEmpty() ? failed : mixed(failed);
     }
+  }
+
+  private TransferException mixed(TransferException failed) {
+    return new TransferException(
+        "loading in place",
+        taken.size()
+            + " tensors have been copied to where they go and the others have not: load or"
+            + " restore again before these are used; "
+            + failed.getMessage(),
+        failed.failure(),
+        failed);
   }
 
   private Stream<Piece> pieces(Request request, Predicate<StoredTensor> splits) {
@@ -348,7 +413,7 @@ public final class TensorLoad {
               .map(part -> tensors(part).stream().mapToLong(StoredTensor::bytes).sum())
               .toList();
       done = new long[parts.size()];
-      total = bytes.stream().mapToLong(Long::longValue).sum();
+      total = bytes.stream().mapToLong(Long::longValue).sum() + placedBytes;
     }
 
     TransferOptions of(int part) {
