@@ -6,6 +6,7 @@
 #   run.sh save FILE          saves of one file, which is made (8.6 GB) if it is not there, with ceilings and peers
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU
+#   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
@@ -96,7 +97,7 @@ save() {
   rm -rf "$folder/checkpoints"
 }
 
-# datasets FOLDER rows|sweep|overlap
+# datasets FOLDER rows|random|first|sweep|overlap
 datasets() {
   local code=$1/busy.ptx
   mkdir -p "$1"
@@ -130,9 +131,10 @@ case ${1:-} in
   save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) datasets "${2:?run.sh random-datasets FOLDER}" random ;;
+  first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

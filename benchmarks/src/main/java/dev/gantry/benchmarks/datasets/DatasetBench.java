@@ -25,7 +25,7 @@ import java.util.Locale;
 import java.util.function.Supplier;
 
 /// How fast batches come into a device's memory:
-/// `DatasetBench DEVICE rows|random|sweep|overlap FOLDER BYTES [PTX]`.
+/// `DatasetBench DEVICE rows|random|first|sweep|overlap FOLDER BYTES [PTX]`.
 ///
 /// Makes samples of random bytes in `FOLDER` where they are not there. A run counts from the call
 /// that opens the dataset to the last batch's arrival, of three epochs in one ring where the page
@@ -52,7 +52,8 @@ public final class DatasetBench {
 
   public static void main(String[] arguments) throws IOException {
     if (arguments.length < 4) {
-      System.err.println("usage: DatasetBench DEVICE rows|random|sweep|overlap FOLDER BYTES [PTX]");
+      System.err.println(
+          "usage: DatasetBench DEVICE rows|random|first|sweep|overlap FOLDER BYTES [PTX]");
       System.exit(64);
     }
     Device device = Device.parse(arguments[0]);
@@ -63,6 +64,7 @@ public final class DatasetBench {
       switch (arguments[1]) {
         case "rows" -> bench.rows();
         case "random" -> bench.random();
+        case "first" -> bench.first();
         case "sweep" -> bench.sweep();
         case "overlap" -> bench.overlap(folder, Path.of(arguments[4]));
         default -> throw new IllegalArgumentException(arguments[1]);
@@ -121,6 +123,52 @@ public final class DatasetBench {
       }
     }
     check("raw shards, single samples", () -> shards(single, limits));
+  }
+
+  /// How long each of three epochs takes to its first batch, with a ring for each, as a dataset that is
+  /// iterated three times.
+  private void first() {
+    samples.warm();
+    PlanLimits limits = EpochBatches.LIMITS;
+    first("raw shards", () -> shards(FILE_ORDER, limits));
+    first("raw shards, single samples", () -> shards(new Shuffle.Blocks(1, 1), limits));
+    first("TFRecord by index", () -> indexed(FILE_ORDER, limits));
+  }
+
+  private void first(String label, Supplier<Batches> opener) {
+    for (int i = 0; i < RUNS; i++) {
+      session.freeIdle();
+      Pause.take();
+      try (Batches batches = opener.get()) {
+        for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+          first(label + "\thot\tepoch " + epoch, batches);
+        }
+      }
+    }
+  }
+
+  private void first(String label, Batches batches) {
+    RingOptions options = options(device, batches, 3, transfer(EpochBatches.LIMITS), false);
+    long start = System.nanoTime();
+    double first = 0;
+    double end;
+    try (PrefetchRing<BatchView> ring = session.ring(options, batches.from(batches.start()))) {
+      double opened = seconds(start);
+      for (var next = ring.next(); next.isPresent(); next = ring.next()) {
+        try (RingBatch<BatchView> batch = next.get()) {
+          first = batch.number() == 0 ? seconds(start) : first;
+        }
+      }
+      end = seconds(start);
+      System.out.printf(
+          Locale.ROOT,
+          "gantry %s\tfirst batch after %.2f ms, of which %.2f opened the ring; epoch %.1f ms",
+          label,
+          first * 1e3,
+          opened * 1e3,
+          end * 1e3);
+    }
+    System.out.printf(Locale.ROOT, "; closed in %.2f ms%n", (seconds(start) - end) * 1e3);
   }
 
   private void cold(String label, Supplier<Batches> batches) {
