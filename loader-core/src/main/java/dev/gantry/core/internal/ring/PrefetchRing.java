@@ -40,7 +40,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   /// Guards `readers`, so that [#close] waits for all that were started.
   private final Object starting = new Object();
 
-  private List<Thread> readers = List.of();
+  private WorkerThreads.@Nullable Started readers;
 
   /// The thread that is closing the source.
   private volatile @Nullable Thread closer;
@@ -87,10 +87,17 @@ public final class PrefetchRing<T> implements AutoCloseable {
   }
 
   /// No reader is started after this.
-  private List<Thread> lastReaders() {
+  private WorkerThreads.@Nullable Started lastReaders() {
     synchronized (starting) {
       startable = false;
       return readers;
+    }
+  }
+
+  private void awaitReaders() {
+    WorkerThreads.Started last = lastReaders();
+    if (last != null) {
+      last.join();
     }
   }
 
@@ -196,7 +203,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     try {
       forgetCancellation.run();
       transfer.endReads();
-      WorkerThreads.join(lastReaders());
+      awaitReaders();
       Set<Slot> consumers = scheduler.awaitIdle();
       List<Runnable> actions = new ArrayList<>();
       actions.add(this::closeSource);
@@ -224,7 +231,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   void requireOutside(String what) {
     synchronized (starting) {
       Thread caller = Thread.currentThread();
-      if (readers.contains(caller) || caller.equals(closer)) {
+      if ((readers != null && readers.contains(caller)) || caller.equals(closer)) {
         throw new MisuseException(
             "a ring cannot be " + what + " by its own source or host writers");
       }

@@ -4,9 +4,13 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -17,6 +21,22 @@ import org.jspecify.annotations.Nullable;
 /// one use.
 public final class WorkerThreads {
   private static final long PROGRESS_MILLIS = 100;
+  private static final long KEPT_SECONDS = 10;
+  private static final String KEPT_NAME = "gantry-kept";
+
+  /// The process's threads that wait for a job, or run one.
+  private static final Executor KEPT =
+      new ThreadPoolExecutor(
+          0,
+          Integer.MAX_VALUE,
+          KEPT_SECONDS,
+          TimeUnit.SECONDS,
+          new SynchronousQueue<>(),
+          Thread.ofPlatform()
+              .daemon()
+              .inheritInheritableThreadLocals(false)
+              .name(KEPT_NAME)
+              .factory());
 
   private final String operation;
   private final String threadName;
@@ -91,52 +111,79 @@ public final class WorkerThreads {
   }
 
   private void startAndAwait(int threads, Runnable job, Runnable progress) {
-    CountDownLatch ended = new CountDownLatch(threads);
-    int started = 0;
+    Started started;
     try {
-      started = start(threads, threadName, () -> run(job, ended)).size();
+      started = start(threads, threadName, () -> run(job));
     } catch (OutOfMemoryError e) {
       fail(e);
+      return;
     }
-    for (int i = started; i < threads; i++) {
-      ended.countDown();
-    }
-    await(ended, progress);
+    await(started, progress);
   }
 
-  /// Starts `threads` daemon platform threads, or fewer if no more can be started: those that run do
-  /// the work.
+  /// Has `threads` daemon platform threads run a job, or fewer if no more can be started: those that run
+  /// do the work. Threads whose job has ended are kept for the next one, for some seconds.
   ///
   /// @param threadName to which each thread's number is added
   /// @throws OutOfMemoryError if not even one thread can be started
-  public static List<Thread> start(int threads, String threadName, Runnable job) {
-    List<Thread> started = new ArrayList<>(threads);
+  public static Started start(int threads, String threadName, Runnable job) {
+    Started started = new Started();
+    ClassLoader loader = Thread.currentThread().getContextClassLoader();
     try {
-      while (started.size() < threads) {
-        started.add(Thread.ofPlatform().name(threadName + started.size()).daemon().start(job));
+      while (started.count < threads) {
+        String name = threadName + started.count;
+        KEPT.execute(() -> started.run(name, loader, job));
+        started.count++;
       }
     } catch (OutOfMemoryError e) {
-      if (started.isEmpty()) {
+      if (started.count == 0) {
         throw e;
       }
     }
     return started;
   }
 
-  /// Waits until all of these threads have ended, also if the caller is interrupted.
-  public static void join(List<Thread> threads) {
-    boolean interrupted = false;
-    for (Thread thread : threads) {
-      while (thread.isAlive()) {
-        try {
-          thread.join();
-        } catch (InterruptedException _) {
-          interrupted = true;
-        }
+  /// Threads that run a job. Thread-safe.
+  public static final class Started {
+    private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
+    private final Semaphore ended = new Semaphore(0);
+
+    /// Changed only by the thread that starts them.
+    private int count;
+
+    private Started() {}
+
+    private void run(String name, @Nullable ClassLoader loader, Runnable job) {
+      Thread self = Thread.currentThread();
+      threads.add(self);
+      self.setName(name);
+      self.setContextClassLoader(loader);
+      try {
+        job.run();
+      } finally {
+        self.setContextClassLoader(null);
+        self.setName(KEPT_NAME);
+        threads.remove(self);
+        ended.release();
       }
     }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+
+    /// Whether this is one of the threads, and its job has not ended.
+    public boolean contains(Thread thread) {
+      return threads.contains(thread);
+    }
+
+    /// Waits until the job has ended on all threads, also if the caller is interrupted.
+    public void join() {
+      ended.acquireUninterruptibly(count);
+      ended.release(count);
+    }
+
+    /// @return whether the job has ended on all threads
+    private boolean join(long millis) throws InterruptedException {
+      boolean all = ended.tryAcquire(count, millis, TimeUnit.MILLISECONDS);
+      ended.release(all ? count : 0);
+      return all;
     }
   }
 
@@ -148,21 +195,19 @@ public final class WorkerThreads {
     }
   }
 
-  private void run(Runnable job, CountDownLatch ended) {
+  private void run(Runnable job) {
     try {
       job.run();
     } catch (RuntimeException | Error e) {
       fail(e);
-    } finally {
-      ended.countDown();
     }
   }
 
-  private void await(CountDownLatch ended, Runnable progress) {
+  private void await(Started started, Runnable progress) {
     boolean interrupted = false;
     while (true) {
       try {
-        boolean over = ended.await(PROGRESS_MILLIS, TimeUnit.MILLISECONDS);
+        boolean over = started.join(PROGRESS_MILLIS);
         if (!hasFailed()) {
           progress.run();
         }

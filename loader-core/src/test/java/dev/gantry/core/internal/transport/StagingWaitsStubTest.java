@@ -255,18 +255,21 @@ class StagingWaitsStubTest {
     CountDownLatch firstHasAll = new CountDownLatch(PAIRS);
     CountDownLatch secondWaits = new CountDownLatch(1);
     CountDownLatch secondIsDone = new CountDownLatch(1);
-    ThreadGroup first = new ThreadGroup("first");
+    // Which readers take over from the thread that loads.
+    ClassLoader first = new ClassLoader() {};
     calls.from(
         Function.PREAD,
         1,
         new After(() -> {
-          if (Thread.currentThread().getThreadGroup().equals(first)) {
+          if (first.equals(Thread.currentThread().getContextClassLoader())) {
             await(
                 firstHasAll.getCount() > 0 ? countedDown(firstHasAll, secondWaits) : secondIsDone);
           }
         }));
     FutureTask<TransferReport> loading = new FutureTask<>(() -> load(options(64)));
-    new Thread(first, loading).start();
+    Thread loader = new Thread(loading);
+    loader.setContextClassLoader(first);
+    loader.start();
     await(firstHasAll);
     Future<?> other = start(second, new Cancellation());
     awaitWaiting(64 - PAIRS + 8);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Cancellation;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class WorkerThreadsTest {
+  private static final int THREADS = 3;
+
+  private static void work(Runnable job) {
+    new WorkerThreads("test", "test-", new Cancellation()).work(THREADS, job, () -> {});
+  }
+
+  private static void countDownAndAwait(CountDownLatch latch) {
+    latch.countDown();
+    await(latch);
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void threadsAreKeptFromJobToJob() {
+    Set<Thread> all = ConcurrentHashMap.newKeySet();
+    int jobs = 200;
+    for (int i = 0; i < jobs; i++) {
+      CountDownLatch together = new CountDownLatch(THREADS);
+      work(() -> {
+        all.add(Thread.currentThread());
+        countDownAndAwait(together);
+      });
+    }
+    // A job that follows at once may come before the threads of the one before are back.
+    assertThat(all).hasSizeLessThan(jobs);
+  }
+
+  @Test
+  void aJobFindsNothingOfTheOneBefore() {
+    work(() -> Thread.currentThread().interrupt());
+    ClassLoader loader = new ClassLoader() {};
+    Thread caller = Thread.currentThread();
+    ClassLoader before = caller.getContextClassLoader();
+    caller.setContextClassLoader(loader);
+    Set<Object> seen = ConcurrentHashMap.newKeySet();
+    Set<String> names = ConcurrentHashMap.newKeySet();
+    CountDownLatch together = new CountDownLatch(THREADS);
+    try {
+      work(() -> {
+        Thread self = Thread.currentThread();
+        seen.add(self.isInterrupted());
+        seen.add(self.getContextClassLoader());
+        names.add(self.getName());
+        countDownAndAwait(together);
+      });
+    } finally {
+      caller.setContextClassLoader(before);
+    }
+    assertThat(seen).isEqualTo(Set.of(false, loader));
+    assertThat(names).isEqualTo(Set.of("test-0", "test-1", "test-2"));
+  }
+
+  @Test
+  void aFailureIsThrownWhenAllHaveEnded() {
+    Set<Thread> ended = ConcurrentHashMap.newKeySet();
+    CountDownLatch together = new CountDownLatch(THREADS);
+    assertThatThrownBy(() ->
+            work(() -> {
+              countDownAndAwait(together);
+              ended.add(Thread.currentThread());
+              throw new IllegalStateException("mine");
+            }))
+        .hasMessage("mine");
+    assertThat(ended).hasSize(THREADS);
+  }
+
+  @Test
+  void theThreadsOfAJobAreKnownWhileItRuns() {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch end = new CountDownLatch(1);
+    Set<Thread> threads = ConcurrentHashMap.newKeySet();
+    WorkerThreads.Started started =
+        WorkerThreads.start(
+            1,
+            "test-",
+            () -> {
+              threads.add(Thread.currentThread());
+              running.countDown();
+              await(end);
+            });
+    await(running);
+    assertThat(threads).allMatch(started::contains);
+    assertThat(started.contains(Thread.currentThread())).isFalse();
+    end.countDown();
+    started.join();
+    assertThat(threads).noneMatch(started::contains);
+  }
+}
