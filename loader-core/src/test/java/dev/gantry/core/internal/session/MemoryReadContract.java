@@ -10,6 +10,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -21,6 +22,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -29,6 +31,7 @@ import java.util.List;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -141,6 +144,30 @@ abstract class MemoryReadContract {
           .isEqualTo(TestFiles.bytes(1, LENGTH));
       assertThat(found[phase + LENGTH]).isEqualTo(BEFORE);
       assertThat(phase == 0 || found[phase - 1] == BEFORE).isTrue();
+    }
+  }
+
+  /// Other transports than those of the CPU know local files only.
+  @Test
+  void remoteFilesComeToo() {
+    Assumptions.assumeTrue(transport() == null);
+    byte[] bytes = TestFiles.bytes(1, LENGTH);
+    try (RangeServer server = new RangeServer();
+        Block block = allocate(LENGTH, BEFORE)) {
+      Location remote = server.put("remote", bytes);
+      Extent extent = new Extent(remote, 77, 2_000_000);
+      List<ReadInto> parts =
+          List.of(new ReadInto("far", extent, block.memory().slice(1_001, extent.length())));
+      gantry.read(parts, options());
+      byte[] found = block.bytes();
+      assertThat(Arrays.copyOfRange(found, 1_001, 2_001_001))
+          .isEqualTo(Arrays.copyOfRange(bytes, 77, 2_000_077));
+      assertThat(List.of(found[1_000], found[2_001_001])).containsOnly(BEFORE);
+
+      server.answerAll(RangeServer.Answer.NOT_FOUND);
+      assertThatThrownBy(() -> gantry.read(parts, options()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("remote");
     }
   }
 
