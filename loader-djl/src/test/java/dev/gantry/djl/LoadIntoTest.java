@@ -158,6 +158,15 @@ class LoadIntoTest {
   }
 
   @Test
+  void aClosedArrayIsRefused() {
+    NDArray odd = manager.zeros(new Shape(3), DataType.UINT8);
+    odd.close();
+    assertThatThrownBy(() -> weights.loadInto(Map.of("odd", odd), LoadOptions.defaults()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("the array is closed");
+  }
+
+  @Test
   void aFailureSaysWhichTensorsAreComplete() {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     NDArray odd = manager.zeros(new Shape(3), DataType.UINT8);

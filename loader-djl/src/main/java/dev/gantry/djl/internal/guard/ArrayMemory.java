@@ -76,6 +76,9 @@ public final class ArrayMemory implements AutoCloseable {
 
   private static ArrayMemory of(NDArray array, boolean own) {
     PtNDArray torchArray = TorchArrays.torchArray(array);
+    if (torchArray.isReleased()) {
+      throw new MisuseException("the array is closed");
+    }
     PrivateField.requireAll(List.of(BUFFER));
     if (array.getDataType() == DataType.STRING || array.isSparse()) {
       throw new MisuseException(described(array) + " must be dense and of numbers");
