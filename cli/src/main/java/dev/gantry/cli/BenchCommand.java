@@ -127,8 +127,13 @@ final class BenchCommand implements Callable<Integer> {
 
   /// @throws MisuseException if an option is wrong
   private void check() {
-    if (out != null && Files.exists(out) && !Files.isDirectory(out)) {
-      throw new MisuseException("--out must be a folder (was " + out + ")");
+    if (out != null) {
+      try {
+        Files.createDirectories(out);
+      } catch (IOException _) {
+        throw new MisuseException(
+            "--out must be a folder that is there or can be made (was " + out + ")");
+      }
     }
     if (folder != null && !Files.isDirectory(folder)) {
       throw new MisuseException("--folder must be a folder (was " + folder + ")");
@@ -184,7 +189,6 @@ final class BenchCommand implements Callable<Integer> {
     if (out != null) {
       StringWriter data = new StringWriter();
       Json.print(new PrintWriter(data), generator -> ResultJson.write(result, generator));
-      Files.createDirectories(out);
       Files.writeString(out.resolve(Page.DATA), data.toString());
       Files.writeString(out.resolve(Page.FILE), Page.of(result));
     }
