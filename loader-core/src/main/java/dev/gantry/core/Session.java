@@ -39,7 +39,8 @@ public interface Session extends AutoCloseable {
   /// second.
   Metrics metrics();
 
-  /// Frees the pinned buffers that no load uses now. The next load allocates them again.
+  /// Frees the pinned buffers that no load uses now, and gives up data files that are kept in memory for
+  /// datasets. The next load allocates them again.
   void freeIdle();
 
   /// Waits for the running loads, then frees what the session keeps. What was loaded stays.

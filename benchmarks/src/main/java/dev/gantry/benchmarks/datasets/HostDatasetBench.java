@@ -5,7 +5,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 
 /// Datasets on a machine without a GPU, beside what else there is on the JVM and what the machine
-/// can do: `HostDatasetBench make|records|decode|shards|heap FOLDER BYTES`.
+/// can do: `HostDatasetBench make|records|decode|shards|small|heap FOLDER BYTES`.
 ///
 /// `make` makes samples of so many bytes in `FOLDER`, where they are not there; what comes after it
 /// must be given the same number. A run counts from opening the files to the last batch or record;
@@ -24,7 +24,8 @@ public final class HostDatasetBench {
 
   public static void main(String[] arguments) throws Exception {
     if (arguments.length != 3) {
-      System.err.println("usage: HostDatasetBench make|records|decode|shards|heap FOLDER BYTES");
+      System.err.println(
+          "usage: HostDatasetBench make|records|decode|shards|small|heap FOLDER BYTES");
       System.exit(64);
     }
     Path folder = Path.of(arguments[1]);
@@ -45,6 +46,7 @@ public final class HostDatasetBench {
           }
         }
         case "shards" -> new ShardBench(session, samples.shards()).run(TURNS);
+        case "small" -> new SmallBench(session, folder).run(TURNS);
         case "heap" -> new HeapBench(session, samples).run();
         default -> throw new IllegalArgumentException(arguments[0]);
       }

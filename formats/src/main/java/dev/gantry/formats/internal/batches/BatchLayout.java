@@ -38,6 +38,7 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
     List<Field> fields = store.fields();
     long raw = 0;
     long mostSpacing = 0;
+    long dense = 0;
     long packed = 0;
     long made = 0;
     for (int i = 0; i < fields.size(); i++) {
@@ -47,6 +48,7 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
         switch (store.source(i)) {
           case FieldSource.HostWritten() -> made = Math.addExact(made, bytes);
           case FieldSource.InFiles(long spacing, boolean aligned) -> {
+            dense = Math.addExact(dense, bytes);
             raw = ReadBound.sum(raw, reads.bytes(rowBytes, spacing));
             mostSpacing = Math.max(mostSpacing, spacing);
             if (bounds.runs() > 1 || spacing != rowBytes || !aligned) {
@@ -59,7 +61,9 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
     // From one sample's first byte to the next one's it is no further than between the values of
     // some field.
     long together = reads.bytes(store.sampleSpan(), mostSpacing);
-    return new BatchLayout(align(Math.min(raw, together), PlanLimits.BLOCK_BYTES), packed, made);
+    // Gathered fields lie end to end in the first two areas.
+    long first = Math.max(Math.min(raw, together), dense - packed);
+    return new BatchLayout(align(first, PlanLimits.BLOCK_BYTES), packed, made);
   }
 
   /// Where the second area begins.

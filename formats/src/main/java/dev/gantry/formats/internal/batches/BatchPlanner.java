@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.batches;
 
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.Gather;
 import dev.gantry.core.internal.batch.HostWrites;
@@ -106,7 +108,61 @@ final class BatchPlanner {
     check(packedAt <= layout.hostOffset() && made.bytes() <= layout.hostBytes());
     HostWrites unwritten = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.hostOffset());
     return new BatchPlan<>(
-        plan.reads(), unwritten, copies, gathers, new BatchView(samples, views, after));
+        plan.reads(), unwritten, copies, gathers, new BatchView(samples, views, after), null);
+  }
+
+  /// The batch by gathers only, each field packed at the slot's start; see [#plan].
+  BatchPlan<BatchView> gathers(List<SampleRun> runs, DatasetState after) {
+    int samples = runs.stream().mapToInt(SampleRun::count).sum();
+    List<FieldView> views = new ArrayList<>(fields.size());
+    List<Gather> gathers = new ArrayList<>();
+    HostFields made = new HostFields(store, runs, samples);
+    long at = 0;
+    for (int i = 0; i < fields.size(); i++) {
+      Field field = fields.get(i);
+      long rowBytes = field.sampleBytes();
+      if (rowBytes == 0) {
+        views.add(dense(field, samples, 0));
+      } else if (store.source(i) instanceof FieldSource.HostWritten) {
+        views.add(dense(field, samples, layout.hostOffset() + made.add(i)));
+      } else {
+        views.add(dense(field, samples, at));
+        GatherSink sink = new GatherSink(rowBytes, at, gathers);
+        for (SampleRun run : runs) {
+          store.pieces(i, run, sink);
+        }
+        at += BatchLayout.align(samples * rowBytes, BatchLayout.ALIGNMENT);
+      }
+    }
+    check(at <= layout.hostOffset() && made.bytes() <= layout.hostBytes());
+    HostWrites unwritten = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.hostOffset());
+    return new BatchPlan<>(
+        List.of(),
+        unwritten,
+        List.of(),
+        gathers,
+        new BatchView(samples, views, after),
+        () -> plan(runs, after).withHostWrites(unwritten));
+  }
+
+  /// One field's values, end to end from an offset of the slot on.
+  private static final class GatherSink implements SampleCatalogue.PieceSink {
+    private final long rowBytes;
+    private final List<Gather> gathers;
+    private long to;
+
+    GatherSink(long rowBytes, long to, List<Gather> gathers) {
+      this.rowBytes = rowBytes;
+      this.to = to;
+      this.gathers = gathers;
+    }
+
+    @Override
+    public void piece(Location file, long offset, int samples) {
+      Extent from = new Extent(file, offset, Math.multiplyExact(rowBytes, samples));
+      gathers.add(new Gather(from, to));
+      to += from.length();
+    }
   }
 
   private List<FieldRows> rows(List<SampleRun> runs) {

@@ -11,8 +11,11 @@ import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.internal.order.OrderIdentity;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.BiFunction;
 
 /// The batches of samples that are reached by number. Every place of every epoch is reached at
 /// once, and a state of one rank serves all of them.
@@ -100,10 +103,20 @@ public final class EpochBatches implements Batches {
 
     @Override
     public Optional<BatchPlan<BatchView>> next() {
+      return next(planner::plan);
+    }
+
+    @Override
+    public Optional<BatchPlan<BatchView>> nextGathered() {
+      return next(planner::gathers);
+    }
+
+    private Optional<BatchPlan<BatchView>> next(
+        BiFunction<List<SampleRun>, DatasetState, BatchPlan<BatchView>> maker) {
       if (next == batches) {
         return Optional.empty();
       }
-      BatchPlan<BatchView> plan = planner.plan(samples.batch(next), after());
+      BatchPlan<BatchView> plan = maker.apply(samples.batch(next), after());
       next++;
       return Optional.of(plan);
     }

@@ -37,7 +37,16 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   @Override
   public Optional<BatchPlan<BatchView>> next() {
-    Optional<BatchPlan<BatchView>> plan = current.next();
+    return next(false);
+  }
+
+  @Override
+  public Optional<BatchPlan<BatchView>> nextGathered() {
+    return next(true);
+  }
+
+  private Optional<BatchPlan<BatchView>> next(boolean gathered) {
+    Optional<BatchPlan<BatchView>> plan = current.next(gathered);
     // Where an epoch has no batch, the others have none either.
     while (plan.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
@@ -46,7 +55,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
       epoch++;
       hasBatches = false;
       closeWritten();
-      plan = current.next();
+      plan = current.next(gathered);
     }
     hasBatches |= plan.isPresent();
     return plan;
@@ -83,12 +92,15 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
       this.source = source;
     }
 
-    Optional<BatchPlan<BatchView>> next() {
-      return source.next().map(this::counted);
+    Optional<BatchPlan<BatchView>> next(boolean gathered) {
+      return (gathered ? source.nextGathered() : source.next()).map(this::counted);
     }
 
     private BatchPlan<BatchView> counted(BatchPlan<BatchView> plan) {
       HostWrites made = plan.hostWrites();
+      if (made.writers().isEmpty()) {
+        return plan;
+      }
       List<HostWrites.HostWriter> writers =
           made.writers().stream()
               .<HostWrites.HostWriter>map(writer ->
@@ -98,12 +110,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
                   })
               .toList();
       unwritten.addAndGet(writers.size());
-      return new BatchPlan<>(
-          plan.reads(),
-          new HostWrites(made.slotOffset(), made.bytes(), writers),
-          plan.copies(),
-          plan.gathers(),
-          plan.label());
+      return plan.withHostWrites(new HostWrites(made.slotOffset(), made.bytes(), writers));
     }
 
     boolean isWritten() {

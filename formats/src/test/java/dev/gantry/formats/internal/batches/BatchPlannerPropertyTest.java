@@ -99,7 +99,25 @@ class BatchPlannerPropertyTest {
                 SlotSimulation.values(
                     gathered, view.fields().get(field), store.fields().get(field)));
       }
+      checkGathersOnly(planner, runs, batches, store);
     }
+  }
+
+  /// The plan without reads has the same values, and turns into the plan by reads.
+  private static void checkGathersOnly(
+      BatchPlanner planner, List<SampleRun> runs, EpochBatches batches, MemoryCatalogue store) {
+    BatchPlan<BatchView> plan = planner.gathers(runs, batches.start());
+    assertThat(plan.reads()).isEmpty();
+    byte[] slot = SlotSimulation.gather(plan, store, batches.slotBytes(), batches.hostBytes());
+    List<Orders.Sample> samples = Orders.samples(runs);
+    for (int field = 0; field < store.fields().size(); field++) {
+      FieldView view = plan.label().fields().get(field);
+      assertThat(SlotSimulation.values(slot, view, store.fields().get(field)))
+          .isEqualTo(store.values(field, samples));
+    }
+    BatchPlan<BatchView> byReads = plan.byReads();
+    assertThat(byReads.reads()).isEqualTo(planner.plan(runs, batches.start()).reads());
+    assertThat(byReads.label()).isEqualTo(planner.plan(runs, batches.start()).label());
   }
 
   /// Aligned, each byte once, no place of the slot twice.

@@ -5,6 +5,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.util.List;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// How to fill one slot with one batch: the reads and host writes first, each into its own place;
 /// when all of them are done, the copies within the slot.
@@ -16,8 +18,15 @@ import java.util.List;
 ///     for transports that bring bytes from any offset to any other. They do these instead of the reads,
 ///     and of all copies but those of host writes. Empty if there are none
 /// @param label the source's description of the batch, handed to the consumer
+/// @param otherwise the same batch by reads, for a plan that has gathers only; null for one that has reads
+///     where it needs them
 public record BatchPlan<T>(
-    List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, List<Gather> gathers, T label) {
+    List<Read> reads,
+    HostWrites hostWrites,
+    List<SlotCopy> copies,
+    List<Gather> gathers,
+    T label,
+    @Nullable Supplier<BatchPlan<T>> otherwise) {
   public BatchPlan {
     reads = List.copyOf(reads);
     copies = List.copyOf(copies);
@@ -26,7 +35,23 @@ public record BatchPlan<T>(
 
   /// Without gathers.
   public BatchPlan(List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, T label) {
-    this(reads, hostWrites, copies, List.of(), label);
+    this(reads, hostWrites, copies, List.of(), label, null);
+  }
+
+  /// The plan that serves where nothing gathers: this one, unless it has gathers only.
+  public BatchPlan<T> byReads() {
+    return otherwise == null ? this : otherwise.get();
+  }
+
+  /// The same with other writers of the same bytes.
+  public BatchPlan<T> withHostWrites(HostWrites others) {
+    return new BatchPlan<>(
+        reads,
+        others,
+        copies,
+        gathers,
+        label,
+        otherwise == null ? null : () -> otherwise.get().withHostWrites(others));
   }
 
   /// The copies of what the CPU writes, which no gather replaces.
@@ -37,9 +62,13 @@ public record BatchPlan<T>(
         .toList();
   }
 
-  /// Bytes that are read and written by the CPU.
+  /// Bytes that are read, or gathered, and written by the CPU.
   public long bytes() {
-    return hostWrites.bytes() + reads.stream().mapToLong(Read::length).sum();
+    long brought =
+        otherwise == null
+            ? reads.stream().mapToLong(Read::length).sum()
+            : gathers.stream().mapToLong(gather -> gather.from().length()).sum();
+    return hostWrites.bytes() + brought;
   }
 
   /// Checks that this plan stays within a slot.

@@ -12,6 +12,12 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   /// The next batch, or empty at the end.
   Optional<BatchPlan<T>> next();
 
+  /// As [#next], after a batch that was gathered: the plan may have gathers only, which are planned
+  /// faster than reads.
+  default Optional<BatchPlan<T>> nextGathered() {
+    return next();
+  }
+
   /// Called when the ring opens a plan's file, or opens it again, before it reads from it; several
   /// threads may call this at once. An exception is thrown to the consumer in place of the batch
   /// that needs the file, and ends the ring.

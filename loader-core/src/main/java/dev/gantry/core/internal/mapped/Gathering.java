@@ -2,14 +2,17 @@
 package dev.gantry.core.internal.mapped;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.Gather;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Objects;
 
-/// A batch whose rows a kernel fetches: its files stay registered until this is closed, which must come
-/// after the kernel. For one thread at a time.
+/// A batch whose rows a kernel fetches, or the CPU: its files stay where they are until this is closed,
+/// which must come after the kernel. For one thread at a time, but for [#copy].
 public final class Gathering implements AutoCloseable {
   /// Of one thread block; larger rows have several.
   private static final long PIECE_BYTES = 64 << 10;
@@ -71,6 +74,27 @@ public final class Gathering implements AutoCloseable {
       }
     }
     files.kernel(context).launch(table.address(), pieces, stream);
+  }
+
+  /// How many rows there are.
+  public int rows() {
+    return gathers.size();
+  }
+
+  /// Copies some rows on this thread, out of files that were copied for the CPU.
+  ///
+  /// @param slot all of its memory
+  public void copy(MemorySegment slot, int first, int end) {
+    Location location = null;
+    MemorySegment file = MemorySegment.NULL;
+    for (Gather gather : gathers.subList(first, end)) {
+      Extent from = gather.from();
+      if (!Objects.equals(from.file(), location)) {
+        location = from.file();
+        file = lease.file(location).segment();
+      }
+      MemorySegment.copy(file, from.offset(), slot, gather.slotOffset(), from.length());
+    }
   }
 
   /// Call it when the kernel has run, before the batch is handed over.

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.mapped;
 
 import dev.gantry.core.Location;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -11,6 +10,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.SourceFile;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /// A file that is mapped whole and registered with the CUDA driver, so that kernels of every device read
@@ -18,7 +18,7 @@ import java.util.List;
 ///
 /// The CPU never reads through the mapping: if the file is truncated meanwhile, that would end the process,
 /// while a kernel still reads the old bytes (measured on an H200 host).
-final class MappedFile implements AutoCloseable {
+final class MappedFile implements KeptFile {
   private final CudaContext context;
   private final FileCalls calls;
   private final SourceFile file;
@@ -51,36 +51,34 @@ final class MappedFile implements AutoCloseable {
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
   }
 
-  Location location() {
+  @Override
+  public Location location() {
     return file.file();
   }
 
-  /// Of the file that is mapped, when it was opened.
-  Object identity() {
+  @Override
+  public Object identity() {
     return file.identity();
   }
 
-  long bytes() {
+  @Override
+  public long bytes() {
     return bytes;
   }
 
-  /// Where a byte of the file is, for kernels.
-  long address(long offset) {
+  @Override
+  public long address(long offset) {
     return address + offset;
   }
 
-  /// @throws MalformedFileException of kind `changed-meanwhile` if the file was changed in place
-  void requireUnchanged() {
-    FileCalls.StatResult now = calls.stat(file.mappable());
-    if (now.status() < 0) {
-      throw new TransferException("statx", file.file().toString(), Errno.failure(-now.status()));
-    }
-    SourceFile.Identity identity =
-        new SourceFile.Identity(now.device(), now.inode(), now.size(), now.modifiedNanos());
-    if (!identity.equals(file.identity())) {
-      throw new MalformedFileException(
-          file.file(), 0, "changed-meanwhile", "it was modified while it was read");
-    }
+  @Override
+  public MemorySegment segment() {
+    throw new IllegalStateException("only kernels read a mapping");
+  }
+
+  @Override
+  public void requireUnchanged() {
+    KeptFile.requireUnchanged(calls, file);
   }
 
   private void unmap() {

@@ -11,7 +11,8 @@ import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
-import java.util.ArrayList;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,15 +23,17 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A session's files that are registered with the CUDA driver, so that kernels fetch rows from them.
+/// A session's files that are kept in memory, so that batches are gathered from them: registered with the
+/// CUDA driver for its kernels, and copied for the CPU.
 ///
-/// Registering a file takes 27 ms a GB and pins its pages (measured on an H200 host), so it is done for
-/// bytes that are read again: when a file has been read as often as it is long, and lies in the page cache
-/// as a whole. A thread in the background does it; reads go on as before meanwhile.
+/// Registering a file takes 27 ms a GB and pins its pages (measured on an H200 host), and copying it takes
+/// memory, so it is done for bytes that are read again: when a file has been read as often as it is long. To
+/// be registered it must lie in the page cache as a whole. A thread in the background does it; reads go on
+/// as before meanwhile.
 ///
-/// Registered files take at most half of the memory that is available. The least recently used go when
-/// others need the room, and a thread that runs while files are registered gives up what was not used for a
-/// minute, and what the machine needs. Thread-safe.
+/// Kept files take at most half of the memory that is available. The least recently used go when others need
+/// the room, and a thread that runs while files are kept gives up what was not used for a minute, and what
+/// the machine needs. Thread-safe.
 public final class MappedFiles implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(MappedFiles.class);
   private static final long LOOK_MILLIS = 250;
@@ -41,13 +44,20 @@ public final class MappedFiles implements AutoCloseable {
   private final LongSupplier availableBytes;
 
   /// In the order of their last use.
-  private final Map<Location, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
+  private final Map<Key, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
-  private final List<Thread> registering = new ArrayList<>();
-  private long pinnedBytes;
+
+  /// Files to be kept, and the thread that keeps one after the other while there are some.
+  private final Deque<Runnable> jobs = new ArrayDeque<>();
+
+  private @Nullable Thread keeper;
+  private long keptBytes;
   private @Nullable Thread watcher;
   private boolean closed;
+
+  /// @param copied for the CPU, or registered for kernels
+  private record Key(Location file, boolean copied) {}
 
   /// What is known of a file of one identity.
   private static final class Entry {
@@ -58,7 +68,7 @@ public final class MappedFiles implements AutoCloseable {
     long usedNanos;
     boolean underWay;
     String refusal = "";
-    @Nullable MappedFile mapped;
+    @Nullable KeptFile kept;
 
     Entry(SourceFile file) {
       identity = file.identity();
@@ -82,12 +92,16 @@ public final class MappedFiles implements AutoCloseable {
 
   /// Files from which a kernel may fetch until this is closed.
   public final class Lease implements AutoCloseable {
-    private final Map<Location, MappedFile> files = new LinkedHashMap<>();
+    private final Map<Location, KeptFile> files = new LinkedHashMap<>();
 
-    private Lease() {}
+    private final boolean copied;
 
-    MappedFile file(Location location) {
-      MappedFile file = files.get(location);
+    private Lease(boolean copied) {
+      this.copied = copied;
+    }
+
+    KeptFile file(Location location) {
+      KeptFile file = files.get(location);
       if (file == null) {
         throw new IllegalStateException("not leased: " + location);
       }
@@ -96,19 +110,19 @@ public final class MappedFiles implements AutoCloseable {
 
     /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
     void requireUnchanged() {
-      files.values().forEach(MappedFile::requireUnchanged);
+      files.values().forEach(KeptFile::requireUnchanged);
     }
 
     @Override
     public void close() {
-      leave(files.keySet());
+      leave(files.keySet(), copied);
       files.clear();
     }
   }
 
-  private synchronized void leave(Iterable<Location> locations) {
+  private synchronized void leave(Iterable<Location> locations, boolean copied) {
     for (Location location : locations) {
-      Entry entry = entries.get(location);
+      Entry entry = entries.get(new Key(location, copied));
       if (entry != null) {
         entry.users--;
         entry.usedNanos = System.nanoTime();
@@ -116,19 +130,21 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
-  /// The files of a batch, if all of them are registered; else why not.
+  /// The files of a batch, if all of them are kept; else why not.
   ///
+  /// @param context whose kernels gather, or null for the CPU
   /// @param files that are open, by their names, and how many bytes of each the batch wants
-  /// @param now whether to register those that are not, instead of when it pays
-  public Availability<Lease> lease(CudaContext context, Map<SourceFile, Long> files, boolean now) {
-    Lease lease = new Lease();
+  /// @param now whether to keep those that are not, instead of when it pays
+  public Availability<Lease> lease(
+      @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
+    Lease lease = new Lease(context == null);
     String absence = "";
     for (Map.Entry<SourceFile, Long> file : files.entrySet()) {
-      Availability<MappedFile> mapped = enter(context, file.getKey(), file.getValue(), now);
-      switch (mapped) {
-        case Availability.Present<MappedFile>(MappedFile present) ->
+      Availability<KeptFile> kept = enter(context, file.getKey(), file.getValue(), now);
+      switch (kept) {
+        case Availability.Present<KeptFile>(KeptFile present) ->
             lease.files.put(present.location(), present);
-        case Availability.Absent<MappedFile>(String reason) -> absence = reason;
+        case Availability.Absent<KeptFile>(String reason) -> absence = reason;
       }
     }
     if (absence.isEmpty()) {
@@ -138,26 +154,34 @@ public final class MappedFiles implements AutoCloseable {
     return Availability.absent(absence);
   }
 
-  private Availability<MappedFile> enter(
-      CudaContext context, SourceFile file, long bytes, boolean now) {
+  private Availability<KeptFile> enter(
+      @Nullable CudaContext context, SourceFile file, long bytes, boolean now) {
+    Key key = new Key(file.file(), context == null);
     Entry entry;
     synchronized (this) {
-      entry = entries.get(file.file());
+      entry = entries.get(key);
       if (entry == null || (!entry.identity.equals(file.identity()) && entry.users == 0)) {
         drop(entry);
         entry = new Entry(file);
-        entries.put(file.file(), entry);
+        entries.put(key, entry);
       }
       if (!entry.identity.equals(file.identity())) {
         return Availability.absent(file.file() + " was replaced while it was read");
       }
       entry.readBytes += bytes;
       if (closed || (entry.underWay && !now) || !awaitEnd(entry)) {
-        return Availability.absent("it is being registered");
+        return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
       }
-      if (entry.mapped != null) {
+      if (key.copied && entry.kept != null && !KeptFile.isUnchanged(calls, file)) {
+        // Reads bring what is there now.
+        if (entry.users == 0) {
+          drop(entry);
+        }
+        return Availability.absent(file.file() + " was modified since it was copied");
+      }
+      if (entry.kept != null) {
         entry.users++;
-        return Availability.present(entry.mapped);
+        return Availability.present(entry.kept);
       }
       if (!now && entry.readBytes < entry.size) {
         return Availability.absent("not read again yet");
@@ -170,12 +194,12 @@ public final class MappedFiles implements AutoCloseable {
     }
     Entry chosen = entry;
     if (now) {
-      return register(context, file.file(), chosen, true);
+      return keep(context, key, chosen, true);
     }
     start(() -> {
-      Availability<MappedFile> _ = register(context, file.file(), chosen, false);
+      Availability<KeptFile> _ = keep(context, key, chosen, false);
     });
-    return Availability.absent("it is being registered");
+    return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
   }
 
   /// Waits until a file is registered or refused.
@@ -194,93 +218,123 @@ public final class MappedFiles implements AutoCloseable {
   }
 
   private synchronized void start(Runnable job) {
-    registering.removeIf(thread -> !thread.isAlive());
-    registering.add(Thread.ofPlatform().daemon().name("gantry-mapper").start(job));
+    jobs.add(job);
+    if (keeper == null) {
+      keeper = Thread.ofPlatform().daemon().name("gantry-mapper").start(this::work);
+    }
   }
 
-  /// Registers a file.
+  private void work() {
+    for (Runnable job = nextJob(); job != null; job = nextJob()) {
+      try {
+        job.run();
+      } catch (RuntimeException | Error e) {
+        LOG.warn("a file was not kept in memory", e);
+      }
+    }
+  }
+
+  private synchronized @Nullable Runnable nextJob() {
+    Runnable job = jobs.poll();
+    if (job == null) {
+      keeper = null;
+    }
+    return job;
+  }
+
+  /// Registers or copies a file.
   ///
   /// @param asked whether the caller uses it at once: then it counts as one of its users
-  private Availability<MappedFile> register(
-      CudaContext context, Location location, Entry entry, boolean asked) {
-    Availability<MappedFile> result = Availability.absent("registering it failed");
+  private Availability<KeptFile> keep(
+      @Nullable CudaContext context, Key key, Entry entry, boolean asked) {
+    Availability<KeptFile> result = Availability.absent("keeping it failed");
     try {
-      result = map(context, location, entry, asked);
+      result = make(context, key.file, entry, asked);
     } finally {
-      result = keep(location, entry, asked, result);
+      result = keep(key, entry, asked, result);
     }
     switch (result) {
-      case Availability.Absent<MappedFile>(String reason) -> LOG.info("{}: {}", location, reason);
-      case Availability.Present<MappedFile> _ ->
+      case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
+      case Availability.Present<KeptFile> _ ->
           LOG.info(
-              "{} is read again: the GPU fetches it from the page cache from now on", location);
+              "{} is read again: {} from now on",
+              key.file,
+              key.copied ? "a copy in memory serves" : "the GPU fetches it from the page cache");
     }
     return result;
   }
 
-  private synchronized Availability<MappedFile> keep(
-      Location location, Entry entry, boolean asked, Availability<MappedFile> result) {
+  private synchronized Availability<KeptFile> keep(
+      Key key, Entry entry, boolean asked, Availability<KeptFile> result) {
     entry.underWay = false;
     notifyAll();
     switch (result) {
-      case Availability.Absent<MappedFile>(String reason) -> entry.refusal = reason;
-      case Availability.Present<MappedFile>(MappedFile mapped) -> {
-        if (closed || entries.get(location) != entry) {
-          mapped.close();
-          return Availability.absent("no mapped: the session was closed, or the file replaced");
+      case Availability.Absent<KeptFile>(String reason) -> entry.refusal = reason;
+      case Availability.Present<KeptFile>(KeptFile kept) -> {
+        if (closed || entries.get(key) != entry) {
+          kept.close();
+          return Availability.absent("not kept: the session was closed, or the file replaced");
         }
-        keep(entry, mapped);
+        keep(entry, kept);
         entry.users += asked ? 1 : 0;
       }
     }
     return result;
   }
 
-  private synchronized void keep(Entry entry, MappedFile mapped) {
+  private synchronized void keep(Entry entry, KeptFile kept) {
     entry.refusal = "";
-    entry.mapped = mapped;
+    entry.kept = kept;
     entry.usedNanos = System.nanoTime();
-    pinnedBytes += mapped.bytes();
+    keptBytes += kept.bytes();
     if (watcher == null) {
       watcher = Thread.ofPlatform().daemon().name("gantry-mapped").start(this::watch);
     }
   }
 
-  private Availability<MappedFile> map(
-      CudaContext context, Location location, Entry entry, boolean asked) {
+  private Availability<KeptFile> make(
+      @Nullable CudaContext context, Location location, Entry entry, boolean asked) {
     try {
-      SourceFile file = opener.apply(location, CachePolicy.BUFFERED);
+      if (isClosed()) {
+        return Availability.absent("not kept: the session is closed");
+      }
+      SourceFile file =
+          opener.apply(location, context == null ? CachePolicy.BY_RESIDENCY : CachePolicy.BUFFERED);
       return Cleanup.orUndo(
           () -> {
             String reason = refusal(context, file, entry, asked);
             if (reason.isEmpty()) {
-              return Availability.present(new MappedFile(context, calls, file));
+              return Availability.present(
+                  context == null
+                      ? new CopiedFile(calls, file)
+                      : new MappedFile(context, calls, file));
             }
             file.close();
             return Availability.absent(reason);
           },
           file::close);
     } catch (GantryException e) {
-      return Availability.absent("no mapped: " + e.getMessage());
+      return Availability.absent("not kept: " + e.getMessage());
     }
   }
 
-  private String refusal(CudaContext context, SourceFile file, Entry entry, boolean asked) {
+  private String refusal(
+      @Nullable CudaContext context, SourceFile file, Entry entry, boolean asked) {
     if (!entry.identity.equals(file.identity())) {
-      return "no mapped: another file has taken its place";
+      return "not kept: another file has taken its place";
     }
     if (file.descriptors().buffered() < 0) {
-      return "no mapped: " + file.descriptors().absence();
+      return "not kept: " + file.descriptors().absence();
     }
-    if (!context.driver().pinsReadOnly(context.device().ordinal())) {
-      return "no mapped: the driver registers no read-only memory";
+    if (context != null && !context.driver().pinsReadOnly(context.device().ordinal())) {
+      return "not kept: the driver registers no read-only memory";
     }
     if (file.size() == 0) {
-      return "no mapped: the file is empty";
+      return "not kept: the file is empty";
     }
-    long resident = file.residentBytes();
-    if (!asked && resident < file.size()) {
-      return "no mapped: "
+    long resident = context == null || asked ? file.size() : file.residentBytes();
+    if (resident < file.size()) {
+      return "not kept: "
           + Math.max(0, resident)
           + " of "
           + file.size()
@@ -292,18 +346,18 @@ public final class MappedFiles implements AutoCloseable {
   private synchronized String makeRoom(long bytes) {
     long most = availableBytes.getAsLong() / 2;
     dropUnused(most - bytes);
-    return pinnedBytes + bytes <= most
+    return keptBytes + bytes <= most
         ? ""
-        : "no mapped: it has "
+        : "not kept: it has "
             + bytes
             + " bytes; "
-            + Math.max(0, most - pinnedBytes)
-            + " may be registered now, which keeps half of the available memory free";
+            + Math.max(0, most - keptBytes)
+            + " may be kept now, which leaves half of the available memory free";
   }
 
   private synchronized void watch() {
     try {
-      while (pinnedBytes > 0) {
+      while (keptBytes > 0) {
         wait(LOOK_MILLIS);
         dropUnused(availableBytes.getAsLong() / 2);
         long now = System.nanoTime();
@@ -320,10 +374,10 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
-  /// Unregisters the least recently used files that nothing reads until at most `most` bytes are left.
+  /// Gives up the least recently used files that nothing reads until at most `most` bytes are left.
   private synchronized void dropUnused(long most) {
     for (Entry entry : List.copyOf(entries.values())) {
-      if (pinnedBytes <= Math.max(0, most)) {
+      if (keptBytes <= Math.max(0, most)) {
         return;
       }
       if (entry.users == 0) {
@@ -333,24 +387,28 @@ public final class MappedFiles implements AutoCloseable {
   }
 
   private synchronized void drop(@Nullable Entry entry) {
-    if (entry != null && entry.mapped != null) {
-      MappedFile dropped = entry.mapped;
-      entry.mapped = null;
+    if (entry != null && entry.kept != null) {
+      KeptFile dropped = entry.kept;
+      entry.kept = null;
       entry.readBytes = 0;
-      pinnedBytes -= dropped.bytes();
+      keptBytes -= dropped.bytes();
       notifyAll();
       dropped.close();
     }
   }
 
-  /// Unregisters what nothing reads now, after waiting for what is being registered.
+  /// Gives up what nothing reads now, after waiting for what is being registered or copied.
   public void freeIdle() {
-    List<Thread> running;
-    synchronized (this) {
-      running = List.copyOf(registering);
-    }
-    running.forEach(MappedFiles::join);
+    awaitKept();
     dropUnused(0);
+  }
+
+  /// Waits for what is being registered or copied.
+  void awaitKept() {
+    Thread running = keeper();
+    if (running != null) {
+      join(running);
+    }
   }
 
   GatherKernel kernel(CudaContext context) {
@@ -374,6 +432,14 @@ public final class MappedFiles implements AutoCloseable {
     if (watching != null) {
       join(watching);
     }
+  }
+
+  private synchronized boolean isClosed() {
+    return closed;
+  }
+
+  private synchronized @Nullable Thread keeper() {
+    return keeper;
   }
 
   private synchronized @Nullable Thread watcher() {

@@ -37,6 +37,8 @@ final class BatchWork<T> {
     HostWrites hostWrites = plan.hostWrites();
     if (slot.gathering() == null) {
       plan.reads().forEach(read -> pieces.add(reader -> reader.read(read, slot.target())));
+    } else {
+      pieces.addAll(slot.gatherPieces());
     }
     hostWrites
         .writers()

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
+import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
@@ -44,9 +45,26 @@ final class HostSlot extends Slot {
   }
 
   @Override
+  List<BatchWork.Piece> gatherPieces() {
+    Gathering gathering = gathering();
+    if (gathering == null) {
+      return List.of();
+    }
+    List<BatchWork.Piece> pieces = new ArrayList<>();
+    int rows = gathering.rows();
+    int step = Math.max(1, Math.ceilDiv(rows, (int) Math.ceilDiv(gathering.bytes(), STEP_BYTES)));
+    for (int row = 0; row < rows; row += step) {
+      int first = row;
+      int end = Math.min(rows, row + step);
+      pieces.add(_ -> gathering.copy(memory(), first, end));
+    }
+    return pieces;
+  }
+
+  @Override
   List<BatchWork.Piece> startCopies(BatchPlan<?> plan) {
     List<BatchWork.Piece> pieces = new ArrayList<>();
-    for (SlotCopy copy : plan.copies()) {
+    for (SlotCopy copy : gathering() == null ? plan.copies() : plan.hostCopies()) {
       if (copy.isContiguous()) {
         split(copy, pieces);
       } else {
@@ -104,5 +122,7 @@ final class HostSlot extends Slot {
   }
 
   @Override
-  void close() {}
+  void close() {
+    endGathering();
+  }
 }

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.ring.BatchWork.Piece;
 import dev.gantry.core.internal.ring.RingScheduler.Task;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
@@ -19,6 +20,9 @@ final class RingReader<T> implements Runnable {
   private final BatchPlanSource<T> source;
   private final RingOptions options;
   private final OnDemandTransfer transfer;
+
+  /// Whether the last batch was; written by one reader at a time.
+  private volatile boolean gathered;
 
   RingReader(
       RingScheduler<T> scheduler,
@@ -49,17 +53,12 @@ final class RingReader<T> implements Runnable {
     long start = System.nanoTime();
     BatchWork<T> batch;
     try {
-      Optional<BatchPlan<T>> plan = source.next();
-      if (plan.isEmpty()) {
+      Optional<BatchPlan<T>> next = gathered ? source.nextGathered() : source.next();
+      if (next.isEmpty()) {
         scheduler.exhaust(slot);
         return;
       }
-      plan.get()
-          .requireFits(number, options.slotBytes(), options.requestBytes(), options.hostBytes());
-      // Not before: after the last batch, the slot needs no memory.
-      slot.allocateIfNeeded();
-      transfer.gathering(plan.get()).ifPresent(slot::gather);
-      batch = new BatchWork<>(number, slot, plan.get(), start);
+      batch = new BatchWork<>(number, slot, prepare(number, slot, next.get()), start);
     } catch (Throwable e) {
       scheduler.failAsking(number, e);
       return;
@@ -69,6 +68,25 @@ final class RingReader<T> implements Runnable {
     if (nothingToDo) {
       finish(batch);
     }
+  }
+
+  private BatchPlan<T> prepare(long number, Slot slot, BatchPlan<T> plan) {
+    requireFits(number, plan);
+    // Not before: after the last batch, the slot needs no memory.
+    slot.allocateIfNeeded();
+    Optional<Gathering> gathering = transfer.gathering(plan);
+    gathered = gathering.isPresent();
+    gathering.ifPresent(slot::gather);
+    if (gathered) {
+      return plan;
+    }
+    BatchPlan<T> byReads = plan.byReads();
+    requireFits(number, byReads);
+    return byReads;
+  }
+
+  private void requireFits(long number, BatchPlan<T> plan) {
+    plan.requireFits(number, options.slotBytes(), options.requestBytes(), options.hostBytes());
   }
 
   private void run(BatchWork<T> batch, Piece piece, OnDemandTransfer.Reader reader) {

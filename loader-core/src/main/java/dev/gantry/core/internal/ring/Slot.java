@@ -55,7 +55,12 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return gathering;
   }
 
-  /// Ends the gathering, whose kernel has run or will not.
+  /// What readers do for the gathering; empty where the device does it.
+  List<BatchWork.Piece> gatherPieces() {
+    return List.of();
+  }
+
+  /// Ends the gathering, which is done or will not be.
   final void endGathering() {
     Gathering ended = gathering;
     gathering = null;

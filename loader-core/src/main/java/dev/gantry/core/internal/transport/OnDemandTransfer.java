@@ -34,7 +34,7 @@ public final class OnDemandTransfer implements AutoCloseable {
 
   /// @param staged whose pool has a pair of buffers for each reader and is closed with this; null if
   ///     nothing is staged
-  /// @param fetched by kernels; null if none can
+  /// @param fetched without reads; null if none can be
   /// @param mostFiles that stay open without being read
   OnDemandTransfer(
       Function<Location, OpenFile> opener,
@@ -62,14 +62,14 @@ public final class OnDemandTransfer implements AutoCloseable {
     return staged == null ? 0 : Math.multiplyExact(2L * threads, staged.bufferBytes());
   }
 
-  /// How a kernel fetches the batch, if that can be done and pays; else reads bring it. The caller closes
-  /// it when the kernel has run.
+  /// How a kernel or the CPU fetches the batch without reads, if that can be done and pays; else reads bring
+  /// it. The caller closes it when that is done.
   ///
   /// @throws dev.gantry.core.TransferException if a file cannot be opened, or is too short
   /// @throws dev.gantry.core.DeviceUnavailableException if [Transport#MAPPED] was asked for and cannot
   ///     serve
   public Optional<Gathering> gathering(BatchPlan<?> plan) {
-    return fetched == null || plan.reads().isEmpty()
+    return fetched == null || (plan.reads().isEmpty() && plan.gathers().isEmpty())
         ? Optional.empty()
         : fetched.gathering(plan.gathers(), files, counter);
   }

@@ -232,9 +232,14 @@ public final class Transports implements AutoCloseable {
   private @Nullable FetchedFiles fetched(Device device, TransferOptions options) {
     boolean asked = options.transport() == Transport.MAPPED;
     boolean allowed = options.transport() == null && options.cachePolicy() != CachePolicy.DIRECT;
-    return (asked || allowed) && device instanceof Device.Cuda cuda
-        ? new FetchedFiles(mapped, CudaContext.of(cuda), asked)
-        : null;
+    return switch (device) {
+      case Device.Cuda cuda ->
+          asked || allowed ? new FetchedFiles(mapped, CudaContext.of(cuda), asked) : null;
+      case Device.Host _ ->
+          allowed && options.cachePolicy() == CachePolicy.BY_RESIDENCY
+              ? new FetchedFiles(mapped, null, false)
+              : null;
+    };
   }
 
   /// A quarter of the descriptors that this process may have, two for each file.

@@ -97,22 +97,10 @@ class MappedFilesGpuTest {
     assertThat(reason(lease(file, BYTES / 2 - 1, false))).isEqualTo("not read again yet");
     assertThat(pinned()).isZero();
     assertThat(reason(lease(file, 1, false))).isEqualTo("it is being registered");
-    awaitRegistered();
+    mapped.awaitKept();
     try (MappedFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
       assertThat(pinned()).isEqualTo(BYTES);
       assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
-    }
-  }
-
-  private static void awaitRegistered() {
-    for (Thread thread : Thread.getAllStackTraces().keySet()) {
-      if (thread.getName().equals("gantry-mapper")) {
-        try {
-          thread.join();
-        } catch (InterruptedException e) {
-          throw new AssertionError(e);
-        }
-      }
     }
   }
 
@@ -168,7 +156,7 @@ class MappedFilesGpuTest {
     MappedFiles.Lease alsoUsed = lease(third, 1, false).orElseThrow(AssertionError::new);
     assertThat(reason(lease(second, BYTES, true)))
         .isEqualTo(
-            "no mapped: it has 3145728 bytes; 4096 may be registered now, which keeps half of the"
+            "not kept: it has 3145728 bytes; 4096 may be kept now, which leaves half of the"
                 + " available memory free");
     used.close();
     alsoUsed.close();

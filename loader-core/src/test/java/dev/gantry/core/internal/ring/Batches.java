@@ -64,7 +64,8 @@ final class Batches<T> implements BatchPlanSource<T> {
             .ifPresent(read -> gathers.add(gather(read, from, copy.rowBytes(), to)));
       }
     }
-    return new BatchPlan<>(plan.reads(), plan.hostWrites(), plan.copies(), gathers, plan.label());
+    return new BatchPlan<>(
+        plan.reads(), plan.hostWrites(), plan.copies(), gathers, plan.label(), null);
   }
 
   private static Gather gather(Read read, long from, long bytes, long to) {

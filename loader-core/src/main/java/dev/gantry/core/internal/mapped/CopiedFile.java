@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.Residency;
+import java.lang.foreign.MemorySegment;
+
+/// A copy of a whole file in host memory, from which the CPU gathers short rows without a system call
+/// for each. It stays as it is when the file changes.
+final class CopiedFile implements KeptFile {
+  private static final long STEP_BYTES = 8L << 20;
+
+  private final Location location;
+  private final Object identity;
+  private final HostSlab slab;
+
+  /// Reads the file, and closes it.
+  ///
+  /// @param file local and not empty; owned by this, unless this throws
+  /// @throws dev.gantry.core.TransferException if there is no room, or the file cannot be read
+  /// @throws dev.gantry.core.MalformedFileException if the file was changed meanwhile
+  CopiedFile(FileCalls calls, SourceFile file) {
+    location = file.file();
+    identity = file.identity();
+    long block = PlanLimits.BLOCK_BYTES;
+    long bytes = Math.ceilDiv(file.size(), block) * block;
+    HostMemory.require(bytes);
+    slab = HostSlab.allocate(bytes);
+    Cleanup.orUndo(
+        () -> {
+          for (long at = 0; at < file.size(); at += STEP_BYTES) {
+            long step = Math.min(STEP_BYTES, bytes - at);
+            boolean direct = file.residency(at, step) != Residency.HOT;
+            boolean _ =
+                file.read(
+                    slab.segment().asSlice(at, step), at, Math.min(step, file.size() - at), direct);
+          }
+          KeptFile.requireUnchanged(calls, file);
+          return slab;
+        },
+        slab::release);
+    file.close();
+  }
+
+  @Override
+  public Location location() {
+    return location;
+  }
+
+  @Override
+  public Object identity() {
+    return identity;
+  }
+
+  @Override
+  public long bytes() {
+    return slab.size();
+  }
+
+  @Override
+  public long address(long offset) {
+    return slab.address() + offset;
+  }
+
+  @Override
+  public MemorySegment segment() {
+    return slab.segment();
+  }
+
+  /// The copy does not change.
+  @Override
+  public void requireUnchanged() {}
+
+  @Override
+  public void close() {
+    slab.release();
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.SourceFile;
+import java.lang.foreign.MemorySegment;
+
+/// A whole file in memory, from which the rows of a batch are gathered.
+sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
+  Location location();
+
+  /// Of the file when it was opened.
+  Object identity();
+
+  /// The memory that it takes.
+  long bytes();
+
+  /// Where a byte of the file is, for kernels.
+  long address(long offset);
+
+  /// The file for the CPU. A mapping has none: if the file is truncated meanwhile, reading it would end the
+  /// process.
+  MemorySegment segment();
+
+  /// @throws MalformedFileException of kind `changed-meanwhile` if the file was changed in place, and
+  ///     what is here may have changed with it
+  void requireUnchanged();
+
+  /// Nothing gathers from it any more.
+  @Override
+  void close();
+
+  /// @throws MalformedFileException of kind `changed-meanwhile` if an open file was changed in place
+  static void requireUnchanged(FileCalls calls, SourceFile file) {
+    if (!isUnchanged(calls, file)) {
+      throw new MalformedFileException(
+          file.file(), 0, "changed-meanwhile", "it was modified while it was read");
+    }
+  }
+
+  /// Whether an open file is as it was when it was opened.
+  static boolean isUnchanged(FileCalls calls, SourceFile file) {
+    FileCalls.StatResult now = calls.stat(file.mappable());
+    if (now.status() < 0) {
+      throw new TransferException("statx", file.file().toString(), Errno.failure(-now.status()));
+    }
+    SourceFile.Identity identity =
+        new SourceFile.Identity(now.device(), now.inode(), now.size(), now.modifiedNanos());
+    return identity.equals(file.identity());
+  }
+}

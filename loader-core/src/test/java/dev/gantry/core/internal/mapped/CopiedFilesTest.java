@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// When files are copied for the CPU and given up, and what is gathered from the copies.
+@ExtendWith(NoLeaks.class)
+class CopiedFilesTest {
+  private static final int BYTES = (9 << 20) + 77;
+  private static final long SLAB_BYTES = (BYTES + 4095) / 4096 * 4096L;
+
+  @TempDir Path folder;
+  private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private final Stores stores = new Stores(calls, List.of());
+  private final List<SourceFile> open = new ArrayList<>();
+  private volatile long availableBytes = 1L << 30;
+  private final MappedFiles mapped = new MappedFiles(calls, stores::open, () -> availableBytes);
+
+  @AfterEach
+  void close() {
+    mapped.close();
+    open.forEach(SourceFile::close);
+    stores.close();
+  }
+
+  private SourceFile file(int seed) {
+    Path path = TestFiles.write(folder.resolve("file" + seed), seed, BYTES);
+    SourceFile file = stores.open(Location.of(path), CachePolicy.BUFFERED);
+    open.add(file);
+    return file;
+  }
+
+  private Availability<MappedFiles.Lease> lease(SourceFile file, long bytes, boolean now) {
+    return mapped.lease(null, Map.of(file, bytes), now);
+  }
+
+  private MappedFiles.Lease leaseNow(SourceFile file) {
+    return lease(file, 1, true).orElseThrow(AssertionError::new);
+  }
+
+  private static String reason(Availability<MappedFiles.Lease> lease) {
+    return switch (lease) {
+      case Availability.Absent<MappedFiles.Lease>(String reason) -> reason;
+      case Availability.Present<MappedFiles.Lease> present ->
+          throw new AssertionError("present: " + present);
+    };
+  }
+
+  private static long hostBytes() {
+    return LiveResources.snapshot().hostBytes();
+  }
+
+  @Test
+  void aFileIsCopiedWhenItHasBeenReadOnce() {
+    SourceFile file = file(1);
+    assertThat(reason(lease(file, BYTES - 1, false))).isEqualTo("not read again yet");
+    assertThat(reason(lease(file, 1, false))).isEqualTo("it is being copied");
+    mapped.awaitKept();
+    try (MappedFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
+      assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
+      assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
+    }
+  }
+
+  @Test
+  void rowsAreCopiedToAnyPlace() {
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    byte[][] bytes = {TestFiles.bytes(1, BYTES), TestFiles.bytes(2, BYTES)};
+    Random random = new Random(5);
+    List<Gather> gathers = new ArrayList<>();
+    byte[] expected = new byte[1 << 20];
+    int to = 0;
+    while (to < expected.length - 3000) {
+      int length = 1 + random.nextInt(2000);
+      int which = random.nextInt(2);
+      int from = random.nextInt(10) == 0 ? BYTES - length : random.nextInt(BYTES - length);
+      gathers.add(new Gather(new Extent((which == 0 ? first : second).file(), from, length), to));
+      System.arraycopy(bytes[which], from, expected, to, length);
+      to += length + random.nextInt(20);
+    }
+    MappedFiles.Lease lease =
+        mapped.lease(null, Map.of(first, 1L, second, 1L), true).orElseThrow(AssertionError::new);
+    HostSlab slab = HostSlab.allocate(expected.length);
+    try (Gathering gathering = new Gathering(mapped, lease, gathers)) {
+      int middle = gathering.rows() / 2;
+      gathering.copy(slab.segment(), middle, gathering.rows());
+      gathering.copy(slab.segment(), 0, middle);
+      assertThat(Arrays.mismatch(TestFiles.bytes(new Region(slab, 0, expected.length)), expected))
+          .isEqualTo(-1);
+    } finally {
+      slab.release();
+    }
+  }
+
+  @Test
+  void aFileThatWasChangedIsReadAgain() throws IOException {
+    SourceFile file = file(1);
+    leaseNow(file).close();
+    Files.write(file.file().path(), new byte[1], StandardOpenOption.APPEND);
+    assertThat(reason(lease(file, 1, false))).endsWith("was modified since it was copied");
+    assertThat(hostBytes()).isZero();
+    assertThat(reason(lease(file, BYTES, true)))
+        .isEqualTo("not kept: another file has taken its place");
+  }
+
+  @Test
+  void aCopyIsGivenUpWhenMemoryBecomesScarce() throws InterruptedException {
+    SourceFile idle = file(1);
+    SourceFile used = file(2);
+    leaseNow(idle).close();
+    try (MappedFiles.Lease _ = leaseNow(used)) {
+      availableBytes = SLAB_BYTES;
+      // A thread looks four times a second.
+      for (int i = 0; i < 1000 && hostBytes() > SLAB_BYTES; i++) {
+        Thread.sleep(5);
+      }
+      assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
+      assertThat(reason(lease(idle, BYTES, true))).contains("which leaves half of the available");
+    }
+    mapped.freeIdle();
+    assertThat(hostBytes()).isZero();
+  }
+
+  @Test
+  void aFailingReadKeepsNothing() {
+    SourceFile file = file(1);
+    calls.from(FaultyFileCalls.Function.PREAD, 2, new FaultyFileCalls.Fails(Errno.EIO));
+    assertThat(reason(lease(file, 1, true))).startsWith("not kept: pread failed");
+    assertThat(hostBytes()).isZero();
+  }
+}
