@@ -7,6 +7,7 @@
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU
 #   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
+#   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
@@ -97,7 +98,7 @@ save() {
   rm -rf "$folder/checkpoints"
 }
 
-# datasets FOLDER rows|random|first|sweep|overlap
+# datasets FOLDER rows|random|streams|first|sweep|overlap
 datasets() {
   local code=$1/busy.ptx
   mkdir -p "$1"
@@ -132,9 +133,10 @@ case ${1:-} in
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) datasets "${2:?run.sh random-datasets FOLDER}" random ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
+  stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

@@ -25,7 +25,7 @@ import java.util.Locale;
 import java.util.function.Supplier;
 
 /// How fast batches come into a device's memory:
-/// `DatasetBench DEVICE rows|random|first|sweep|overlap FOLDER BYTES [PTX]`.
+/// `DatasetBench DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]`.
 ///
 /// Makes samples of random bytes in `FOLDER` where they are not there. A run counts from the call
 /// that opens the dataset to the last batch's arrival, of three epochs in one ring where the page
@@ -53,7 +53,7 @@ public final class DatasetBench {
   public static void main(String[] arguments) throws IOException {
     if (arguments.length < 4) {
       System.err.println(
-          "usage: DatasetBench DEVICE rows|random|first|sweep|overlap FOLDER BYTES [PTX]");
+          "usage: DatasetBench DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]");
       System.exit(64);
     }
     Device device = Device.parse(arguments[0]);
@@ -65,6 +65,10 @@ public final class DatasetBench {
         case "rows" -> bench.rows();
         case "random" -> bench.random();
         case "first" -> bench.first();
+        case "streams" -> {
+          bench.samples.warm();
+          bench.streams();
+        }
         case "sweep" -> bench.sweep();
         case "overlap" -> bench.overlap(folder, Path.of(arguments[4]));
         default -> throw new IllegalArgumentException(arguments[1]);
@@ -80,15 +84,15 @@ public final class DatasetBench {
     return samples.indexed(ImageSamples.order(BATCH_SIZE, shuffle), limits);
   }
 
-  private Batches streamed() {
-    return samples.streamed(ImageSamples.order(BATCH_SIZE, FILE_ORDER));
+  private Batches streamed(Shuffle shuffle) {
+    return samples.streamed(ImageSamples.order(BATCH_SIZE, shuffle));
   }
 
   private void rows() {
     PlanLimits limits = EpochBatches.LIMITS;
     cold("raw shards", () -> shards(FILE_ORDER, limits));
     cold("TFRecord by index", () -> indexed(FILE_ORDER, limits));
-    cold("TFRecord as stream", this::streamed);
+    cold("TFRecord as stream", () -> streamed(FILE_ORDER));
     samples.warm();
     for (int slots = 2; slots <= 4; slots++) {
       String label = "\thot\tfile order, " + slots + " slots";
@@ -105,8 +109,21 @@ public final class DatasetBench {
       check("TFRecord by index" + label, () -> indexed(order, limits));
     }
     random();
-    run("TFRecord as stream\thot\tfile order", 1, 2, transfer(limits), this::streamed);
-    check("TFRecord as stream", this::streamed);
+    streams();
+  }
+
+  /// Without an index: read, checked and decoded by the CPU.
+  private void streams() {
+    for (int slots = 2; slots <= 4; slots++) {
+      hot(
+          "TFRecord as stream\thot\tfile order, " + slots + " slots",
+          slots,
+          () -> streamed(FILE_ORDER));
+    }
+    Shuffle buffer = new Shuffle.Samples(1);
+    hot("TFRecord as stream\thot\tshuffle buffer, 3 slots", 3, () -> streamed(buffer));
+    check("TFRecord as stream", () -> streamed(FILE_ORDER));
+    check("TFRecord as stream, shuffle buffer", () -> streamed(buffer));
   }
 
   /// Single samples in random order: read by the CPU, and fetched by the GPU.

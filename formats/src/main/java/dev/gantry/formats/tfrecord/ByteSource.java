@@ -16,6 +16,13 @@ interface ByteSource extends AutoCloseable {
   /// @throws IOException if the bytes cannot be decompressed
   int read(MemorySegment target) throws IOException;
 
+  /// Passes by bytes that are there, without reading them.
+  ///
+  /// @throws UnsupportedOperationException if they are compressed
+  default void skip(long bytes) {
+    throw new UnsupportedOperationException("compressed bytes must be read");
+  }
+
   /// An upper bound of how many bytes are left.
   long mostLeft();
 
@@ -42,6 +49,11 @@ interface ByteSource extends AutoCloseable {
       boolean _ = file.read(target.asSlice(0, count), at, count, false);
       at += count;
       return count;
+    }
+
+    @Override
+    public void skip(long bytes) {
+      at += bytes;
     }
 
     @Override

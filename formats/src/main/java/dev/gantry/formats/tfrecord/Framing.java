@@ -36,6 +36,24 @@ final class Framing {
     return checksum(bytes, at, LENGTH_BYTES) == stored;
   }
 
+  /// The length in a header; -1 where the header's checksum is wrong, or the length is more than any
+  /// file has.
+  ///
+  /// @param bytes little endian
+  long length(ByteBuffer bytes, int at) {
+    boolean right = isHeader(bytes, at);
+    return right ? Math.max(-1, bytes.clear().getLong(at)) : -1;
+  }
+
+  /// Whether the checksum of a record's data is right.
+  ///
+  /// @param bytes little endian, with all of the record
+  /// @param at where its header begins
+  boolean isData(ByteBuffer bytes, int at, int length) {
+    int stored = bytes.clear().getInt(at + HEADER_BYTES + length);
+    return checksum(bytes, at + HEADER_BYTES, length) == stored;
+  }
+
   static int mask(int crc) {
     return Integer.rotateRight(crc, 15) + MASK_DELTA;
   }

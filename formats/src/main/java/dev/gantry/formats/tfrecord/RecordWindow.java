@@ -14,6 +14,10 @@ final class RecordWindow implements AutoCloseable {
   private final ByteSource source;
   private final int chunkBytes;
   private Memory memory;
+
+  /// How much to read next: less than a chunk after bytes were passed by.
+  private int step;
+
   private int start;
   private int end;
   private long position;
@@ -24,6 +28,7 @@ final class RecordWindow implements AutoCloseable {
     this.source = source;
     this.position = position;
     this.chunkBytes = chunkBytes;
+    step = chunkBytes;
     memory = new Memory(chunkBytes);
   }
 
@@ -68,13 +73,14 @@ final class RecordWindow implements AutoCloseable {
   int require(int count) throws IOException {
     while (end - start < count) {
       makeRoom(count);
-      int most = Math.max(chunkBytes, count - (end - start));
+      int most = Math.max(step, count - (end - start));
       int room = Math.min(memory.size() - end, most);
       int read = source.read(memory.slab.segment().asSlice(end, room));
       if (read == ByteSource.END) {
         break;
       }
       end += read;
+      step = Math.min(2 * step, chunkBytes);
     }
     return end - start;
   }
@@ -105,6 +111,21 @@ final class RecordWindow implements AutoCloseable {
       start = 0;
       end = 0;
     }
+  }
+
+  /// Leaves bytes behind, also those that the window has not reached: these are not read, if the
+  /// source is a file as it is.
+  void pass(int count) {
+    int here = end - start;
+    if (count <= here) {
+      consume(count);
+      return;
+    }
+    source.skip(count - here);
+    start = 0;
+    end = 0;
+    position += count;
+    step = TfRecordOptions.LEAST_CHUNK_BYTES;
   }
 
   /// The window's memory, little endian; its first byte is at [#start]. Until the next

@@ -100,8 +100,9 @@ public record TfRecordOptions(
         compression, corruption, chunkBytes, mostRecordBytes, bytes, shuffleRecords, shuffleBytes);
   }
 
-  /// The more of an epoch the buffer holds, the better it mixes. It takes one and a half times the
-  /// bytes of the CPU's memory, and is filled before an epoch's first batch.
+  /// The more of an epoch the buffer holds, the better it mixes. It is filled before an epoch's first
+  /// batch. Records of up to 2 KiB, and those of compressed files, take one and a half times their
+  /// bytes of the CPU's memory; others are read when a batch has them.
   public TfRecordOptions withShuffleBuffer(int records, long bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, mostRecordBytes, mostBatchBytes, records, bytes);

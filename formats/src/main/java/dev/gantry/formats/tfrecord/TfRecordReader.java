@@ -12,6 +12,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;
@@ -37,10 +38,13 @@ import org.slf4j.LoggerFactory;
 /// allocated for them.
 ///
 /// Offsets in a compressed file are those of what it decompresses to. Memory is bounded by the
-/// chunk, or twice the longest record. Not thread-safe.
+/// chunk, or twice the longest record. Not thread-safe but for [#readRecords].
 public final class TfRecordReader implements AutoCloseable {
   /// How far a record's data is from its offset.
   public static final int HEADER_BYTES = Framing.HEADER_BYTES;
+
+  /// What a record takes beside its data.
+  public static final int FRAMING_BYTES = Framing.BYTES;
 
   static final String LENGTH_CRC = "length-crc";
   static final String DATA_CRC = "data-crc";
@@ -55,10 +59,15 @@ public final class TfRecordReader implements AutoCloseable {
   private final int mostRecordBytes;
   private final Framing framing = new Framing();
 
-  /// Bytes of the current record and its framing; 0 where there is none.
+  /// Whether the reader stands at a record.
+  private boolean standing;
+
+  /// Bytes of the current record and its framing.
   private int current;
 
+  /// The current record's data; null where only its header was read.
   private @Nullable MemorySegment record;
+
   private long number;
   private long records;
   private long bytes;
@@ -167,13 +176,20 @@ public final class TfRecordReader implements AutoCloseable {
   ///     end then
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public boolean next() {
+    return next(Integer.MAX_VALUE);
+  }
+
+  /// Goes to the next record as [#next()] does; but of one that is longer than `mostBytes`, in a file
+  /// that is not compressed, it reads and checks no more than the header. [#readRecords] brings such
+  /// records, on any thread.
+  public boolean next(int mostBytes) {
     if (closed) {
       throw new MisuseException("the reader of " + file.file() + " is closed");
     }
     leave();
     while (!ended) {
       try {
-        return advance();
+        return advance(compression == Compression.NONE ? mostBytes : Integer.MAX_VALUE);
       } catch (MalformedFileException fault) {
         // For the policy that throws it.
         ended = true;
@@ -184,14 +200,15 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   private void leave() {
-    if (record != null) {
+    if (standing) {
+      standing = false;
       record = null;
-      window.consume(current);
+      window.pass(current);
       number++;
     }
   }
 
-  private boolean advance() {
+  private boolean advance(int mostBytes) {
     int have = require(Framing.HEADER_BYTES);
     if (have == 0) {
       ended = true;
@@ -202,12 +219,10 @@ public final class TfRecordReader implements AutoCloseable {
     }
     long length = checkedLength();
     current = (int) length + Framing.BYTES;
-    have = require(current);
-    if (have < current) {
-      throw fault(TRUNCATED, "only " + have + " bytes of " + current);
+    if (length <= mostBytes) {
+      readData((int) length);
     }
-    checkData((int) length);
-    record = window.slice(Framing.HEADER_BYTES, (int) length);
+    standing = true;
     records++;
     bytes += length;
     return true;
@@ -232,13 +247,49 @@ public final class TfRecordReader implements AutoCloseable {
     return length;
   }
 
-  private void checkData(int length) {
-    ByteBuffer memory = window.bytes();
-    int start = window.start() + Framing.HEADER_BYTES;
-    memory.clear();
-    int stored = memory.getInt(start + length);
-    if (framing.checksum(memory, start, length) != stored) {
-      throw fault(DATA_CRC, "the checksum of its " + length + " bytes is wrong");
+  private void readData(int length) {
+    int have = require(current);
+    if (have < current) {
+      throw fault(TRUNCATED, "only " + have + " bytes of " + current);
+    }
+    if (!framing.isData(window.bytes(), window.start(), length)) {
+      throw fault(DATA_CRC, wrongData(length));
+    }
+    record = window.slice(Framing.HEADER_BYTES, length);
+  }
+
+  private static String wrongData(int length) {
+    return "the checksum of its " + length + " bytes is wrong";
+  }
+
+  /// Reads whole records that lie end to end, with their framing, and compares both checksums of
+  /// each; no fault is passed over. Thread-safe until [#close], also while another thread is at
+  /// [#next()].
+  ///
+  /// @param from of the first record
+  /// @param target native memory of as many bytes as the records and their framing have
+  /// @throws MisuseException if the file is compressed
+  /// @throws MalformedFileException of kind `length-crc` or `data-crc`
+  /// @throws dev.gantry.core.TransferException if the file cannot be read
+  public void readRecords(Position from, MemorySegment target) {
+    if (compression != Compression.NONE) {
+      throw new MisuseException(file.file() + " is compressed; read it record by record");
+    }
+    boolean _ = file.read(target, from.offset(), target.byteSize(), false);
+    ByteBuffer bytes = target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
+    Framing checks = new Framing();
+    int end = bytes.capacity();
+    long record = from.number();
+    for (int at = 0; at < end; record++) {
+      long offset = from.offset() + at;
+      long length = end - at < Framing.BYTES ? -1 : checks.length(bytes, at);
+      if (length < 0 || length > end - at - Framing.BYTES) {
+        throw fault(offset, record, LENGTH_CRC, "it is not where it was: the file has changed");
+      }
+      if (!checks.isData(bytes, at, (int) length)) {
+        throw fault(offset, record, DATA_CRC, wrongData((int) length));
+      }
+      at += (int) length + Framing.BYTES;
     }
   }
 
@@ -326,8 +377,12 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   private MalformedFileException fault(long offset, String kind, String detail) {
+    return fault(offset, number, kind, detail);
+  }
+
+  private MalformedFileException fault(long offset, long record, String kind, String detail) {
     return new MalformedFileException(
-        file.file(), offset, kind, "record " + number + ": " + detail);
+        file.file(), offset, kind, "record " + record + ": " + detail);
   }
 
   public Path file() {
@@ -341,12 +396,27 @@ public final class TfRecordReader implements AutoCloseable {
   /// The current record's data, native memory that may have any alignment; until the next
   /// [#next] or [#close].
   ///
-  /// @throws MisuseException if there is none
+  /// @throws MisuseException if there is none, or [#hasData] is not
   public MemorySegment record() {
     if (record == null) {
       throw new MisuseException("no record of " + file.file() + " was asked for, or none is left");
     }
     return record;
+  }
+
+  /// Whether the current record was read and checked, not only its header.
+  public boolean hasData() {
+    return record != null;
+  }
+
+  /// How long the current record's data is, in bytes.
+  ///
+  /// @throws MisuseException if there is none
+  public int length() {
+    if (!standing) {
+      throw new MisuseException("no record of " + file.file() + " was asked for, or none is left");
+    }
+    return current - Framing.BYTES;
   }
 
   /// The current record's number in its file, from 0.
@@ -362,9 +432,9 @@ public final class TfRecordReader implements AutoCloseable {
 
   /// After the current record, and before the next one.
   public Position position() {
-    return record == null
-        ? new Position(window.position(), number)
-        : new Position(window.position() + current, number + 1);
+    return standing
+        ? new Position(window.position() + current, number + 1)
+        : new Position(window.position(), number);
   }
 
   /// Of this reader alone, but for the faults, which are of all files that are read together.
@@ -376,6 +446,7 @@ public final class TfRecordReader implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
+      standing = false;
       record = null;
       try (file) {
         window.close();

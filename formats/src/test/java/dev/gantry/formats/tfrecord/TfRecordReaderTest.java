@@ -24,6 +24,7 @@ import dev.gantry.testing.TestFiles;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
@@ -161,6 +162,50 @@ class TfRecordReaderTest {
           position = reader.position();
         }
       }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 300, Integer.MAX_VALUE})
+  void longRecordsMayBeLeftForLater(int mostBytes) throws IOException {
+    Path file = write(Framed.of(RECORDS));
+    List<byte[]> records = new ArrayList<>();
+    try (GantrySession session = GantrySession.open();
+        Arena arena = Arena.ofConfined();
+        TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+      while (reader.next(mostBytes)) {
+        int length = reader.length();
+        assertThat(length).isEqualTo(RECORDS.get((int) reader.number()).length);
+        assertThat(reader.hasData()).isEqualTo(length <= mostBytes);
+        if (!reader.hasData()) {
+          assertThatThrownBy(reader::record).isInstanceOf(MisuseException.class);
+        }
+        MemorySegment framed = arena.allocate(length + TfRecordReader.FRAMING_BYTES);
+        reader.readRecords(new TfRecordReader.Position(reader.offset(), reader.number()), framed);
+        records.add(
+            framed.asSlice(TfRecordReader.HEADER_BYTES, length).toArray(ValueLayout.JAVA_BYTE));
+      }
+      assertThatThrownBy(reader::length).isInstanceOf(MisuseException.class);
+      // All of them at once.
+      MemorySegment all = arena.allocate(Files.size(file));
+      reader.readRecords(TfRecordReader.Position.START, all);
+      assertThat(all.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(Framed.of(RECORDS));
+    }
+    same(records, RECORDS);
+  }
+
+  @Test
+  void ofACompressedFileNothingIsLeftForLater() throws IOException {
+    Path file = write(compressed(Framed.of(RECORDS), Compression.GZIP));
+    try (GantrySession session = GantrySession.open();
+        Arena arena = Arena.ofConfined();
+        TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+      assertThat(reader.next(0)).isTrue();
+      assertThat(reader.hasData()).isTrue();
+      MemorySegment target = arena.allocate(100);
+      assertThatThrownBy(() -> reader.readRecords(TfRecordReader.Position.START, target))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("is compressed");
     }
   }
 

@@ -2,13 +2,21 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.ObjIntConsumer;
 
-/// Copies of a batch's records, in memory that is used again. For one thread until it is filled;
-/// then for any.
+/// A batch's records: copies in memory that is used again, or where to read them. For one thread
+/// until it is filled; then for any.
 final class RecordBuffer {
+  /// What is read of neighbouring records at a time: it stays in a processor's own cache until it is
+  /// checked and decoded.
+  private static final int RUN_BYTES = 256 << 10;
+
   private final long mostBytes;
   private final RecordHeap heap = new RecordHeap();
   private final List<RecordHeap.Entry> entries = new ArrayList<>();
@@ -19,15 +27,15 @@ final class RecordBuffer {
   }
 
   void clear() {
-    heap.clear();
+    heap.clear(entries);
     entries.clear();
   }
 
-  /// Keeps a copy of a record.
+  /// Keeps a record.
   ///
   /// @throws MisuseException if there is no room for it
-  void add(RawRecord record) {
-    long bytes = heap.bytes() + record.data().byteSize();
+  void add(StreamRecord record) {
+    long bytes = heap.bytes() + record.length();
     if (bytes > mostBytes) {
       throw new MisuseException(
           record.file()
@@ -46,11 +54,85 @@ final class RecordBuffer {
     return entries.size();
   }
 
-  RawRecord record(int i) {
-    return heap.record(entries.get(i));
+  /// Gives the records from `from` to `to`, each with its data, which is valid during the call; those
+  /// that are in files are read into `scratch` and checked.
+  ///
+  /// @param sink gets each record, and its number in the batch
+  /// @throws dev.gantry.core.MalformedFileException if a record's checksum is wrong
+  /// @throws dev.gantry.core.TransferException if a file cannot be read
+  void read(int from, int to, Scratch scratch, ObjIntConsumer<RawRecord> sink) {
+    int at = from;
+    while (at < to) {
+      RecordHeap.Entry entry = entries.get(at);
+      SharedReader shared = entry.shared();
+      if (shared == null) {
+        sink.accept(entry.with(heap.data(entry)), at);
+        at++;
+      } else {
+        int end = runEnd(at, to, shared);
+        read(shared, at, end, scratch, sink);
+        at = end;
+      }
+    }
+  }
+
+  /// The end of the records from `from` on that follow one another in a file and are read at once.
+  private int runEnd(int from, int to, SharedReader shared) {
+    long start = entries.get(from).offset();
+    long end = end(entries.get(from));
+    int after = from + 1;
+    while (after < to) {
+      RecordHeap.Entry next = entries.get(after);
+      if (next.shared() != shared || next.offset() != end || end(next) - start > RUN_BYTES) {
+        break;
+      }
+      end = end(next);
+      after++;
+    }
+    return after;
+  }
+
+  private void read(
+      SharedReader shared, int from, int to, Scratch scratch, ObjIntConsumer<RawRecord> sink) {
+    RecordHeap.Entry first = entries.get(from);
+    MemorySegment run = scratch.memory(end(entries.get(to - 1)) - first.offset());
+    shared.reader().readRecords(new TfRecordReader.Position(first.offset(), first.number()), run);
+    for (int i = from; i < to; i++) {
+      RecordHeap.Entry entry = entries.get(i);
+      long data = entry.offset() - first.offset() + TfRecordReader.HEADER_BYTES;
+      sink.accept(entry.with(run.asSlice(data, entry.length())), i);
+    }
+  }
+
+  /// Where a record ends in its file.
+  private static long end(RecordHeap.Entry entry) {
+    return entry.offset() + entry.length() + TfRecordReader.FRAMING_BYTES;
   }
 
   void free() {
+    clear();
     heap.close();
+  }
+
+  /// A thread's memory for what it reads, which is used again.
+  static final class Scratch {
+    private HostSlab slab = HostSlab.allocate(RUN_BYTES);
+
+    MemorySegment memory(long bytes) {
+      if (bytes > slab.size()) {
+        HostSlab larger = HostSlab.allocate(bytes);
+        slab.release();
+        slab = larger;
+      }
+      return slab.segment().asSlice(0, bytes);
+    }
+
+    long bytes() {
+      return slab.size();
+    }
+
+    void free() {
+      slab.release();
+    }
   }
 }

@@ -2,17 +2,23 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.examples.RawRecord;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.function.ObjIntConsumer;
 
-/// The buffers of a dataset's batches. As many exist as there were batches under way at once.
-/// Thread-safe.
+/// The buffers of a dataset's batches, and the memory of the threads that read their records. As many
+/// exist as there were batches under way, and threads reading, at once. Thread-safe.
 final class RecordBuffers implements AutoCloseable {
+  /// More than that a thread needs for a very long record only.
+  private static final long MOST_KEPT_BYTES = 8 << 20;
+
   private final long mostBytes;
   private final Deque<RecordBuffer> idle = new ArrayDeque<>();
   private final Set<RecordBuffer> taken = new HashSet<>();
+  private final Deque<RecordBuffer.Scratch> scratch = new ArrayDeque<>();
   private boolean closed;
 
   /// @param mostBytes of each
@@ -25,14 +31,39 @@ final class RecordBuffers implements AutoCloseable {
       throw new MisuseException("this dataset is closed");
     }
     RecordBuffer buffer = idle.isEmpty() ? new RecordBuffer(mostBytes) : idle.pop();
-    buffer.clear();
     taken.add(buffer);
     return buffer;
   }
 
-  synchronized void giveBack(RecordBuffer buffer) {
-    if (taken.remove(buffer)) {
+  void giveBack(RecordBuffer buffer) {
+    synchronized (this) {
+      if (!taken.remove(buffer)) {
+        return;
+      }
+      buffer.clear();
       idle.push(buffer);
+    }
+  }
+
+  /// As [RecordBuffer#read].
+  void read(RecordBuffer buffer, int from, int to, ObjIntConsumer<RawRecord> sink) {
+    RecordBuffer.Scratch own = takeScratch();
+    try {
+      buffer.read(from, to, own, sink);
+    } finally {
+      giveBack(own);
+    }
+  }
+
+  private synchronized RecordBuffer.Scratch takeScratch() {
+    return scratch.isEmpty() ? new RecordBuffer.Scratch() : scratch.pop();
+  }
+
+  private synchronized void giveBack(RecordBuffer.Scratch own) {
+    if (closed || own.bytes() > MOST_KEPT_BYTES) {
+      own.free();
+    } else {
+      scratch.push(own);
     }
   }
 
@@ -44,5 +75,7 @@ final class RecordBuffers implements AutoCloseable {
     idle.clear();
     taken.forEach(RecordBuffer::free);
     taken.clear();
+    scratch.forEach(RecordBuffer.Scratch::free);
+    scratch.clear();
   }
 }

@@ -4,18 +4,25 @@ package dev.gantry.formats.internal.streams;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.formats.internal.examples.RawRecord;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
-/// Copies of records in one piece of memory, from which any of them may be removed. New ones are put
-/// behind the others; at the end of the memory those that are left are moved together. A third of it
-/// is kept free for that, so each byte is moved twice on average at most. Not thread-safe.
+/// Records that are kept, from which any may be removed: those in memory as copies, the others as
+/// shares of their files.
+///
+/// Copies lie in one piece of memory. New ones are put behind the others; at the end of the memory
+/// those that are left are moved together. A third of it is kept free for that, so each byte is moved
+/// twice on average at most. Not thread-safe.
 final class RecordHeap implements AutoCloseable {
   private static final long FIRST_BYTES = 1 << 20;
 
-  private HostSlab slab = HostSlab.allocate(FIRST_BYTES);
+  /// Null before the first copy.
+  private @Nullable HostSlab slab;
 
-  /// In the order of their places; some may have been removed.
+  /// Of copies, in the order of their places; some may have been removed.
   private List<Entry> entries = new ArrayList<>();
 
   private long end;
@@ -23,41 +30,86 @@ final class RecordHeap implements AutoCloseable {
 
   /// A record that is kept.
   static final class Entry {
-    private final RawRecord source;
+    private final Path file;
+    private final long number;
+    private final long offset;
     private final long length;
+    private final @Nullable SharedReader shared;
     private long start;
     private boolean removed;
 
-    private Entry(RawRecord record, long start) {
-      source = new RawRecord(record.file(), record.number(), record.offset(), MemorySegment.NULL);
-      length = record.data().byteSize();
-      this.start = start;
+    private Entry(StreamRecord record) {
+      file = record.file();
+      number = record.number();
+      offset = record.offset();
+      length = record.length();
+      shared = record.shared();
+    }
+
+    long number() {
+      return number;
+    }
+
+    /// Of its header in its file.
+    long offset() {
+      return offset;
+    }
+
+    /// Of its data.
+    long length() {
+      return length;
+    }
+
+    /// Null where a copy of the data is kept.
+    @Nullable SharedReader shared() {
+      return shared;
+    }
+
+    /// @param data which is in memory
+    RawRecord with(MemorySegment data) {
+      return new RawRecord(file, number, offset, data);
     }
   }
 
-  Entry add(RawRecord record) {
-    long length = record.data().byteSize();
-    if (length > slab.size() - end) {
-      makeRoom(length);
+  Entry add(StreamRecord record) {
+    Entry entry = new Entry(record);
+    bytes += entry.length;
+    if (entry.shared != null) {
+      entry.shared.retain();
+    } else {
+      copy(record.data(), entry);
     }
-    Entry entry = new Entry(record, end);
-    MemorySegment.copy(record.data(), 0, slab.segment(), end, length);
-    entries.add(entry);
-    end += length;
-    bytes += length;
     return entry;
   }
 
-  void remove(Entry entry) {
-    entry.removed = true;
-    bytes -= entry.length;
+  private void copy(MemorySegment data, Entry entry) {
+    HostSlab memory = slab;
+    if (memory == null || entry.length > memory.size() - end) {
+      memory = makeRoom(entry.length);
+    }
+    entry.start = end;
+    MemorySegment.copy(data, 0, memory.segment(), end, entry.length);
+    entries.add(entry);
+    end += entry.length;
   }
 
-  /// Removes all records.
-  void clear() {
+  /// Idempotent.
+  void remove(Entry entry) {
+    if (entry.removed) {
+      return;
+    }
+    entry.removed = true;
+    bytes -= entry.length;
+    if (entry.shared != null) {
+      entry.shared.release();
+    }
+  }
+
+  /// Removes all of these, which are all that there are.
+  void clear(Collection<Entry> all) {
+    all.forEach(this::remove);
     entries.clear();
     end = 0;
-    bytes = 0;
   }
 
   /// The bytes of all that are kept.
@@ -65,19 +117,31 @@ final class RecordHeap implements AutoCloseable {
     return bytes;
   }
 
-  /// @return the record, whose data stays where it is until the next one is added
-  RawRecord record(Entry entry) {
-    RawRecord source = entry.source;
-    return new RawRecord(
-        source.file(),
-        source.number(),
-        source.offset(),
-        slab.segment().asSlice(entry.start, entry.length));
+  /// A copy that is kept; it stays where it is until the next one is added.
+  MemorySegment data(Entry entry) {
+    return slab == null ? MemorySegment.NULL : slab.segment().asSlice(entry.start, entry.length);
   }
 
-  private void makeRoom(long length) {
-    long needed = (bytes + length) / 2 * 3 + 3;
+  /// What was added; its data as of [#data].
+  StreamRecord record(Entry entry) {
+    return new StreamRecord(
+        entry.file,
+        entry.number,
+        entry.offset,
+        entry.length,
+        entry.shared == null ? data(entry) : MemorySegment.NULL,
+        entry.shared);
+  }
+
+  private HostSlab makeRoom(long length) {
     HostSlab before = slab;
+    if (before == null) {
+      slab = HostSlab.allocate(Math.max(FIRST_BYTES, length));
+      return slab;
+    }
+    long copied =
+        entries.stream().filter(entry -> !entry.removed).mapToLong(entry -> entry.length).sum();
+    long needed = (copied + length) / 2 * 3 + 3;
     HostSlab after =
         needed > before.size()
             ? HostSlab.allocate(Math.max(needed, Math.min(2 * before.size(), 2 * needed)))
@@ -98,10 +162,16 @@ final class RecordHeap implements AutoCloseable {
       slab = after;
       before.release();
     }
+    return after;
   }
 
+  /// Gives the memory back; what is kept in files is for [#remove].
   @Override
   public void close() {
-    slab.release();
+    HostSlab held = slab;
+    slab = null;
+    if (held != null) {
+      held.release();
+    }
   }
 }

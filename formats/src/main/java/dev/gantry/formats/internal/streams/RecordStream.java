@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.streams;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
@@ -12,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// The records of several files, some of which are open at once and give a block of records each in
@@ -23,17 +23,18 @@ final class RecordStream implements Records {
   private final TfRecordOptions options;
   private final int block;
   private final TfRecordReader.Faults skipped;
+  private final AtomicInteger open;
   private final List<Place> places = new ArrayList<>();
   private int nextFile;
   private int place;
   private int left;
-  private @Nullable TfRecordReader current;
+  private @Nullable SharedReader current;
 
   /// A file that is open, or is to be opened where the place was left.
   private static final class Place {
     private int file;
     private TfRecordReader.Position from;
-    private @Nullable TfRecordReader reader;
+    private @Nullable SharedReader reader;
 
     Place(StreamCursor.Place place) {
       file = place.file();
@@ -41,7 +42,7 @@ final class RecordStream implements Records {
     }
 
     StreamCursor.Place cursor() {
-      return new StreamCursor.Place(file, reader == null ? from : reader.position());
+      return new StreamCursor.Place(file, reader == null ? from : reader.reader().position());
     }
 
     void open(int number) {
@@ -52,28 +53,31 @@ final class RecordStream implements Records {
     void close() {
       file = -1;
       from = TfRecordReader.Position.START;
-      TfRecordReader open = reader;
+      SharedReader open = reader;
       reader = null;
       if (open != null) {
-        open.close();
+        open.release();
       }
     }
   }
 
   /// @param files in the epoch's order
   /// @param block records of a turn
+  /// @param open counts the files of all streams that are open
   RecordStream(
       GantrySession session,
       List<Path> files,
       TfRecordOptions options,
       int block,
       TfRecordReader.Faults skipped,
+      AtomicInteger open,
       StreamCursor from) {
     this.session = session;
     this.files = files;
     this.options = options;
     this.block = block;
     this.skipped = skipped;
+    this.open = open;
     nextFile = from.nextFile();
     place = from.place();
     left = from.left();
@@ -88,7 +92,7 @@ final class RecordStream implements Records {
       Place at = places.get(place);
       boolean given = left < block;
       if (left > 0 && (at.file >= 0 || (!given && takesNext(at)))) {
-        TfRecordReader reader = reader(at);
+        SharedReader reader = reader(at);
         if (reader.next()) {
           left--;
           current = reader;
@@ -116,22 +120,23 @@ final class RecordStream implements Records {
     return true;
   }
 
-  private TfRecordReader reader(Place at) {
-    TfRecordReader reader = at.reader;
+  private SharedReader reader(Place at) {
+    SharedReader reader = at.reader;
     if (reader == null) {
-      reader = TfRecordReader.open(session, files.get(at.file), options, at.from, skipped);
+      reader =
+          SharedReader.open(
+              session, files.get(at.file), options, at.from, skipped, open, places.size());
       at.reader = reader;
     }
     return reader;
   }
 
   @Override
-  public RawRecord record() {
-    TfRecordReader reader = current;
-    if (reader == null) {
+  public StreamRecord record() {
+    if (current == null) {
       throw new MisuseException("the stream of records has not begun, or has ended");
     }
-    return new RawRecord(reader.file(), reader.number(), reader.offset(), reader.record());
+    return current.record();
   }
 
   /// Only reading tells.

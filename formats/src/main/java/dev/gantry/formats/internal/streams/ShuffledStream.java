@@ -2,7 +2,6 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
 import dev.gantry.formats.internal.streams.StreamCursor.Shuffled;
@@ -223,7 +222,7 @@ final class ShuffledStream implements Records {
   }
 
   @Override
-  public RawRecord record() {
+  public StreamRecord record() {
     Slot slot = given < 0 ? null : slots.get(given);
     if (slot == null) {
       throw new MisuseException("the stream of records has not begun, or has ended");
@@ -254,6 +253,8 @@ final class ShuffledStream implements Records {
   @Override
   public void close() {
     try (stream) {
+      slots.stream().filter(Objects::nonNull).forEach(slot -> heap.remove(slot.entry()));
+      slots.clear();
       heap.close();
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.HostWrites;
@@ -17,11 +18,12 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.ObjIntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// One epoch's batches of one rank, from some batch on.
 ///
-/// Every rank reads all records, in rounds of a batch for each rank, and keeps those of its own
+/// Every rank goes over all records, in rounds of a batch for each rank, and keeps those of its own
 /// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the
 /// last one, which may fall short, is made up alike on all of them.
 final class StreamSource implements BatchPlanSource<BatchView> {
@@ -87,12 +89,12 @@ final class StreamSource implements BatchPlanSource<BatchView> {
             ? share(left)
             : new Part((long) order.rank() * order.batchSize(), order.batchSize());
     long count = 0;
-    while (count < round && open.next()) {
-      RawRecord record = open.record();
+    while (count < round && next(open, buffer)) {
+      StreamRecord record = open.record();
       if (count >= mine.first() && count - mine.first() < mine.count()) {
         buffer.add(record);
       }
-      dataset.read(record.data().byteSize());
+      dataset.read(record.length());
       count++;
     }
     if (count == round) {
@@ -110,6 +112,36 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     // From there on nothing is found.
     state = dataset.after(state, end);
     return buffer.size() > 0;
+  }
+
+  /// To the stream's next record.
+  ///
+  /// @param before records of the batch that come before it
+  private boolean next(Records open, RecordBuffer before) {
+    try {
+      return open.next();
+    } catch (MalformedFileException fault) {
+      throw first(before, fault);
+    }
+  }
+
+  private void read(RecordBuffer buffer, int from, int to, ObjIntConsumer<RawRecord> sink) {
+    try {
+      dataset.buffers().read(buffer, from, to, sink);
+    } catch (MalformedFileException fault) {
+      throw first(buffer, fault);
+    }
+  }
+
+  /// Of all records of a batch, the first one with a wrong checksum is what fails it, whichever was
+  /// found first.
+  private MalformedFileException first(RecordBuffer buffer, MalformedFileException found) {
+    try {
+      dataset.buffers().read(buffer, 0, buffer.size(), (_, _) -> {});
+      return found;
+    } catch (MalformedFileException fault) {
+      return fault;
+    }
   }
 
   /// Records of a round.
@@ -190,10 +222,8 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     int samples = buffer.size();
     long[] rows = layout.rows();
     measure.ifPresent(decoder -> {
-      for (int i = 0; i < samples; i++) {
-        RawRecord record = buffer.record(i);
-        decoder.extend(record.data(), record.address(), rows);
-      }
+      read(
+          buffer, 0, samples, (record, _) -> decoder.extend(record.data(), record.address(), rows));
     });
     HostWrites made = new HostWrites(0, layout.bytes(), writers(buffer, rows));
     BatchView view = new BatchView(samples, layout.views(samples, rows), state);
@@ -211,10 +241,12 @@ final class StreamSource implements BatchPlanSource<BatchView> {
       int to = (int) ((long) samples * (part + 1) / parts);
       writers.add(target -> {
         ExampleDecoder decoder = dataset.parser().decoder();
-        for (int i = from; i < to; i++) {
-          RawRecord record = buffer.record(i);
-          decoder.decode(record.data(), record.address(), target, layout, rows, i);
-        }
+        read(
+            buffer,
+            from,
+            to,
+            (record, i) ->
+                decoder.decode(record.data(), record.address(), target, layout, rows, i));
         if (left.decrementAndGet() == 0) {
           giveBack(buffer);
         }

@@ -25,10 +25,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Batches of TFRecord files that are read from beginning to end: files of any compression, and
-/// files that have no index. Every rank reads and checks all records, and decodes its own.
+/// files that have no index. Every rank goes over all records, and reads, checks and decodes its own,
+/// on all threads; what [SharedReader] says of short records and some files is read and checked by
+/// the asking thread, on every rank.
 ///
 /// The order is that of [EpochOrder] for as many samples, though it is not known beforehand how many
 /// there are: `interleave` files are open at once, `interleaveBlock` records are read of each in
@@ -39,13 +42,14 @@ import java.util.concurrent.atomic.LongAdder;
 ///
 /// A state holds the open files with their offsets: going on from it takes no time for files that
 /// are not compressed; what is compressed is decompressed again up to there. A shuffle buffer is
-/// filled again, from the oldest record that it held. The same goes for what
+/// filled again, from the oldest record that it held; of long records by their headers. The same goes for what
 /// [dev.gantry.formats.LastBatch] takes from earlier in the epoch. Faults that a
 /// [CorruptionPolicy] passes over count over all files of an epoch.
 ///
-/// Memory: a chunk of [TfRecordOptions#chunkBytes] for each open file, one and a half times what the
-/// shuffle buffer holds, and the records of each batch that a ring is plan. It is given back by
-/// [#close], after the rings that use it are closed. Thread-safe.
+/// Memory: a chunk of at most [TfRecordOptions#chunkBytes] for each open file; for each thread that
+/// decodes a quarter of a MiB, or its longest record; and of records that the asking thread reads, one
+/// and a half times what the shuffle buffer holds and those of each batch that is under way. It is
+/// given back by [#close], after the rings that use it are closed. Thread-safe.
 public final class StreamedBatches implements Batches {
   /// Parts of a batch that are decoded at once.
   private static final int MOST_PARTS = 32;
@@ -63,6 +67,7 @@ public final class StreamedBatches implements Batches {
   private final OptionalLong shuffleSeed;
 
   private final Map<String, LongAdder> skipped = new ConcurrentHashMap<>();
+  private final AtomicInteger openFiles = new AtomicInteger();
   private final LongAdder records = new LongAdder();
   private final LongAdder bytes = new LongAdder();
 
@@ -231,7 +236,8 @@ public final class StreamedBatches implements Batches {
       ordered.add(files.get(file));
     }
     RecordStream stream =
-        new RecordStream(session, ordered, options, order.interleaveBlock(), faults, from);
+        new RecordStream(
+            session, ordered, options, order.interleaveBlock(), faults, openFiles, from);
     return from.shuffled().isPresent()
         ? new ShuffledStream(stream, draws(epoch), options, from)
         : stream;

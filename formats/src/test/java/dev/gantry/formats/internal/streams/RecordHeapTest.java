@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.streams;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.formats.internal.examples.RawRecord;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -37,7 +36,8 @@ class RecordHeapTest {
         int length = random.nextInt(10) == 0 ? 0 : random.nextInt(100_000);
         byte[] data = new byte[length];
         Arrays.fill(data, (byte) i);
-        RawRecord record = new RawRecord(FILE, i, 7L * i, MemorySegment.ofArray(data));
+        StreamRecord record =
+            new StreamRecord(FILE, i, 7L * i, length, MemorySegment.ofArray(data), null);
         kept.add(new Kept(heap.add(record), length, (byte) i));
         bytes += length;
         while (bytes > 1 << 20) {
@@ -47,12 +47,10 @@ class RecordHeapTest {
         }
         assertThat(heap.bytes()).isEqualTo(bytes);
         Kept any = kept.get(random.nextInt(kept.size()));
-        assertThat(heap.record(any.entry()).data().toArray(ValueLayout.JAVA_BYTE))
-            .isEqualTo(any.data());
+        assertThat(heap.data(any.entry()).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(any.data());
       }
       for (Kept each : kept) {
-        assertThat(heap.record(each.entry()).data().toArray(ValueLayout.JAVA_BYTE))
-            .isEqualTo(each.data());
+        assertThat(heap.data(each.entry()).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(each.data());
       }
       assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
       assertThat(LiveResources.snapshot().hostBytes()).isLessThan(4 << 20);

@@ -61,6 +61,12 @@ class StreamedBatchesPropertiesTest {
     return Arbitraries.longs().between(0, 20).list().ofMaxSize(6).withoutEdgeCases();
   }
 
+  /// Of records that the stream reads, and of such that it leaves.
+  @Provide
+  Arbitrary<Integer> paddings() {
+    return Arbitraries.of(0, 3000);
+  }
+
   @Provide
   Arbitrary<OrderOptions> orders() {
     return Orders.options(Orders.ofWholeShards());
@@ -84,13 +90,14 @@ class StreamedBatchesPropertiesTest {
       @ForAll("shards") List<Long> shards,
       @ForAll("orders") OrderOptions order,
       @ForAll @IntRange(max = 3) int epoch,
-      @ForAll Compression compression) {
+      @ForAll Compression compression,
+      @ForAll("paddings") int padding) {
     try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
         // That a compressed file has no records is known only after it was read.
         Compression each = shards.get(i) == 0 ? Compression.NONE : compression;
-        files.add(Streams.write(session, folder, i, shards.get(i), each));
+        files.add(Streams.write(session, folder, i, shards.get(i), each, padding));
       }
       for (int rank = 0; rank < order.world(); rank++) {
         check(session, files, shards, Orders.ranked(order, rank, order.world()), epoch);
@@ -119,14 +126,18 @@ class StreamedBatchesPropertiesTest {
   void shuffledStreamsGiveWhatABufferDoesOnEveryRankAndFromEveryState(
       @ForAll("shards") List<Long> shards,
       @ForAll("shuffledOrders") OrderOptions order,
-      @ForAll("buffers") TfRecordOptions options,
-      @ForAll @IntRange(max = 3) int epoch) {
+      @ForAll("buffers") TfRecordOptions ofShort,
+      @ForAll @IntRange(max = 3) int epoch,
+      @ForAll("paddings") int padding) {
+    TfRecordOptions options =
+        ofShort.withShuffleBuffer(
+            ofShort.shuffleRecords(), ofShort.shuffleBytes() * (1 + padding / 50));
     try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
-        files.add(Streams.write(session, folder, i, shards.get(i), Compression.NONE));
+        files.add(Streams.write(session, folder, i, shards.get(i), Compression.NONE, padding));
       }
-      List<Long> mixed = mixed(shards, order, options, epoch);
+      List<Long> mixed = mixed(shards, order, options, epoch, padding);
       for (int rank = 0; rank < order.world(); rank++) {
         OrderOptions ofRank = Orders.ranked(order, rank, order.world());
         check(session, files, dealt(mixed, ofRank), options, ofRank, epoch);
@@ -137,7 +148,7 @@ class StreamedBatchesPropertiesTest {
 
   /// Step by step.
   private static List<Long> mixed(
-      List<Long> shards, OrderOptions order, TfRecordOptions options, long epoch) {
+      List<Long> shards, OrderOptions order, TfRecordOptions options, long epoch, int padding) {
     long seed = ((Shuffle.Samples) order.shuffle()).seed();
     OrderOptions whole =
         new OrderOptions(
@@ -154,7 +165,7 @@ class StreamedBatchesPropertiesTest {
     List<Long> buffer = new ArrayList<>();
     while (!stream.isEmpty()
         && buffer.size() < options.shuffleRecords()
-        && bytes(buffer) < options.shuffleBytes()) {
+        && bytes(buffer, padding) < options.shuffleBytes()) {
       buffer.add(stream.remove());
     }
     List<Long> mixed = new ArrayList<>();
@@ -162,7 +173,7 @@ class StreamedBatchesPropertiesTest {
     while (!buffer.isEmpty()) {
       int slot = draws.slot(mixed.size(), buffer.size());
       mixed.add(buffer.set(slot, -1L));
-      if (unread == 0 && bytes(buffer) > options.shuffleBytes()) {
+      if (unread == 0 && bytes(buffer, padding) > options.shuffleBytes()) {
         unread = buffer.size() / 2;
       }
       if (unread == 0 && !stream.isEmpty()) {
@@ -176,10 +187,10 @@ class StreamedBatchesPropertiesTest {
     return mixed;
   }
 
-  private static long bytes(List<Long> ids) {
+  private static long bytes(List<Long> ids, int padding) {
     return ids.stream()
         .filter(id -> id >= 0)
-        .mapToLong(id -> Streams.example(id).toBytes().length)
+        .mapToLong(id -> Streams.example(id, padding).toBytes().length)
         .sum();
   }
 

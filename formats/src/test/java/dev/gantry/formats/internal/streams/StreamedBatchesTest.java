@@ -40,6 +40,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -387,9 +388,144 @@ class StreamedBatchesTest {
     }
   }
 
+  /// Records that the stream leaves for those who decode them.
+  private Path writeLong(int file, int records) {
+    return Streams.write(session, folder, file, records, Compression.NONE, 3000);
+  }
+
+  private static int longBytes(Path file, int records) throws IOException {
+    return Math.toIntExact(Files.size(file) / records);
+  }
+
+  private static void change(Path file, int at) throws IOException {
+    byte[] bytes = Files.readAllBytes(file);
+    bytes[at] ^= 1;
+    Files.write(file, bytes);
+  }
+
+  @Test
+  void ofSeveralDamagedRecordsOfABatchTheFirstIsTheFault() throws IOException {
+    // Of the same length: no text.
+    Path file = Streams.write(session, folder, 0, 1, Compression.NONE, 3000);
+    byte[] one = Files.readAllBytes(file);
+    byte[] all = new byte[8 * one.length];
+    for (int i = 0; i < 8; i++) {
+      System.arraycopy(one, 0, all, i * one.length, one.length);
+    }
+    all[2 * one.length + 100] ^= 1;
+    all[5 * one.length + 100] ^= 1;
+    Files.write(file, all);
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(8), OPTIONS);
+        BatchPlanSource<BatchView> source = batches.from(batches.start());
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment slot = arena.allocate(batches.slotBytes());
+      BatchPlan<BatchView> plan = source.next().orElseThrow();
+      assertThatThrownBy(() -> plan.hostWrites().writers().getLast().write(slot))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(file.toString())
+          .hasMessageContaining("offset " + 2 * one.length + ": data-crc: record 2:");
+    }
+    // What fails the stream comes behind what it has left.
+    change(file, 6 * one.length);
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(8), OPTIONS);
+        BatchPlanSource<BatchView> source = batches.from(batches.start())) {
+      assertThatThrownBy(source::next).hasMessageContaining("data-crc: record 2:");
+    }
+  }
+
+  @Test
+  void aFileStaysOpenUntilItsRecordsAreRead() throws IOException {
+    Path file = writeLong(0, 4);
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(2), OPTIONS);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment slot = arena.allocate(batches.slotBytes());
+      try (BatchPlanSource<BatchView> source = batches.from(batches.start())) {
+        BatchPlan<BatchView> first = source.next().orElseThrow();
+        BatchPlan<BatchView> second = source.next().orElseThrow();
+        assertThat(source.next()).isEmpty();
+        Files.delete(file);
+        first.hostWrites().writers().forEach(writer -> writer.write(slot));
+        assertThat(LiveResources.snapshot().openFiles()).isOne();
+        second.hostWrites().writers().forEach(writer -> writer.write(slot));
+        assertThat(LiveResources.snapshot().openFiles()).isZero();
+      }
+    }
+  }
+
+  @Test
+  void aFileOfABatchThatIsNeverMadeIsClosedWithItsSource() {
+    Path file = writeLong(0, 4);
+    for (Shuffle shuffle : List.of(new Shuffle.None(), new Shuffle.Samples(1))) {
+      OrderOptions order = new OrderOptions(2, LastBatch.KEEP, shuffle, 1, 1, 0, 1);
+      try (StreamedBatches batches = open(List.of(file), order, OPTIONS);
+          BatchPlanSource<BatchView> source = batches.from(batches.start())) {
+        assertThat(source.next()).isPresent();
+        assertThat(LiveResources.snapshot().openFiles()).isOne();
+      }
+      assertThat(LiveResources.snapshot().openFiles()).isZero();
+    }
+  }
+
+  @Test
+  void ofManyFilesInAShuffleBufferFewStayOpen() {
+    List<Path> files = IntStream.range(0, 100).mapToObj(file -> writeLong(file, 1)).toList();
+    OrderOptions order = new OrderOptions(10, LastBatch.KEEP, new Shuffle.Samples(7), 1, 1, 0, 1);
+    try (StreamedBatches batches = open(files, order, OPTIONS)) {
+      try (BatchPlanSource<BatchView> source = batches.from(batches.start())) {
+        assertThat(source.next()).isPresent();
+        assertThat(LiveResources.snapshot().openFiles()).isBetween(60L, 66L);
+      }
+      assertThat(Streams.ids(Streams.run(batches, batches.start())).stream().flatMap(List::stream))
+          .hasSize(100)
+          .doesNotHaveDuplicates();
+    }
+  }
+
+  @Test
+  void aFileThatChangesBetweenItsHeaderAndItsRecordIsAnError() throws IOException {
+    Path file = writeLong(0, 4);
+    int record = longBytes(file, 4);
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(4), OPTIONS);
+        BatchPlanSource<BatchView> source = batches.from(batches.start());
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment slot = arena.allocate(batches.slotBytes());
+      BatchPlan<BatchView> plan = source.next().orElseThrow();
+      change(file, 0);
+      assertThatThrownBy(() -> plan.hostWrites().writers().getFirst().write(slot))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("length-crc: record 0: it is not where it was");
+      Files.write(file, new byte[record]);
+      assertThatThrownBy(() -> plan.hostWrites().writers().getFirst().write(slot))
+          .hasMessageContaining(file.toString());
+    }
+  }
+
+  /// Each rank reads its own records only.
+  @Test
+  void aDamagedRecordIsTheFaultOfTheRankThatHasIt() throws IOException {
+    Path file = writeLong(0, 4);
+    change(file, 3 * longBytes(file, 4) + 100);
+    for (int rank = 0; rank < 2; rank++) {
+      try (StreamedBatches batches =
+          open(List.of(file), Streams.order(2, LastBatch.KEEP, rank, 2), OPTIONS)) {
+        if (rank == 0) {
+          assertThat(Streams.ids(Streams.run(batches, batches.start())))
+              .containsExactly(List.of(0L, 1L));
+        } else {
+          assertThatThrownBy(() -> Streams.run(batches, batches.start()))
+              .hasMessageContaining("data-crc: record 3:");
+        }
+      }
+    }
+  }
+
   @Test
   void aFailingReadLeavesNothing() {
-    List<Path> files = List.of(write(0, 9), write(1, 3));
+    aFailingReadLeavesNothing(List.of(write(0, 9), write(1, 3)));
+    aFailingReadLeavesNothing(List.of(writeLong(0, 9), writeLong(1, 3)));
+  }
+
+  private void aFailingReadLeavesNothing(List<Path> files) {
     for (int call = 1; call <= 4; call++) {
       FaultyFileCalls calls =
           new FaultyFileCalls(Libc.INSTANCE).at(Function.PREAD, call, new Fails(Errno.EIO));

@@ -37,17 +37,34 @@ final class Streams {
   record Batch(List<Long> ids, DatasetState after) {}
 
   static ExampleBuilder example(long id) {
+    return example(id, 0);
+  }
+
+  /// @param padding bytes of a feature that no batch has: of more than 2 KiB make a record that the
+  ///     stream leaves for those who decode it
+  static ExampleBuilder example(long id, int padding) {
     byte[] text = new byte[(int) (id % 7)];
     Arrays.fill(text, (byte) id);
-    return new ExampleBuilder().int64s("id", id).bytes("text", text);
+    ExampleBuilder example = new ExampleBuilder().int64s("id", id).bytes("text", text);
+    return padding == 0 ? example : example.bytes("padding", new byte[padding]);
   }
 
   static Path write(
       GantrySession session, Path folder, int file, long records, Compression compression) {
+    return write(session, folder, file, records, compression, 0);
+  }
+
+  static Path write(
+      GantrySession session,
+      Path folder,
+      int file,
+      long records,
+      Compression compression,
+      int padding) {
     Path path = folder.resolve("part-" + file);
     try (TfRecordWriter writer = TfRecordWriter.create(session, path, compression)) {
       for (long i = 0; i < records; i++) {
-        writer.write(example(file * FILE + i).toBytes());
+        writer.write(example(file * FILE + i, padding).toBytes());
       }
       writer.commit();
     }

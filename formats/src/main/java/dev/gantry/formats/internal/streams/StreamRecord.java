@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.streams;
+
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/// A record that a stream stands at.
+///
+/// @param number its number in its file, from 0
+/// @param offset of its header
+/// @param length of its data
+/// @param data where it is in memory, else empty
+/// @param shared the file to read it from; null where it is in memory
+record StreamRecord(
+    Path file,
+    long number,
+    long offset,
+    long length,
+    MemorySegment data,
+    @Nullable SharedReader shared) {
+  /// Where the reader stands.
+  static StreamRecord of(SharedReader shared) {
+    TfRecordReader reader = shared.reader();
+    boolean inMemory = reader.hasData();
+    return new StreamRecord(
+        reader.file(),
+        reader.number(),
+        reader.offset(),
+        reader.length(),
+        inMemory ? reader.record() : MemorySegment.NULL,
+        inMemory ? null : shared);
+  }
+}
