@@ -138,5 +138,5 @@ case ${1:-} in
   model) model "${2:?run.sh model FOLDER}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac
