@@ -10,6 +10,8 @@ import dev.gantry.core.internal.natives.CudaPointers;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -17,7 +19,8 @@ import java.util.concurrent.ConcurrentHashMap;
 /// other's memory.
 ///
 /// Retained once a process and never released, since NDArrays over our memory may outlive every
-/// session.
+/// session. For the same reason the device's streams, events and memory that nothing uses now are kept
+/// here for the next load or ring, whatever the session: each of its sessions frees what is idle.
 /// Thread-safe.
 public final class CudaContext {
   private static final long AWAKE_NANOS = 500_000;
@@ -28,14 +31,73 @@ public final class CudaContext {
 
   private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
 
+  /// libtorch may need the memory.
+  private static final long DEVICE_KEPT_NANOS = 3_000_000_000L;
+
+  private static final long PINNED_KEPT_NANOS = 10_000_000_000L;
+
+  private static final long MOST_IDLE_PINNED_BYTES = 1L << 30;
+
+  /// Of a device's memory, how much may be idle, and how much is left to others at least.
+  private static final int IDLE_PART = 4;
+
+  private static final int SPARED_PART = 32;
+
   private final CudaDriver driver;
   private final int ordinal;
   private final CudaDriver.Context context;
+  private final IdleStreams streams = new IdleStreams(this);
+
+  private final IdleMemory<DeviceSlab.Block> idleDevice =
+      new IdleMemory<>(
+          LiveResources.Kind.DEVICE_BYTES,
+          DEVICE_KEPT_NANOS,
+          this::mostIdleDeviceBytes,
+          block -> DeviceSlab.free(this, block));
+
+  private final IdleMemory<HugePages> idlePinned =
+      new IdleMemory<>(
+          LiveResources.Kind.PINNED_BYTES,
+          PINNED_KEPT_NANOS,
+          () -> MOST_IDLE_PINNED_BYTES,
+          pages -> PinnedSlab.free(this, pages));
 
   private CudaContext(CudaDriver driver, int ordinal) {
     this.driver = driver;
     this.ordinal = ordinal;
     this.context = driver.retainPrimaryContext(ordinal);
+  }
+
+  private long mostIdleDeviceBytes() {
+    try (var _ = enter()) {
+      CudaDriver.MemoryInfo memory = driver.memoryInfo();
+      long total = memory.totalBytes();
+      return memory.freeBytes() < total / SPARED_PART ? 0 : total / IDLE_PART;
+    }
+  }
+
+  /// Frees what is kept for later on all devices, and not in use.
+  public static void freeIdle() {
+    List<Runnable> actions = new ArrayList<>();
+    for (CudaContext each : CONTEXTS.values()) {
+      actions.addAll(List.of(each.idleDevice::free, each.idlePinned::free, each.streams::free));
+    }
+    Cleanup.runAll(actions);
+  }
+
+  /// Streams and events that are used again.
+  public IdleStreams streams() {
+    return streams;
+  }
+
+  /// The device's memory that slabs had.
+  IdleMemory<DeviceSlab.Block> idleDevice() {
+    return idleDevice;
+  }
+
+  /// Pinned memory that slabs had.
+  IdleMemory<HugePages> idlePinned() {
+    return idlePinned;
   }
 
   /// @throws DeviceUnavailableException if there is no CUDA driver or no such device

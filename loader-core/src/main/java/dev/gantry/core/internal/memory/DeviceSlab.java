@@ -2,10 +2,14 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Memory of a CUDA device, aligned to 64 KiB as registration with cuFile needs: a GPU exposes its
@@ -14,58 +18,106 @@ public final class DeviceSlab extends Slab {
   private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
   private static final long HEAP_STEP_BYTES = 1 << 20;
 
+  private static final int OUT_OF_MEMORY = 2;
+
+  /// Memory of the driver's, which slabs have one after the other: the driver clears memory that was
+  /// freed, which takes bandwidth from loads, and freeing waits for all work of the device.
+  ///
+  /// @param released recorded on the default stream when the last slab went: kernels that read it may
+  ///     still be queued there
+  record Block(long allocated, long capacity, CudaDriver.Event released) {}
+
   private final CudaContext context;
   private final long allocated;
   private final long capacity;
 
-  /// Takes the memory when this goes; null if the driver does.
-  private final @Nullable DeviceMemoryReuse reuse;
+  /// To record when this goes; null if no slab had the memory before.
+  private final CudaDriver.@Nullable Event released;
 
   private DeviceSlab(
       CudaContext context,
       long allocated,
       long size,
       long capacity,
-      @Nullable DeviceMemoryReuse reuse) {
+      CudaDriver.@Nullable Event released) {
     super(aligned(allocated), size, LiveResources.Kind.DEVICE_BYTES);
     this.context = context;
     this.allocated = allocated;
     this.capacity = capacity;
-    this.reuse = reuse;
+    this.released = released;
   }
 
   private static long aligned(long allocated) {
     return (allocated + REGISTRATION_ALIGNMENT_BYTES - 1) & -REGISTRATION_ALIGNMENT_BYTES;
   }
 
+  /// In memory that an earlier slab had, if there is some.
+  ///
   /// @throws dev.gantry.core.TransferException if the device has no room
   public static DeviceSlab allocate(CudaContext context, long size) {
-    return allocate(context, size, size, null);
+    return allocate(context, size, size);
   }
 
-  /// @param capacity how much memory is allocated, `size` or more
-  static DeviceSlab allocate(
-      CudaContext context, long size, long capacity, @Nullable DeviceMemoryReuse reuse) {
+  /// @param capacity how much memory to take, `size` or more: slabs of about this size follow
+  public static DeviceSlab allocate(CudaContext context, long size, long capacity) {
+    return allocate(context, size, capacity, context::await);
+  }
+
+  /// @param stream for all that will be done with the memory. The caller does not wait for work that was
+  ///     queued for an earlier slab: the stream does
+  public static DeviceSlab allocate(CudaContext context, long size, CudaDriver.Stream stream) {
+    return allocate(
+        context,
+        size,
+        size,
+        released -> {
+          try (var _ = context.enter()) {
+            context.driver().await(stream, released);
+          }
+        });
+  }
+
+  private static DeviceSlab allocate(
+      CudaContext context, long size, long capacity, Consumer<CudaDriver.Event> order) {
     checkSize(size);
+    Block idle = context.idleDevice().take(capacity);
+    if (idle == null) {
+      return new DeviceSlab(context, allocateNew(context, capacity), size, capacity, null);
+    }
+    return Cleanup.orUndo(
+        () -> {
+          order.accept(idle.released());
+          return new DeviceSlab(context, idle.allocated(), size, idle.capacity(), idle.released());
+        },
+        () -> free(context, idle));
+  }
+
+  /// If the device has no room, frees what is idle there and tries again.
+  private static long allocateNew(CudaContext context, long bytes) {
     try (var _ = context.enter()) {
-      // The driver aligns large allocations to 2 MiB, but small ones only to 512 bytes: those need
-      // extra room.
-      long allocated = context.driver().allocateDevice(capacity);
-      if (allocated % REGISTRATION_ALIGNMENT_BYTES != 0) {
-        context.driver().freeDevice(allocated);
-        allocated = context.driver().allocateDevice(capacity + REGISTRATION_ALIGNMENT_BYTES);
+      try {
+        return allocateAligned(context.driver(), bytes);
+      } catch (TransferException e) {
+        boolean outOfMemory =
+            e.failure() instanceof Failure.Cuda cuda && cuda.code() == OUT_OF_MEMORY;
+        if (!outOfMemory || context.idleDevice().bytes() == 0) {
+          throw e;
+        }
+        context.idleDevice().free();
+        return allocateAligned(context.driver(), bytes);
       }
-      return over(context, allocated, size, capacity, reuse);
     }
   }
 
-  static DeviceSlab over(
-      CudaContext context,
-      long allocated,
-      long size,
-      long capacity,
-      @Nullable DeviceMemoryReuse reuse) {
-    return new DeviceSlab(context, allocated, size, capacity, reuse);
+  /// The driver aligns large allocations to 2 MiB, but small ones only to 512 bytes: those need extra
+  /// room.
+  private static long allocateAligned(CudaDriver driver, long bytes) {
+    long allocated = driver.allocateDevice(bytes);
+    if (allocated % REGISTRATION_ALIGNMENT_BYTES == 0) {
+      return allocated;
+    }
+    driver.freeDevice(allocated);
+    return driver.allocateDevice(bytes + REGISTRATION_ALIGNMENT_BYTES);
   }
 
   @Override
@@ -99,15 +151,16 @@ public final class DeviceSlab extends Slab {
   public void copyFromHost(long offset, MemorySegment source) {
     Objects.checkFromIndexSize(offset, source.byteSize(), size());
     try (var _ = context.enter()) {
-      CudaDriver.Stream stream = context.driver().createStream();
-      try {
-        context
-            .driver()
-            .copyToDevice(address() + offset, source.address(), source.byteSize(), stream);
-        context.driver().synchronize(stream);
-      } finally {
-        context.driver().destroy(stream);
-      }
+      CudaDriver driver = context.driver();
+      CudaDriver.Stream stream = context.streams().stream();
+      Cleanup.orUndo(
+          () -> {
+            driver.copyToDevice(address() + offset, source.address(), source.byteSize(), stream);
+            driver.synchronize(stream);
+            return stream;
+          },
+          () -> driver.destroy(stream));
+      context.streams().giveBack(stream);
     }
   }
 
@@ -130,13 +183,27 @@ public final class DeviceSlab extends Slab {
     }
   }
 
-  /// `cuMemFree` waits for kernels that still read this memory.
   @Override
   void free() {
-    if (reuse == null) {
-      DeviceMemoryReuse.free(context, allocated);
-    } else {
-      reuse.giveBack(context, allocated, capacity);
+    Block block =
+        new Block(
+            allocated, capacity, released == null ? context.streams().sleepersEvent() : released);
+    try (var _ = context.enter()) {
+      context.driver().record(block.released(), CudaDriver.Stream.DEFAULT);
+    } catch (TransferException _) {
+      free(context, block);
+      return;
+    }
+    context.idleDevice().keep(block, capacity);
+  }
+
+  /// `cuMemFree` waits for kernels that still read this memory.
+  static void free(CudaContext context, Block block) {
+    try (var _ = context.enter()) {
+      Cleanup.runAll(
+          List.of(
+              () -> context.driver().freeDevice(block.allocated()),
+              () -> context.driver().destroy(block.released())));
     }
   }
 }

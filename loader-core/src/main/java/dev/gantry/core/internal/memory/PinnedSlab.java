@@ -6,16 +6,23 @@ public final class PinnedSlab extends CpuSlab {
   private final CudaContext context;
   private final HugePages pages;
 
-  private PinnedSlab(CudaContext context, HugePages pages) {
-    super(pages.address(), pages.size(), LiveResources.Kind.PINNED_BYTES);
+  private PinnedSlab(CudaContext context, HugePages pages, long size) {
+    super(pages.address(), size, LiveResources.Kind.PINNED_BYTES);
     this.context = context;
     this.pages = pages;
   }
 
+  /// In memory that an earlier slab had, if there is some.
+  ///
   /// @param size in bytes
   /// @throws dev.gantry.core.TransferException if the driver cannot pin that much
   public static PinnedSlab allocate(CudaContext context, long size) {
     checkSize(size);
+    HugePages idle = context.idlePinned().take(size);
+    return new PinnedSlab(context, idle == null ? pin(context, size) : idle, size);
+  }
+
+  private static HugePages pin(CudaContext context, long size) {
     HugePages pages = HugePages.map(size);
     // Pinning would take the pages too, but one after the other.
     pages.touch();
@@ -24,13 +31,18 @@ public final class PinnedSlab extends CpuSlab {
           try (var _ = context.enter()) {
             context.driver().pin(pages.address(), pages.size());
           }
-          return new PinnedSlab(context, pages);
+          return pages;
         },
         pages::unmap);
   }
 
+  /// No copy from or into it may be running.
   @Override
   void free() {
+    context.idlePinned().keep(pages, pages.size());
+  }
+
+  static void free(CudaContext context, HugePages pages) {
     try (var _ = context.enter()) {
       context.driver().unpin(pages.address());
     }

@@ -4,23 +4,20 @@ package dev.gantry.core.internal.memory;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.WaitEvent;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Pairs of pinned buffers for threads that stage. They are kept from load to load, since pinning
-/// memory takes longer than filling it.
+/// Pairs of pinned buffers for threads that stage.
 ///
 /// At most `mostPairs` exist at once; a thread that needs another waits. Each load or save has a
 /// [Share]. A pair that becomes free goes to the smallest share that waits, and a share that has two
 /// pairs or more than a waiting one is asked to give one back. So every load gets a pair within a
 /// request's time, as long as there are no more loads than pairs. Thread-safe.
-public final class StagingPool implements AutoCloseable {
+public final class StagingPool {
   /// Two buffers: one fills while the other empties.
   public record Pair(PinnedSlab first, PinnedSlab second) {
     void free() {
@@ -45,13 +42,11 @@ public final class StagingPool implements AutoCloseable {
 
   private final CudaContext context;
   private final int mostPairs;
-  private final Deque<Pair> idle = new ArrayDeque<>();
 
   /// In order of arrival. Empty of unserved waiters unless all pairs are in use.
   private final List<Waiter> waiters = new ArrayList<>();
 
   private int inUse;
-  private boolean closed;
 
   public StagingPool(CudaContext context, int mostPairs) {
     this.context = context;
@@ -89,7 +84,7 @@ public final class StagingPool implements AutoCloseable {
       if (!enter(this, wanted)) {
         return null;
       }
-      return Cleanup.orUndo(() -> idleOrNew(bytes), this::abandon);
+      return Cleanup.orUndo(() -> allocate(bytes), this::abandon);
     }
 
     /// Makes waiting threads evaluate `wanted` again.
@@ -108,7 +103,7 @@ public final class StagingPool implements AutoCloseable {
 
     /// Gives a pair back; no copy from or into it may be running.
     public void giveBack(Pair pair) {
-      StagingPool.this.giveBack(pair, this);
+      Cleanup.runAll(List.of(pair::free, this::abandon));
     }
 
     /// Gives up a pair because a copy from or into it may still be running. Its memory stays allocated
@@ -168,58 +163,9 @@ public final class StagingPool implements AutoCloseable {
         .min(Comparator.comparingInt(waiter -> waiter.share.held));
   }
 
-  private Pair idleOrNew(long bytes) {
-    Pair pair = takeIdle();
-    if (pair != null && pair.first().size() >= bytes) {
-      return pair;
-    }
-    if (pair != null) {
-      pair.free();
-    }
-    // None is idle, so there are never more pairs than threads that use one.
-    return allocate(bytes);
-  }
-
-  private synchronized @Nullable Pair takeIdle() {
-    return idle.poll();
-  }
-
   private Pair allocate(long bytes) {
     PinnedSlab first = PinnedSlab.allocate(context, bytes);
     return Cleanup.orUndo(
         () -> new Pair(first, PinnedSlab.allocate(context, bytes)), first::release);
-  }
-
-  private void giveBack(Pair pair, Share share) {
-    boolean free;
-    synchronized (this) {
-      free = closed;
-      if (!free) {
-        idle.push(pair);
-      }
-      leave(share);
-    }
-    if (free) {
-      pair.free();
-    }
-  }
-
-  /// Frees the idle pairs; those in use are freed when they are given back.
-  @Override
-  public void close() {
-    synchronized (this) {
-      closed = true;
-    }
-    freeIdle();
-  }
-
-  /// Frees the idle pairs. The next reader makes new ones.
-  public void freeIdle() {
-    List<Pair> freed;
-    synchronized (this) {
-      freed = List.copyOf(idle);
-      idle.clear();
-    }
-    Cleanup.runAll(freed.stream().<Runnable>map(pair -> pair::free).toList());
   }
 }

@@ -166,9 +166,16 @@ public final class CudaDriver {
   /// A point in a stream.
   public static final class Event {
     private final CUevent handle;
+    private final boolean forSleepers;
 
-    private Event(CUevent handle) {
+    private Event(CUevent handle, boolean forSleepers) {
       this.handle = handle;
+      this.forSleepers = forSleepers;
+    }
+
+    /// Whether it is of [CudaDriver#createSleepersEvent].
+    public boolean isForSleepers() {
+      return forSleepers;
     }
   }
 
@@ -279,19 +286,21 @@ public final class CudaDriver {
 
   /// An event without timing, for short waits: a thread that waits for it keeps a processor busy.
   public Event createEvent() {
-    return createEvent(CUevent_flags.CU_EVENT_DISABLE_TIMING);
+    return createEvent(0, false);
   }
 
   /// An event without timing, for long waits: a thread that waits for it sleeps.
   public Event createSleepersEvent() {
-    return createEvent(
-        CUevent_flags.CU_EVENT_DISABLE_TIMING | CUevent_flags.CU_EVENT_BLOCKING_SYNC);
+    return createEvent(CUevent_flags.CU_EVENT_BLOCKING_SYNC, true);
   }
 
-  private static Event createEvent(int flags) {
+  private static Event createEvent(int flags, boolean forSleepers) {
     CUevent event = new CUevent();
-    check(JCudaDriver.cuEventCreate(event, flags), "cuEventCreate", "context");
-    return new Event(event);
+    check(
+        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING | flags),
+        "cuEventCreate",
+        "context");
+    return new Event(event, forSleepers);
   }
 
   public void record(Event event, Stream stream) {

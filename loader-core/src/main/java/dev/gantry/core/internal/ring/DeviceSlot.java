@@ -37,12 +37,13 @@ import org.jspecify.annotations.Nullable;
 /// while the device copies from it.
 final class DeviceSlot extends Slot {
   private static final long LEAST_TABLE_BYTES = 64 << 10;
+  private static final int EVENTS = 3;
 
   private final CudaContext context;
   private final CudaDriver driver;
   private final long bytes;
   private final @Nullable PinnedSlab hostWritten;
-  private final List<CudaDriver.Event> events = new ArrayList<>();
+  private final List<CudaDriver.Event> events;
   private final CudaDriver.Stream stream;
   private final CudaDriver.Event consumed;
   private final CudaDriver.Event free;
@@ -62,31 +63,33 @@ final class DeviceSlot extends Slot {
     this.driver = context.driver();
     this.bytes = bytes;
     this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
-    CudaDriver.Stream created = null;
-    boolean complete = false;
-    try (var _ = context.enter()) {
-      created = driver.createStream();
-      consumed = event();
-      free = event();
-      ready = event();
-      complete = true;
-    } finally {
-      if (!complete) {
-        close(created);
-      }
-    }
-    this.stream = created;
-  }
-
-  private CudaDriver.Event event() {
-    CudaDriver.Event event = driver.createSleepersEvent();
-    events.add(event);
-    return event;
+    List<CudaDriver.Event> taken = new ArrayList<>();
+    this.stream =
+        Cleanup.orUndo(
+            () -> {
+              while (taken.size() < EVENTS) {
+                taken.add(context.streams().sleepersEvent());
+              }
+              return context.streams().stream();
+            },
+            () -> giveBack(taken));
+    this.events = taken;
+    this.consumed = taken.get(0);
+    this.free = taken.get(1);
+    this.ready = taken.get(2);
   }
 
   @Override
   Slab allocate() {
-    return DeviceSlab.allocate(context, bytes);
+    DeviceSlab slab = DeviceSlab.allocate(context, bytes, stream);
+    return Cleanup.orUndo(
+        () -> {
+          try (var _ = context.enter()) {
+            driver.record(free, stream);
+          }
+          return slab;
+        },
+        slab::release);
   }
 
   @Override
@@ -193,30 +196,52 @@ final class DeviceSlot extends Slot {
 
   @Override
   void close() {
-    close(stream);
+    boolean[] done = {false};
+    Cleanup.runAll(
+        List.of(
+            () -> {
+              try (var _ = context.enter()) {
+                driver.synchronize(stream);
+              }
+              done[0] = true;
+            },
+            () -> Cleanup.runAll(List.copyOf(closers)),
+            this::endGathering,
+            () -> {
+              if (done[0]) {
+                context.streams().giveBack(stream);
+                giveBack(events);
+              } else {
+                destroy();
+              }
+            }));
   }
 
-  private void close(CudaDriver.@Nullable Stream created) {
+  /// Nothing of it is in use any more.
+  private void giveBack(List<CudaDriver.Event> idle) {
+    idle.forEach(context.streams()::giveBack);
+    releasePinned();
+  }
+
+  /// After a wait that failed: what the device may still use is not for others.
+  private void destroy() {
     List<Runnable> actions = new ArrayList<>();
-    if (created != null) {
-      actions.add(() -> entered(() -> driver.synchronize(created)));
-      actions.addAll(closers);
-      actions.add(() -> entered(() -> driver.destroy(created)));
+    events.forEach(event -> actions.add(() -> driver.destroy(event)));
+    actions.add(() -> driver.destroy(stream));
+    if (context.comesToRest()) {
+      actions.add(this::releasePinned);
     }
-    events.forEach(event -> actions.add(() -> entered(() -> driver.destroy(event))));
-    actions.add(this::endGathering);
+    try (var _ = context.enter()) {
+      Cleanup.runAll(actions);
+    }
+  }
+
+  private void releasePinned() {
     if (table != null) {
-      actions.add(table::release);
+      table.release();
     }
     if (hostWritten != null) {
-      actions.add(hostWritten::release);
-    }
-    Cleanup.runAll(actions);
-  }
-
-  private void entered(Runnable action) {
-    try (var _ = context.enter()) {
-      action.run();
+      hostWritten.release();
     }
   }
 }

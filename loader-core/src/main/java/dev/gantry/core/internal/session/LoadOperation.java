@@ -5,7 +5,6 @@ import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.LoadEvent;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -84,13 +83,10 @@ final class LoadOperation {
       }
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
-        DeviceMemoryReuse reuse = options.reuse();
         plan.slabSizes()
             .forEach(size ->
                 slabs.add(
-                    reuse == null
-                        ? DeviceSlab.allocate(context, size)
-                        : reuse.allocate(context, size)));
+                    DeviceSlab.allocate(context, size, Math.max(size, options.slabCapacity()))));
       }
     }
   }

@@ -5,6 +5,7 @@ import dev.gantry.core.internal.events.CopyEvent;
 import dev.gantry.core.internal.events.WaitEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.IdleStreams;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -38,29 +39,22 @@ public final class CopyQueue implements AutoCloseable {
   CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
     this.sleepers = sleepers;
-    CudaDriver driver = context.driver();
-    try (var _ = context.enter()) {
-      own = driver.createStream();
-      stream = own;
-      boolean complete = false;
-      try {
-        while (copied.size() < BUFFERS) {
-          copied.add(sleepers ? driver.createSleepersEvent() : driver.createEvent());
-        }
-        complete = true;
-      } finally {
-        if (!complete) {
-          destroy();
-        }
-      }
-    }
+    IdleStreams idle = context.streams();
+    own = idle.stream();
+    stream = own;
+    Cleanup.orUndo(
+        () -> {
+          while (copied.size() < BUFFERS) {
+            copied.add(sleepers ? idle.sleepersEvent() : idle.event());
+          }
+          return copied;
+        },
+        this::giveBack);
   }
 
-  private void destroy() {
-    List<Runnable> actions = new ArrayList<>();
-    copied.forEach(event -> actions.add(() -> context.driver().destroy(event)));
-    actions.add(() -> context.driver().destroy(own));
-    Cleanup.runAll(actions);
+  private void giveBack() {
+    copied.forEach(context.streams()::giveBack);
+    context.streams().giveBack(own);
   }
 
   /// Queues on `chosen` from now on, or on this queue's own stream if that is null.
@@ -143,13 +137,31 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Waits for all copies on its own stream, and frees what it holds.
+  /// Waits for all copies on its own stream, and gives back what it holds. Given streams must have done
+  /// its copies by then.
   @Override
   public void close() {
+    Cleanup.orUndo(
+        () -> {
+          try (var _ = context.enter()) {
+            context.driver().synchronize(own);
+          }
+          return own;
+        },
+        this::destroy);
+    giveBack();
+    endAll();
+  }
+
+  /// What a device that failed may still use is not for others.
+  private void destroy() {
+    List<Runnable> actions = new ArrayList<>();
+    copied.forEach(event -> actions.add(() -> context.driver().destroy(event)));
+    actions.add(() -> context.driver().destroy(own));
     try (var _ = context.enter()) {
-      Cleanup.runAll(List.of(() -> context.driver().synchronize(own), this::destroy));
-      endAll();
+      Cleanup.runAll(actions);
     }
+    endAll();
   }
 
   /// Closes all of them, also if one fails.

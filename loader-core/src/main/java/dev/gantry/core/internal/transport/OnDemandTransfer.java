@@ -8,12 +8,10 @@ import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.Gathering;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
@@ -32,8 +30,7 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final int threads;
   private final CuFileRule cuFileRule;
 
-  /// @param staged whose pool has a pair of buffers for each reader and is closed with this; null if
-  ///     nothing is staged
+  /// @param staged whose pool has a pair of buffers for each reader; null if nothing is staged
   /// @param fetched without reads; null if none can be
   /// @param mostFiles that stay open without being read
   OnDemandTransfer(
@@ -90,14 +87,10 @@ public final class OnDemandTransfer implements AutoCloseable {
     files.endReads();
   }
 
-  /// Closes the files, and frees the staging buffers.
+  /// Closes the files.
   @Override
   public void close() {
-    List<Runnable> actions = new ArrayList<>(List.of(files::close));
-    if (staged != null) {
-      actions.add(staged.buffers().pool()::close);
-    }
-    Cleanup.runAll(actions);
+    files.close();
   }
 
   /// What one thread reads with.

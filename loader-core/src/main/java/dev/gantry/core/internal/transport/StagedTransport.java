@@ -37,7 +37,7 @@ public record StagedTransport(
   static final class Reader implements AutoCloseable {
     private final CudaContext context;
     private final StagingPool.Share buffers;
-    private final StagingPool.Pair pair;
+    final StagingPool.Pair pair;
     private final CopyQueue copies;
     private final long bufferBytes;
     private int turn;

@@ -7,7 +7,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.CuFileRule;
-import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
 
@@ -22,7 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// @param cachePolicy whether reads go through the page cache
 /// @param progress told how many bytes have been read
 /// @param cancellation ends the transfer early
-/// @param reuse where a load takes device memory; null for the driver
+/// @param slabCapacity the least memory of a device that a load's slab takes, so that slabs which follow
+///     one another have the same
 /// @param cuFileRule how cuFile is called, where it carries the bytes
 public record TransferOptions(
     PlanLimits limits,
@@ -31,7 +31,7 @@ public record TransferOptions(
     CachePolicy cachePolicy,
     ProgressListener progress,
     Cancellation cancellation,
-    @Nullable DeviceMemoryReuse reuse,
+    long slabCapacity,
     CuFileRule cuFileRule) {
 
   /// The most readers that one transfer may have.
@@ -50,47 +50,47 @@ public record TransferOptions(
         CachePolicy.BY_RESIDENCY,
         (_, _) -> {},
         new Cancellation(),
-        null,
+        0,
         CuFileRule.DEFAULT);
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
     return new TransferOptions(
-        chosen, threads, transport, cachePolicy, progress, cancellation, reuse, cuFileRule);
+        chosen, threads, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule);
   }
 
   public TransferOptions withThreads(int chosen) {
     return new TransferOptions(
-        limits, chosen, transport, cachePolicy, progress, cancellation, reuse, cuFileRule);
+        limits, chosen, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
     return new TransferOptions(
-        limits, threads, chosen, cachePolicy, progress, cancellation, reuse, cuFileRule);
+        limits, threads, chosen, cachePolicy, progress, cancellation, slabCapacity, cuFileRule);
   }
 
-  public TransferOptions withReuse(DeviceMemoryReuse chosen) {
+  public TransferOptions withSlabCapacity(long chosen) {
     return new TransferOptions(
         limits, threads, transport, cachePolicy, progress, cancellation, chosen, cuFileRule);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
     return new TransferOptions(
-        limits, threads, transport, chosen, progress, cancellation, reuse, cuFileRule);
+        limits, threads, transport, chosen, progress, cancellation, slabCapacity, cuFileRule);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, chosen, cancellation, reuse, cuFileRule);
+        limits, threads, transport, cachePolicy, chosen, cancellation, slabCapacity, cuFileRule);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, chosen, reuse, cuFileRule);
+        limits, threads, transport, cachePolicy, progress, chosen, slabCapacity, cuFileRule);
   }
 
   public TransferOptions withCuFileRule(CuFileRule chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, cancellation, reuse, chosen);
+        limits, threads, transport, cachePolicy, progress, cancellation, slabCapacity, chosen);
   }
 }

@@ -247,7 +247,8 @@ public final class Transports implements AutoCloseable {
     return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MOST_FILES);
   }
 
-  /// With buffers of its own: a ring that kept the session's for long would make loads wait.
+  /// As many buffers as it has readers, whatever loads have: a ring that kept theirs for long would make
+  /// them wait.
   private static @Nullable StagedTransport ownStaging(
       Device device, TransferOptions options, int threads) {
     boolean stages = options.transport() == null || options.transport() == Transport.STAGED;
@@ -267,12 +268,10 @@ public final class Transports implements AutoCloseable {
         : null;
   }
 
-  /// Frees the pinned buffers that no transfer uses now, and gives up registrations with cuFile and of
-  /// mapped files.
+  /// Frees the devices' streams, events and memory, and the pinned memory, that nothing uses now, and
+  /// gives up registrations with cuFile and of mapped files.
   public void freeIdle() {
-    List<Runnable> actions = new ArrayList<>(List.of(cuFile::freeIdle, mapped::freeIdle));
-    pools.values().forEach(pool -> actions.add(pool::freeIdle));
-    Cleanup.runAll(actions);
+    Cleanup.runAll(List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle));
   }
 
   /// The pinned buffers for a device's copies.
@@ -329,10 +328,7 @@ public final class Transports implements AutoCloseable {
         return;
       }
       closed = true;
-      List<Runnable> actions = new ArrayList<>(List.of(mapped::close));
-      pools.values().forEach(pool -> actions.add(pool::close));
-      actions.addAll(List.of(cuFile::close, stores::close));
-      Cleanup.runAll(actions);
+      Cleanup.runAll(List.of(mapped::close, cuFile::close, stores::close, CudaContext::freeIdle));
     } finally {
       use.writeLock().unlock();
     }

@@ -45,6 +45,7 @@ class DirectWriteStubTest extends WriteContract {
     assertThat(cuFile.count("handles")).isZero();
     assertThat(cuFile.count("wrong base")).isEqualTo(wrongBases);
     assertThat(cuFile.count("disorder")).isEqualTo(disorder);
+    gantry.freeIdle();
     assertThat(cuda.count("streams")).isZero();
     assertThat(cuda.count("events")).isZero();
   }
@@ -183,6 +184,7 @@ class DirectWriteStubTest extends WriteContract {
           "cuEventSynchronize",
           "cuStreamSynchronize"
         }) {
+      gantry.freeIdle();
       cuda.fail(function, 1, 719, 0);
       TransferException failure =
           catchThrowableOfType(

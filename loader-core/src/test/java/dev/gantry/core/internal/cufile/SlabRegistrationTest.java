@@ -70,6 +70,7 @@ class SlabRegistrationTest {
     assertThat(LiveResources.snapshot().registrations()).isEqualTo(1);
     long frees = cuda.calls("cuMemFree");
     slab.release();
+    CudaContext.freeIdle();
 
     assertThat(stub.calls("cuFileBufDeregister")).isEqualTo(1);
     assertThat(cuda.calls("cuMemFree")).isEqualTo(frees + 1);

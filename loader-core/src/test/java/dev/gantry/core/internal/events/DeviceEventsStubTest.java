@@ -212,7 +212,6 @@ class DeviceEventsStubTest {
               first.giveBack(pair);
               waiting.join();
             });
-    pool.close();
     assertThat(recorded.of("Wait"))
         .singleElement()
         .satisfies(wait -> assertThat(wait.getString("waitedFor")).isEqualTo("buffers"));

@@ -153,6 +153,32 @@ class RingStubTest {
   }
 
   @Test
+  void theNextRingTakesWhatTheOneBeforeHad() {
+    byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
+    for (int epoch = 1; epoch <= 3; epoch++) {
+      try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
+        checkAll(ring, bytes);
+      }
+      if (epoch > 1) {
+        for (String function :
+            List.of(
+                "cuMemAlloc",
+                "cuMemFree",
+                "cuMemHostRegister",
+                "cuMemHostUnregister",
+                "cuStreamCreate",
+                "cuStreamDestroy",
+                "cuCtxSynchronize")) {
+          assertThat(cuda.calls(function)).as("%s in epoch %d", function, epoch).isZero();
+        }
+      }
+      // The memory of the first ring's slots has taken some of its events.
+      assertThat(epoch < 3 || cuda.calls("cuEventCreate") == 0).isTrue();
+      cuda.clear();
+    }
+  }
+
+  @Test
   void aRingThatIsClosedWithBatchesUnderWayLeavesNothing() {
     RingBatch<Integer> batch;
     try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
@@ -173,6 +199,7 @@ class RingStubTest {
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("CUDA_ERROR_OUT_OF_MEMORY");
       assertThat(source.closed()).isEqualTo(1);
+      gantry.freeIdle();
       assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
     }
   }

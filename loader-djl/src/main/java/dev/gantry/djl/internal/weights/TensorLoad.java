@@ -12,7 +12,6 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.DeviceMemoryReuse;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -311,16 +310,17 @@ public final class TensorLoad {
     Progress progress = new Progress(parts);
     long begin = System.nanoTime();
     // Beside the tensors of a part, a slab holds the blocks at their edges.
-    try (DeviceMemoryReuse reuse =
-            new DeviceMemoryReuse(settings.transfer().limits().slabBytes() + EDGES_BYTES);
-        dequantiser;
+    long capacity = settings.transfer().limits().slabBytes() + EDGES_BYTES;
+    try (dequantiser;
         PartsAhead ahead =
             new PartsAhead(
                 parts.size(),
                 i ->
                     loaded(
                         tensors(parts.get(i)),
-                        parts.size() == 1 ? progress.of(i) : progress.of(i).withReuse(reuse)))) {
+                        parts.size() == 1
+                            ? progress.of(i)
+                            : progress.of(i).withSlabCapacity(capacity)))) {
       for (int i = 0; i < parts.size(); i++) {
         try (NDList arrays = next(ahead)) {
           if (i == parts.size() - 1) {
