@@ -26,6 +26,10 @@ final class ShardCatalogue implements SampleCatalogue {
   private final int[] chosen;
 
   private final List<Field> fields;
+
+  /// Of one sample's value of each field.
+  private final long[] valueBytes;
+
   private final List<Long> fileSamples;
   private final List<Location> files;
   private final String identity;
@@ -40,6 +44,7 @@ final class ShardCatalogue implements SampleCatalogue {
       }
     }
     fields = names.stream().map(name -> set.fields().get(number(set, name))).toList();
+    valueBytes = fields.stream().mapToLong(Field::sampleBytes).toArray();
     fileSamples = set.shards().stream().map(Shard::samples).toList();
     files = set.shards().stream().map(shard -> Location.of(shard.file())).toList();
     identity = identity(set);
@@ -103,14 +108,14 @@ final class ShardCatalogue implements SampleCatalogue {
   /// itself.
   @Override
   public FieldSource source(int field) {
-    return new FieldSource.InFiles(fields.get(field).sampleBytes(), true);
+    return new FieldSource.InFiles(valueBytes[field], true);
   }
 
   @Override
   public void pieces(int field, SampleRun run, PieceSink sink) {
     Shard shard = set.shards().get(run.file());
     Objects.checkFromIndexSize(run.first(), run.count(), shard.samples());
-    long offset = shard.offset(chosen[field]) + run.first() * fields.get(field).sampleBytes();
+    long offset = shard.offset(chosen[field]) + run.first() * valueBytes[field];
     sink.piece(files.get(run.file()), offset, run.count());
   }
 

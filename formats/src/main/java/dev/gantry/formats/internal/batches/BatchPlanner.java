@@ -115,7 +115,7 @@ final class BatchPlanner {
   BatchPlan<BatchView> gathers(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldView> views = new ArrayList<>(fields.size());
-    List<Gather> gathers = new ArrayList<>();
+    List<Gather> gathers = new ArrayList<>(runs.size() * fields.size());
     HostFields made = new HostFields(store, runs, samples);
     long at = 0;
     for (int i = 0; i < fields.size(); i++) {

@@ -5,6 +5,8 @@ package dev.gantry.formats.internal.order;
 /// the end of the files to their beginning, so that it is each epoch another block that is short
 /// and comes last.
 final class BlockSequence implements SampleSequence {
+  private static final long MOST_AT_ONCE = 1024;
+
   private final FileSequence files;
   private final int blockSamples;
   private final long fullBlocks;
@@ -29,12 +31,17 @@ final class BlockSequence implements SampleSequence {
     long at = position;
     long end = position + count;
     while (at < end) {
-      long block = at / blockSamples;
-      long within = at % blockSamples;
-      long samples = Math.min(end - at, blockSamples - within);
-      long from = block < fullBlocks ? order.at(block) : fullBlocks;
-      collectWrapping(from * blockSamples + within, samples, runs);
-      at += samples;
+      long first = at / blockSamples;
+      long last = Math.min(first + MOST_AT_ONCE - 1, (end - 1) / blockSamples);
+      long[] froms = new long[(int) (Math.min(last, fullBlocks - 1) - first + 1)];
+      order.fill(first, froms);
+      for (long block = first; block <= last; block++) {
+        long within = at - block * blockSamples;
+        long samples = Math.min(end - at, blockSamples - within);
+        long from = block < fullBlocks ? froms[(int) (block - first)] : fullBlocks;
+        collectWrapping(from * blockSamples + within, samples, runs);
+        at += samples;
+      }
     }
   }
 

@@ -88,7 +88,7 @@ public final class EpochOrder {
 
   /// @param position may be past the end: the epoch begins again there
   private List<SampleRun> collect(long position, long count) {
-    RunCollector runs = new RunCollector();
+    RunCollector runs = new RunCollector(count);
     long at = position % samples.size();
     long left = count;
     while (left > 0) {

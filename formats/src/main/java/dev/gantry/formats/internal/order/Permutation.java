@@ -10,6 +10,13 @@ interface Permutation {
   /// The number at `index`.
   long at(long index);
 
+  /// The numbers at `first` and the indices after it, as many as `numbers` has room for.
+  default void fill(long first, long[] numbers) {
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = at(first + i);
+    }
+  }
+
   /// @param size up to 2^62
   static Permutation of(long size, long key) {
     if (size > LARGEST_TABLE) {
@@ -59,6 +66,30 @@ interface Permutation {
         number = once(number);
       } while (number >= size);
       return number;
+    }
+
+    /// Round by round for all of them, which the processor overlaps: one number's rounds wait for each
+    /// other.
+    @Override
+    public void fill(long first, long[] numbers) {
+      int count = numbers.length;
+      long[] highs = new long[count];
+      for (int i = 0; i < count; i++) {
+        highs[i] = (first + i) >>> lowBits;
+        numbers[i] = (first + i) & lowMask;
+      }
+      for (int round = 0; round < ROUNDS; round += 2) {
+        long lowKey = keys[round];
+        long highKey = keys[round + 1];
+        for (int i = 0; i < count; i++) {
+          numbers[i] ^= Mix.at(lowKey, highs[i]) & lowMask;
+          highs[i] ^= Mix.at(highKey, numbers[i]) & highMask;
+        }
+      }
+      for (int i = 0; i < count; i++) {
+        long number = (highs[i] << lowBits) | numbers[i];
+        numbers[i] = number < size ? number : at(number);
+      }
     }
 
     private long once(long number) {

@@ -7,10 +7,17 @@ import java.util.List;
 
 /// Gathers a batch's runs, and makes one of those that follow each other in a data file.
 final class RunCollector {
-  private final List<SampleRun> runs = new ArrayList<>();
+  private static final long MOST_EXPECTED = 1 << 14;
+
+  private final List<SampleRun> runs;
   private int file;
   private long first;
   private int count;
+
+  /// @param samples how many will come: in random order as many runs
+  RunCollector(long samples) {
+    runs = new ArrayList<>((int) Math.min(samples, MOST_EXPECTED));
+  }
 
   /// @param samples 1 or more; those of a batch fit an int
   void add(int file, long first, long samples) {

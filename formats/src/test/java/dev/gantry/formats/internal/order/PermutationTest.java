@@ -20,6 +20,19 @@ class PermutationTest {
         .isEqualTo(LongStream.range(0, size).toArray());
   }
 
+  @Property(tries = 200)
+  void manyAtOnceAreThoseThatComeOneByOne(
+      @ForAll @IntRange(min = 1, max = 3 * LARGE) int size,
+      @ForAll long key,
+      @ForAll @IntRange(max = 3 * LARGE) int first,
+      @ForAll @IntRange(max = 100) int most) {
+    Permutation permutation = Permutation.of(size, key);
+    long[] numbers = new long[Math.max(0, Math.min(most, size - first))];
+    permutation.fill(first, numbers);
+    assertThat(numbers)
+        .isEqualTo(LongStream.range(first, first + numbers.length).map(permutation::at).toArray());
+  }
+
   @Property
   void largeSizesAreNotLeft(
       @ForAll @LongRange(min = LARGE + 1, max = EpochOrder.MOST_SAMPLES) long size,
