@@ -18,6 +18,7 @@ import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.batches.EpochChain;
 import dev.gantry.formats.internal.batches.FieldView;
+import dev.gantry.formats.shards.ShardSet;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -34,6 +35,9 @@ import java.util.function.Supplier;
 public final class DatasetBench {
   private static final int RUNS = 3;
   private static final int BATCH_SIZE = 256;
+
+  private static final int PAGES = 500_000;
+  private static final int PAGES_IN_BATCH = 8192;
 
   /// Of a run in a hot page cache.
   static final int EPOCHS = 3;
@@ -140,6 +144,24 @@ public final class DatasetBench {
       }
     }
     check("raw shards, single samples", () -> shards(single, limits));
+    Path pages = samples.shards().resolveSibling("pages");
+    ImageSamples.writePages(pages, PAGES, session);
+    Supplier<Batches> shuffled =
+        () ->
+            EpochBatches.of(
+                ShardSet.open(pages).catalogue(List.of("page")),
+                ImageSamples.order(PAGES_IN_BATCH, single),
+                limits);
+    for (Transport transport : List.of(Transport.STAGED, Transport.MAPPED)) {
+      for (int i = 0; i < RUNS; i++) {
+        run(
+            "raw shards\thot, " + transport + "\tsingle samples of 4 KiB, 3 slots",
+            EPOCHS,
+            3,
+            transfer(limits).withTransport(transport),
+            shuffled);
+      }
+    }
   }
 
   /// How long each of three epochs takes to its first batch, with a ring for each, as a dataset that is

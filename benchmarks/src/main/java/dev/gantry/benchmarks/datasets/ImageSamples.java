@@ -88,6 +88,24 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
     }
   }
 
+  /// Raw shards of `count` samples of 4 KiB, where they are not there.
+  static void writePages(Path folder, long count, GantrySession session) {
+    if (Files.exists(folder)) {
+      return;
+    }
+    List<Field> fields = List.of(new Field("page", DType.U8, Shape.of(4096)));
+    ShardOptions options = ShardOptions.defaults().withSamplesPerShard(count);
+    byte[] page = new byte[4096];
+    SplittableRandom random = new SplittableRandom(count);
+    try (ShardWriter writer = ShardWriter.create(session, folder, fields, options)) {
+      for (long i = 0; i < count; i++) {
+        random.nextBytes(page);
+        writer.append(Map.of("page", MemorySegment.ofArray(page)));
+      }
+      var _ = writer.finish();
+    }
+  }
+
   private static void writeRecords(Path folder, long count, GantrySession session) {
     Pixels pixels = new Pixels();
     long perFile = (count + FILES - 1) / FILES;

@@ -60,9 +60,15 @@ public final class Gathering implements AutoCloseable {
     }
     lease.requireUnchanged();
     long index = 0;
+    Location location = null;
+    long begin = 0;
     for (Gather gather : gathers) {
       Extent from = gather.from();
-      long source = lease.file(from.file()).address(from.offset());
+      if (!Objects.equals(from.file(), location)) {
+        location = from.file();
+        begin = lease.file(location).address(0);
+      }
+      long source = begin + from.offset();
       long target = slot + gather.slotOffset();
       for (long done = 0; done < from.length(); done += PIECE_BYTES) {
         GatherKernel.write(
