@@ -12,7 +12,6 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -49,76 +48,82 @@ public final class Libc implements FileCalls {
       Linker.Option.captureStateLayout().byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
   private static final Linker LINKER = Linker.nativeLinker();
-  private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
+  private static final ThreadLocal<Scratch> SCRATCH =
+      new ThreadLocal<>() {
+        // No method reference: spinning its class would be a part of a process's first load.
+        @Override
+        protected Scratch initialValue() {
+          return new Scratch();
+        }
+      };
+
+  // On 64-bit Linux every whole number and pointer takes a register, whatever its width, also of a
+  // variadic function. So two prototypes serve all functions: linking a prototype costs some 5 ms,
+  // another function of it nearly nothing.
+  private static final FunctionDescriptor NUMBERS =
+      FunctionDescriptor.of(
+          JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+
+  /// With the caller's memory, which nobody can close during the call.
+  private static final FunctionDescriptor MEMORY =
+      FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG);
+
+  private static final Linker.Option ERRNO = Linker.Option.captureCallState("errno");
 
   // int open(const char *path, int flags, ...)
-  private static final MethodHandle OPEN =
-      variadic("open", 2, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT);
+  private static final MethodHandle OPEN = function("open");
   // int close(int fd)
-  private static final MethodHandle CLOSE = call("close", JAVA_INT, JAVA_INT);
+  private static final MethodHandle CLOSE = function("close");
   // ssize_t pread(int fd, void *buf, size_t count, off_t offset)
-  private static final MethodHandle PREAD =
-      call("pread", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle PREAD = function("pread", MEMORY);
   // ssize_t pwrite(int fd, const void *buf, size_t count, off_t offset)
-  private static final MethodHandle PWRITE =
-      call("pwrite", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle PWRITE = function("pwrite", MEMORY);
   // ssize_t preadv2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags)
-  private static final MethodHandle PREADV2 =
-      call("preadv2", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle PREADV2 = function("preadv2");
   // int ftruncate(int fd, off_t length)
-  private static final MethodHandle FTRUNCATE = call("ftruncate", JAVA_INT, JAVA_INT, JAVA_LONG);
+  private static final MethodHandle FTRUNCATE = function("ftruncate");
   // int fallocate(int fd, int mode, off_t offset, off_t len)
-  private static final MethodHandle FALLOCATE =
-      call("fallocate", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle FALLOCATE = function("fallocate");
   // int fsync(int fd)
-  private static final MethodHandle FSYNC = call("fsync", JAVA_INT, JAVA_INT);
+  private static final MethodHandle FSYNC = function("fsync");
   // int rename(const char *oldpath, const char *newpath)
-  private static final MethodHandle RENAME = call("rename", JAVA_INT, ADDRESS, ADDRESS);
+  private static final MethodHandle RENAME = function("rename");
   // int mkdir(const char *path, mode_t mode)
-  private static final MethodHandle MKDIR = call("mkdir", JAVA_INT, ADDRESS, JAVA_INT);
+  private static final MethodHandle MKDIR = function("mkdir");
   // int unlink(const char *path)
-  private static final MethodHandle UNLINK = call("unlink", JAVA_INT, ADDRESS);
+  private static final MethodHandle UNLINK = function("unlink");
   // int rmdir(const char *path)
-  private static final MethodHandle RMDIR = call("rmdir", JAVA_INT, ADDRESS);
+  private static final MethodHandle RMDIR = function("rmdir");
   // int statx(int dirfd, const char *path, int flags, unsigned int mask, struct statx *buf)
-  private static final MethodHandle STATX =
-      call("statx", JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS);
+  private static final MethodHandle STATX = function("statx");
   // long syscall(SYS_cachestat, unsigned int fd, struct cachestat_range *, struct cachestat *,
   // unsigned int flags)
-  private static final MethodHandle CACHESTAT =
-      variadic("syscall", 1, JAVA_LONG, JAVA_LONG, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT);
+  private static final MethodHandle SYSCALL = function("syscall");
   // void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
-  private static final MethodHandle MMAP =
-      call("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
+  private static final MethodHandle MMAP = function("mmap");
   // int munmap(void *addr, size_t length)
-  private static final MethodHandle MUNMAP = call("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle MUNMAP = function("munmap");
   // int getrlimit(int resource, struct rlimit *rlim)
-  private static final MethodHandle GETRLIMIT = call("getrlimit", JAVA_INT, JAVA_INT, ADDRESS);
+  private static final MethodHandle GETRLIMIT = function("getrlimit");
   // int fstatfs(int fd, struct statfs *buf)
-  private static final MethodHandle FSTATFS = call("fstatfs", JAVA_INT, JAVA_INT, ADDRESS);
+  private static final MethodHandle FSTATFS = function("fstatfs");
   // int madvise(void *addr, size_t length, int advice)
-  private static final MethodHandle MADVISE =
-      call("madvise", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle MADVISE = function("madvise");
+  // int mincore(void *addr, size_t length, unsigned char *vec)
+  private static final MethodHandle MINCORE = function("mincore");
   // int posix_fadvise(int fd, off_t offset, off_t len, int advice)
-  private static final MethodHandle POSIX_FADVISE =
-      call("posix_fadvise", JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT);
-
+  private static final MethodHandle POSIX_FADVISE = function("posix_fadvise");
   // long sysconf(int name)
-  private static final long PAGE_BYTES = sysconf(SC_PAGESIZE);
+  private static final long PAGE_BYTES = pageSize();
 
   private Libc() {}
 
-  private static long sysconf(int name) {
-    try {
-      long value =
-          (long) call("sysconf", JAVA_LONG, JAVA_INT).invokeExact(SCRATCH.get().errno, name);
-      if (value <= 0) {
-        throw new IllegalStateException("sysconf " + name + " is " + value);
-      }
-      return value;
-    } catch (Throwable e) {
-      throw unexpected("sysconf", e);
+  private static long pageSize() {
+    long value = longCall(function("sysconf"), SC_PAGESIZE, 0, 0, 0, 0, 0);
+    if (value <= 0) {
+      throw new IllegalStateException("the size of a page is " + value);
     }
+    return value;
   }
 
   @Override
@@ -130,7 +135,7 @@ public final class Libc implements FileCalls {
   public int open(Path file, int flags, int mode) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment path = arena.allocateFrom(file.toString());
-      return intCall("open", s -> (int) OPEN.invokeExact(s.errno, path, flags | O_CLOEXEC, mode));
+      return intCall(OPEN, path.address(), flags | O_CLOEXEC, mode, 0, 0);
     }
   }
 
@@ -142,35 +147,34 @@ public final class Libc implements FileCalls {
 
   @Override
   public int close(int fd) {
-    return intCall("close", s -> (int) CLOSE.invokeExact(s.errno, fd));
+    return intCall(CLOSE, fd, 0, 0, 0, 0);
   }
 
   @Override
   public long pread(int fd, MemorySegment target, long length, long offset) {
     checkLength(target, length);
-    return longCall("pread", s -> (long) PREAD.invokeExact(s.errno, fd, target, length, offset));
+    return memoryCall(PREAD, fd, target, length, offset);
   }
 
   @Override
   public long pwrite(int fd, MemorySegment source, long length, long offset) {
     checkLength(source, length);
-    return longCall("pwrite", s -> (long) PWRITE.invokeExact(s.errno, fd, source, length, offset));
+    return memoryCall(PWRITE, fd, source, length, offset);
   }
 
   @Override
   public int ftruncate(int fd, long length) {
-    return intCall("ftruncate", s -> (int) FTRUNCATE.invokeExact(s.errno, fd, length));
+    return intCall(FTRUNCATE, fd, length, 0, 0, 0);
   }
 
   @Override
   public int fallocate(int fd, int mode, long offset, long length) {
-    return intCall(
-        "fallocate", s -> (int) FALLOCATE.invokeExact(s.errno, fd, mode, offset, length));
+    return intCall(FALLOCATE, fd, mode, offset, length, 0);
   }
 
   @Override
   public int fsync(int fd) {
-    return intCall("fsync", s -> (int) FSYNC.invokeExact(s.errno, fd));
+    return intCall(FSYNC, fd, 0, 0, 0, 0);
   }
 
   @Override
@@ -178,7 +182,7 @@ public final class Libc implements FileCalls {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocateFrom(from.toString());
       MemorySegment target = arena.allocateFrom(to.toString());
-      return intCall("rename", s -> (int) RENAME.invokeExact(s.errno, source, target));
+      return intCall(RENAME, source.address(), target.address(), 0, 0, 0);
     }
   }
 
@@ -186,35 +190,33 @@ public final class Libc implements FileCalls {
   public int mkdir(Path folder, int mode) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment path = arena.allocateFrom(folder.toString());
-      return intCall("mkdir", s -> (int) MKDIR.invokeExact(s.errno, path, mode));
+      return intCall(MKDIR, path.address(), mode, 0, 0, 0);
     }
   }
 
   @Override
   public int unlink(Path file) {
-    return remove("unlink", UNLINK, file);
+    return remove(UNLINK, file);
   }
 
   @Override
   public int rmdir(Path folder) {
-    return remove("rmdir", RMDIR, folder);
+    return remove(RMDIR, folder);
   }
 
-  private static int remove(String function, MethodHandle handle, Path path) {
+  private static int remove(MethodHandle function, Path path) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocateFrom(path.toString());
-      return intCall(function, s -> (int) handle.invokeExact(s.errno, name));
+      return intCall(function, name.address(), 0, 0, 0, 0);
     }
   }
 
   @Override
   public StatResult stat(int fd) {
-    MemorySegment s = SCRATCH.get().statx;
-    int flags = STATX_BASIC_STATS | STATX_DIOALIGN;
-    int status =
-        intCall(
-            "statx",
-            c -> (int) STATX.invokeExact(c.errno, fd, c.emptyPath, AT_EMPTY_PATH, flags, c.statx));
+    Scratch scratch = SCRATCH.get();
+    MemorySegment s = scratch.statx;
+    int mask = STATX_BASIC_STATS | STATX_DIOALIGN;
+    int status = intCall(STATX, fd, scratch.emptyPath.address(), AT_EMPTY_PATH, mask, s.address());
     if (status < 0) {
       // The struct still holds an earlier call's file.
       return StatResult.failed(status);
@@ -240,8 +242,7 @@ public final class Libc implements FileCalls {
     scratch.range.setAtIndex(JAVA_LONG, 1, length);
     long result =
         longCall(
-            "cachestat",
-            s -> (long) CACHESTAT.invokeExact(s.errno, SYS_CACHESTAT, fd, s.range, s.cachestat, 0));
+            SYSCALL, SYS_CACHESTAT, fd, scratch.range.address(), scratch.cachestat.address(), 0, 0);
     return result < 0 ? result : scratch.cachestat.getAtIndex(JAVA_LONG, 0) * PAGE_BYTES;
   }
 
@@ -256,7 +257,7 @@ public final class Libc implements FileCalls {
     try (Arena arena = Arena.ofConfined()) {
       long pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
       MemorySegment resident = arena.allocate(pages);
-      int status = Mincore.call(address, bytes, resident);
+      int status = intCall(MINCORE, address, bytes, resident.address(), 0, 0);
       long count = 0;
       for (long page = 0; page < pages; page++) {
         count += resident.get(JAVA_BYTE, page) & 1;
@@ -267,31 +268,21 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// Linked when it is first called, since few file systems need it.
-  private static final class Mincore {
-    // int mincore(void *addr, size_t length, unsigned char *vec)
-    private static final MethodHandle MINCORE =
-        Libc.call("mincore", JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS);
-
-    static int call(long address, long length, MemorySegment resident) {
-      return intCall("mincore", s -> (int) MINCORE.invokeExact(s.errno, address, length, resident));
-    }
-  }
-
   @Override
   public long mostDescriptors() {
-    int status =
-        intCall("getrlimit", s -> (int) GETRLIMIT.invokeExact(s.errno, RLIMIT_NOFILE, s.rlimit));
+    MemorySegment limits = SCRATCH.get().rlimit;
+    int status = intCall(GETRLIMIT, RLIMIT_NOFILE, limits.address(), 0, 0, 0);
     // The soft limit comes first; as a signed number, none at all is -1.
-    long soft = SCRATCH.get().rlimit.get(JAVA_LONG, 0);
+    long soft = limits.get(JAVA_LONG, 0);
     return status < 0 ? status : soft < 0 ? Long.MAX_VALUE : soft;
   }
 
   @Override
   public long fileSystem(int fd) {
-    int status = intCall("fstatfs", s -> (int) FSTATFS.invokeExact(s.errno, fd, s.statfs));
+    MemorySegment statfs = SCRATCH.get().statfs;
+    int status = intCall(FSTATFS, fd, statfs.address(), 0, 0, 0);
     // f_type comes first.
-    return status < 0 ? status : SCRATCH.get().statfs.get(JAVA_LONG, 0);
+    return status < 0 ? status : statfs.get(JAVA_LONG, 0);
   }
 
   @Override
@@ -300,31 +291,28 @@ public final class Libc implements FileCalls {
     Scratch scratch = SCRATCH.get();
     scratch.iovec.setAtIndex(JAVA_LONG, 0, target.address());
     scratch.iovec.setAtIndex(JAVA_LONG, 1, length);
-    return longCall(
-        "preadv2", s -> (long) PREADV2.invokeExact(s.errno, fd, s.iovec, 1, offset, RWF_NOWAIT));
+    return longCall(PREADV2, fd, scratch.iovec.address(), 1, offset, RWF_NOWAIT, 0);
   }
 
   /// `mmap`: the address, or the negated `errno`.
   public long mmap(long length, int protection, int flags, int fd, long offset) {
-    return longCall(
-        "mmap", s -> (long) MMAP.invokeExact(s.errno, 0L, length, protection, flags, fd, offset));
+    return longCall(MMAP, 0, length, protection, flags, fd, offset);
   }
 
   /// `munmap`: 0, or the negated `errno`.
   public int munmap(long address, long length) {
-    return intCall("munmap", s -> (int) MUNMAP.invokeExact(s.errno, address, length));
+    return intCall(MUNMAP, address, length, 0, 0, 0);
   }
 
   /// `madvise`: 0, or the negated `errno`.
   public int madvise(long address, long length, int advice) {
-    return intCall("madvise", s -> (int) MADVISE.invokeExact(s.errno, address, length, advice));
+    return intCall(MADVISE, address, length, advice, 0, 0);
   }
 
   /// `posix_fadvise`: 0, or the negated error number, which this call returns itself. A length of 0 is
   /// the rest of the file.
   public int fadvise(int fd, long offset, long length, int advice) {
-    return -intCall(
-        "posix_fadvise", s -> (int) POSIX_FADVISE.invokeExact(s.errno, fd, offset, length, advice));
+    return -intCall(POSIX_FADVISE, fd, offset, length, advice, 0);
   }
 
   private static void checkLength(MemorySegment segment, long length) {
@@ -334,64 +322,74 @@ public final class Libc implements FileCalls {
     }
   }
 
-  private static MethodHandle call(String name, ValueLayout result, MemoryLayout... arguments) {
-    return LINKER.downcallHandle(
-        LINKER.defaultLookup().findOrThrow(name),
-        FunctionDescriptor.of(result, arguments),
-        Linker.Option.captureCallState("errno"));
+  private static MethodHandle function(String name) {
+    return function(name, NUMBERS);
   }
 
-  private static MethodHandle variadic(
-      String name, int firstVariadic, ValueLayout result, MemoryLayout... arguments) {
-    return LINKER.downcallHandle(
-        LINKER.defaultLookup().findOrThrow(name),
-        FunctionDescriptor.of(result, arguments),
-        Linker.Option.firstVariadicArg(firstVariadic),
-        Linker.Option.captureCallState("errno"));
+  private static MethodHandle function(String name, FunctionDescriptor prototype) {
+    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), prototype, ERRNO);
   }
 
-  private interface IntCall {
-    int invoke(Scratch scratch) throws Throwable;
-  }
-
-  private interface LongCall {
-    long invoke(Scratch scratch) throws Throwable;
-  }
-
-  /// What the function returns, or the negated `errno`.
-  private static int intCall(String function, IntCall call) {
-    return (int) longCall(function, call::invoke);
-  }
-
-  private static long longCall(String function, LongCall call) {
+  /// What a function returns of type `int`, which is half a register; or the negated `errno`. Memory
+  /// behind an address is the caller's to keep.
+  private static int intCall(MethodHandle function, long a, long b, long c, long d, long e) {
     Scratch scratch = SCRATCH.get();
     try {
-      long returned = call.invoke(scratch);
-      return returned == -1 ? -scratch.errno.get(JAVA_INT, ERRNO_OFFSET) : returned;
-    } catch (Throwable e) {
-      throw unexpected(function, e);
+      int returned = (int) (long) function.invokeExact(scratch.errno, a, b, c, d, e, 0L);
+      return returned == -1 ? -scratch.errno() : returned;
+    } catch (Throwable failure) {
+      throw unexpected(failure);
+    }
+  }
+
+  /// As [#intCall], of 64 bits.
+  private static long longCall(
+      MethodHandle function, long a, long b, long c, long d, long e, long f) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      long returned = (long) function.invokeExact(scratch.errno, a, b, c, d, e, f);
+      return returned == -1 ? -scratch.errno() : returned;
+    } catch (Throwable failure) {
+      throw unexpected(failure);
+    }
+  }
+
+  private static long memoryCall(
+      MethodHandle function, int fd, MemorySegment memory, long length, long offset) {
+    Scratch scratch = SCRATCH.get();
+    try {
+      long returned = (long) function.invokeExact(scratch.errno, (long) fd, memory, length, offset);
+      return returned == -1 ? -scratch.errno() : returned;
+    } catch (Throwable failure) {
+      throw unexpected(failure);
     }
   }
 
   /// `invokeExact` declares any Throwable, but a downcall throws only unchecked exceptions.
-  private static RuntimeException unexpected(String function, Throwable e) {
-    return switch (e) {
-      case RuntimeException runtime -> runtime;
-      case Error error -> throw error;
-      default -> new IllegalStateException("calling " + function, e);
-    };
+  private static RuntimeException unexpected(Throwable failure) {
+    if (failure instanceof RuntimeException runtime) {
+      return runtime;
+    }
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    return new IllegalStateException("calling the C library", failure);
   }
 
   /// A thread's own `errno` and argument structs, so that no two calls share them.
   private static final class Scratch {
-    private final Arena arena = Arena.ofAuto();
-    final MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
-    final MemorySegment statx = arena.allocate(256, 8);
-    final MemorySegment rlimit = arena.allocate(16, 8);
-    final MemorySegment statfs = arena.allocate(256, 8);
-    final MemorySegment range = arena.allocate(16, 8);
-    final MemorySegment cachestat = arena.allocate(40, 8);
-    final MemorySegment iovec = arena.allocate(16, 8);
-    final MemorySegment emptyPath = arena.allocate(1);
+    private final MemorySegment all = Arena.ofAuto().allocate(1024, 8);
+    final MemorySegment errno = all.asSlice(0, Linker.Option.captureStateLayout().byteSize());
+    final MemorySegment emptyPath = all.asSlice(128, 1);
+    final MemorySegment iovec = all.asSlice(136, 16);
+    final MemorySegment rlimit = all.asSlice(152, 16);
+    final MemorySegment range = all.asSlice(168, 16);
+    final MemorySegment cachestat = all.asSlice(184, 40);
+    final MemorySegment statx = all.asSlice(256, 256);
+    final MemorySegment statfs = all.asSlice(512, 256);
+
+    int errno() {
+      return errno.get(JAVA_INT, ERRNO_OFFSET);
+    }
   }
 }
