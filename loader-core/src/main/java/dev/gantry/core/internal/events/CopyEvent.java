@@ -6,6 +6,7 @@ import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
+import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -14,28 +15,35 @@ import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: the copies from or into one buffer, from when the first was queued until the thread that uses the
 /// buffer again saw them done. The device may have been done before.
-@Name("dev.gantry.Copy")
-@Label("Copy")
-@Category("Gantry")
-@Description("Bytes were copied between a device and a buffer in host memory")
-@StackTrace(false)
-@Threshold("20 ms")
-@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-public final class CopyEvent extends Event {
-  @Label("Device")
-  private @Nullable String device;
+public final class CopyEvent {
+  /// Null where no recorder was ever started: see the package.
+  private final @Nullable Recorded recorded =
+      FlightRecorder.isInitialized() ? new Recorded() : null;
 
-  @Label("Direction")
-  @Description("to device, to host or on device")
-  private @Nullable String direction;
+  /// What the recorder keeps.
+  @Name("dev.gantry.Copy")
+  @Label("Copy")
+  @Category("Gantry")
+  @Description("Bytes were copied between a device and a buffer in host memory")
+  @StackTrace(false)
+  @Threshold("20 ms")
+  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+  static final class Recorded extends Event {
+    @Label("Device")
+    @Nullable String device;
 
-  @Label("Size")
-  @DataAmount
-  private long bytes;
+    @Label("Direction")
+    @Description("to device, to host or on device")
+    @Nullable String direction;
 
-  @Label("Copies")
-  @Description("How many copies a buffer's event stands for")
-  private long copies;
+    @Label("Size")
+    @DataAmount
+    long bytes;
+
+    @Label("Copies")
+    @Description("How many copies a buffer's event stands for")
+    long copies;
+  }
 
   /// What is copied where.
   public enum Direction {
@@ -52,25 +60,26 @@ public final class CopyEvent extends Event {
 
   /// A copy was queued; the first of a buffer begins the event.
   public void add(Direction where, long length) {
-    if (copies == 0) {
-      begin();
-      direction = where.text;
+    if (recorded == null) {
+      return;
     }
-    copies++;
-    bytes += length;
+    if (recorded.copies == 0) {
+      recorded.begin();
+      recorded.direction = where.text;
+    }
+    recorded.copies++;
+    recorded.bytes += length;
   }
 
-  /// Whether any were queued.
-  public boolean hasCopies() {
-    return copies > 0;
-  }
-
-  /// Ends the event, and writes it if it is recorded and long enough.
+  /// Ends the event, and writes it if any copies were queued, it is recorded, and it is long enough.
   public void done(Device on) {
-    end();
-    if (shouldCommit()) {
-      device = on.toString();
-      commit();
+    if (recorded == null || recorded.copies == 0) {
+      return;
+    }
+    recorded.end();
+    if (recorded.shouldCommit()) {
+      recorded.device = on.toString();
+      recorded.commit();
     }
   }
 }

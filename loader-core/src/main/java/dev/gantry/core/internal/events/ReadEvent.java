@@ -9,6 +9,7 @@ import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
+import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -17,36 +18,49 @@ import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: one request was read. Of `staged`, until the bytes were in a pinned buffer; a remote file's requests
 /// end on the store's own threads.
-@Name("dev.gantry.Read")
-@Label("Read")
-@Category("Gantry")
-@Description("One request was read from a file")
-@StackTrace(false)
-@Threshold("20 ms")
-@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-public final class ReadEvent extends Event {
-  @Label("File")
-  private @Nullable String file;
+public final class ReadEvent {
+  /// Null where no recorder was ever started: see the package.
+  private final @Nullable Recorded recorded =
+      FlightRecorder.isInitialized() ? new Recorded() : null;
 
-  @Label("Offset")
-  @Description("In the file")
-  @DataAmount
-  private long offset;
+  /// What the recorder keeps.
+  @Name("dev.gantry.Read")
+  @Label("Read")
+  @Category("Gantry")
+  @Description("One request was read from a file")
+  @StackTrace(false)
+  @Threshold("20 ms")
+  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+  static final class Recorded extends Event {
+    @Label("File")
+    @Nullable String file;
 
-  @Label("Length")
-  @DataAmount
-  private long length;
+    @Label("Offset")
+    @Description("In the file")
+    @DataAmount
+    long offset;
 
-  @Label("Transport")
-  private @Nullable String transport;
+    @Label("Length")
+    @DataAmount
+    long length;
 
-  @Label("Page cache")
-  @Description("Whether the bytes were in the page cache: hot, cold or unknown")
-  private @Nullable String residency;
+    @Label("Transport")
+    @Nullable String transport;
 
-  @Label("Past the page cache")
-  @Description("Whether the bytes were read by O_DIRECT")
-  private boolean direct;
+    @Label("Page cache")
+    @Description("Whether the bytes were in the page cache: hot, cold or unknown")
+    @Nullable String residency;
+
+    @Label("Past the page cache")
+    @Description("Whether the bytes were read by O_DIRECT")
+    boolean direct;
+  }
+
+  public void begin() {
+    if (recorded != null) {
+      recorded.begin();
+    }
+  }
 
   /// Ends the event, and writes it if it is recorded and long enough.
   ///
@@ -58,15 +72,18 @@ public final class ReadEvent extends Event {
       Transport by,
       Residency residencyBefore,
       boolean past) {
-    end();
-    if (shouldCommit()) {
-      file = from.toString();
-      offset = fileOffset;
-      length = bytes;
-      transport = by.toString();
-      residency = residencyBefore.name().toLowerCase(Locale.ROOT);
-      direct = past;
-      commit();
+    if (recorded == null) {
+      return;
+    }
+    recorded.end();
+    if (recorded.shouldCommit()) {
+      recorded.file = from.toString();
+      recorded.offset = fileOffset;
+      recorded.length = bytes;
+      recorded.transport = by.toString();
+      recorded.residency = residencyBefore.name().toLowerCase(Locale.ROOT);
+      recorded.direct = past;
+      recorded.commit();
     }
   }
 }

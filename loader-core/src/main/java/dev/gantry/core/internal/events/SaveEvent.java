@@ -6,67 +6,87 @@ import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
+import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: files were written, until all are durable under their names.
-@Name("dev.gantry.Save")
-@Label("Save")
-@Category("Gantry")
-@Description("Files were written and got their names")
-@StackTrace(false)
-@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-public final class SaveEvent extends Event {
-  @Label("First file")
-  private @Nullable String file;
+public final class SaveEvent {
+  /// Null where no recorder was ever started: see the package.
+  private final @Nullable Recorded recorded =
+      FlightRecorder.isInitialized() ? new Recorded() : null;
 
-  @Label("Files")
-  private long files;
+  /// What the recorder keeps.
+  @Name("dev.gantry.Save")
+  @Label("Save")
+  @Category("Gantry")
+  @Description("Files were written and got their names")
+  @StackTrace(false)
+  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+  static final class Recorded extends Event {
+    @Label("First file")
+    @Nullable String file;
 
-  @Label("Written")
-  @DataAmount
-  private long bytes;
+    @Label("Files")
+    long files;
 
-  @Label("Written past the page cache")
-  @DataAmount
-  private long directBytes;
+    @Label("Written")
+    @DataAmount
+    long bytes;
 
-  @Label("Requests")
-  private long writes;
+    @Label("Written past the page cache")
+    @DataAmount
+    long directBytes;
 
-  @Label("Failure")
-  @Description("Empty if the files have their names")
-  private @Nullable String failure;
+    @Label("Requests")
+    long writes;
+
+    @Label("Failure")
+    @Description("Empty if the files have their names")
+    @Nullable String failure;
+  }
+
+  public void begin() {
+    if (recorded != null) {
+      recorded.begin();
+    }
+  }
 
   /// Ends the event, and writes it if it is recorded.
   ///
   /// @param first one of the files
   /// @param requests the writes that it took
   public void done(@Nullable Path first, int count, long length, long past, long requests) {
-    end();
-    if (shouldCommit()) {
-      set(first, count, "");
-      bytes = length;
-      directBytes = past;
-      writes = requests;
-      commit();
+    if (recorded == null) {
+      return;
+    }
+    recorded.end();
+    if (recorded.shouldCommit()) {
+      set(recorded, first, count, "");
+      recorded.bytes = length;
+      recorded.directBytes = past;
+      recorded.writes = requests;
+      recorded.commit();
     }
   }
 
   /// As [#done], for files that were not written.
   public void failed(@Nullable Path first, int count, Throwable reason) {
-    end();
-    if (shouldCommit()) {
-      set(first, count, reason.toString());
-      commit();
+    if (recorded == null) {
+      return;
+    }
+    recorded.end();
+    if (recorded.shouldCommit()) {
+      set(recorded, first, count, reason.toString());
+      recorded.commit();
     }
   }
 
-  private void set(@Nullable Path first, int count, String reason) {
-    file = first == null ? "" : first.toString();
-    files = count;
-    failure = reason;
+  private static void set(Recorded recorded, @Nullable Path first, int count, String reason) {
+    recorded.file = first == null ? "" : first.toString();
+    recorded.files = count;
+    recorded.failure = reason;
   }
 }

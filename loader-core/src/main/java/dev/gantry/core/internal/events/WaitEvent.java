@@ -5,6 +5,7 @@ import java.util.Locale;
 import jdk.jfr.Category;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
+import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -12,17 +13,24 @@ import jdk.jfr.Threshold;
 import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: a thread waited.
-@Name("dev.gantry.Wait")
-@Label("Wait")
-@Category("Gantry")
-@Description("A thread waited")
-@StackTrace(false)
-@Threshold("20 ms")
-@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-public final class WaitEvent extends Event {
-  @Label("Waited for")
-  @Description("buffers, copy or batch")
-  private @Nullable String waitedFor;
+public final class WaitEvent {
+  /// Null where no recorder was ever started: see the package.
+  private final @Nullable Recorded recorded =
+      FlightRecorder.isInitialized() ? new Recorded() : null;
+
+  /// What the recorder keeps.
+  @Name("dev.gantry.Wait")
+  @Label("Wait")
+  @Category("Gantry")
+  @Description("A thread waited")
+  @StackTrace(false)
+  @Threshold("20 ms")
+  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+  static final class Recorded extends Event {
+    @Label("Waited for")
+    @Description("buffers, copy or batch")
+    @Nullable String waitedFor;
+  }
 
   /// What a thread waits for.
   public enum Reason {
@@ -34,12 +42,21 @@ public final class WaitEvent extends Event {
     BATCH
   }
 
+  public void begin() {
+    if (recorded != null) {
+      recorded.begin();
+    }
+  }
+
   /// Ends the event, and writes it if it is recorded and long enough.
   public void done(Reason reason) {
-    end();
-    if (shouldCommit()) {
-      waitedFor = reason.name().toLowerCase(Locale.ROOT);
-      commit();
+    if (recorded == null) {
+      return;
+    }
+    recorded.end();
+    if (recorded.shouldCommit()) {
+      recorded.waitedFor = reason.name().toLowerCase(Locale.ROOT);
+      recorded.commit();
     }
   }
 }

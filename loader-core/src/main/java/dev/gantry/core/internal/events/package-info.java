@@ -5,6 +5,9 @@
 /// copies and waits have a threshold of 20 ms, as the JDK's own events of files and locks have: a large load
 /// has thousands of each, and they would push other events out of a recording that runs all the time. A
 /// recording that wants all of them sets their threshold to 0.
+///
+/// Loading the first class of an event costs a process some 50 ms. So those of frequent operations hold it in a
+/// class of their own, `Recorded`, which is loaded once a recorder was started.
 @NullMarked
 package dev.gantry.core.internal.events;
 

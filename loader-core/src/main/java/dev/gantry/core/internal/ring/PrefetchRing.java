@@ -155,11 +155,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     if (waits) {
       counter.addWait(waited);
     }
-    RingBatchEvent event =
-        new RingBatchEvent(work.number(), work.plan().bytes(), waited, work.preparedNanos());
-    if (event.shouldCommit()) {
-      event.commit();
-    }
+    RingBatchEvent.handedOver(work.number(), work.plan().bytes(), waited, work.preparedNanos());
   }
 
   private void giveBack(Slot slot) {

@@ -74,22 +74,16 @@ public final class CopyQueue implements AutoCloseable {
       }
     }
     wait.done(WaitEvent.Reason.COPY);
-    end(marked[buffer]);
+    marked[buffer].done(context.device());
     marked[buffer] = new CopyEvent();
-  }
-
-  private void end(CopyEvent event) {
-    if (event.hasCopies()) {
-      event.done(context.device());
-    }
   }
 
   private void endAll() {
     for (int buffer = 0; buffer < BUFFERS; buffer++) {
-      end(marked[buffer]);
+      marked[buffer].done(context.device());
       marked[buffer] = new CopyEvent();
     }
-    end(queued);
+    queued.done(context.device());
     queued = new CopyEvent();
   }
 
@@ -122,7 +116,7 @@ public final class CopyQueue implements AutoCloseable {
     try (var _ = context.enter()) {
       context.driver().record(copied.get(buffer), stream);
     }
-    end(marked[buffer]);
+    marked[buffer].done(context.device());
     marked[buffer] = queued;
     queued = new CopyEvent();
   }

@@ -219,15 +219,15 @@ class EventsTest {
 
   static List<Class<? extends Event>> events() {
     return List.of(
-        LoadEvent.class,
-        ReadEvent.class,
-        CopyEvent.class,
-        WaitEvent.class,
+        LoadEvent.Recorded.class,
+        ReadEvent.Recorded.class,
+        CopyEvent.Recorded.class,
+        WaitEvent.Recorded.class,
         FallbackEvent.class,
         RegistrationEvent.class,
-        RingBatchEvent.class,
-        SaveEvent.class,
-        CommitEvent.class);
+        RingBatchEvent.Recorded.class,
+        SaveEvent.Recorded.class,
+        CommitEvent.Recorded.class);
   }
 
   /// In the second table, an event's name stands in its first row only.
