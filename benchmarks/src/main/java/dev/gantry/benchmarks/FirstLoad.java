@@ -16,6 +16,7 @@ import java.io.BufferedInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -97,7 +98,8 @@ public final class FirstLoad {
             torch));
     Process process =
         new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
-    String line = new String(process.getInputStream().readAllBytes()).strip();
+    String line =
+        new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
     if (process.waitFor() != 0) {
       throw new IllegalStateException(way + " failed");
     }
@@ -141,11 +143,8 @@ public final class FirstLoad {
         var _ = manager.create(1f);
       }
     }
-    // What the program has anyway.
-    Block block =
-        way.equals("model")
-            ? block(Integer.parseInt(Files.readString(folder.resolve("size"))))
-            : null;
+    // What a program has anyway.
+    Block block = block(Integer.parseInt(Files.readString(folder.resolve("size"))));
     long cpu = cpuNanos();
     long begin = System.nanoTime();
     Path file = folder.resolve("model.safetensors");

@@ -101,8 +101,8 @@ public final class DlPack {
 
   /// Called by the consumer, from any thread.
   @SuppressWarnings("UnusedMethod") // native code calls it
-  private static void deleter(MemorySegment self) {
-    MemorySegment managed = self.reinterpret(STRUCT_BYTES);
+  private static void deleter(long self) {
+    MemorySegment managed = MemorySegment.ofAddress(self).reinterpret(STRUCT_BYTES);
     long release = managed.get(JAVA_LONG, CONTEXT_OFFSET);
     NativeHeap.free(managed);
     Releases.run(release);
@@ -112,10 +112,9 @@ public final class DlPack {
     try {
       MethodHandle target =
           MethodHandles.lookup()
-              .findStatic(
-                  DlPack.class, "deleter", MethodType.methodType(void.class, MemorySegment.class));
+              .findStatic(DlPack.class, "deleter", MethodType.methodType(void.class, long.class));
       return Linker.nativeLinker()
-          .upcallStub(target, FunctionDescriptor.ofVoid(ADDRESS), Arena.global());
+          .upcallStub(target, FunctionDescriptor.ofVoid(JAVA_LONG), Arena.global());
     } catch (NoSuchMethodException | IllegalAccessException fault) {
       throw new ExceptionInInitializerError(fault);
     }

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.torch;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Shape;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 
 /// `at::fromDLPack`, which libtorch exports up to 2.10. It reports failure by a C++ exception, which
@@ -18,16 +14,14 @@ final class DlPackWrapper implements TensorWrapper {
   // at::Tensor at::fromDLPack(DLManagedTensor *src);
   // at::Tensor is not trivial, so the C++ ABI returns it through a hidden first argument:
   // at::Tensor *f(at::Tensor *result, DLManagedTensor *src);
-  private final MethodHandle fromDlPack;
+  private final NativeFunction fromDlPack;
 
-  private DlPackWrapper(MethodHandle fromDlPack) {
+  private DlPackWrapper(NativeFunction fromDlPack) {
     this.fromDlPack = fromDlPack;
   }
 
   static Optional<TensorWrapper> find(NativeSymbols symbols) {
-    return symbols
-        .optional(FROM_DLPACK, FunctionDescriptor.of(ADDRESS, ADDRESS, ADDRESS))
-        .map(DlPackWrapper::new);
+    return symbols.optional(FROM_DLPACK).map(DlPackWrapper::new);
   }
 
   @Override
@@ -48,11 +42,7 @@ final class DlPackWrapper implements TensorWrapper {
       NativeHeap.free(tensor);
       throw noMemory;
     }
-    try {
-      MemorySegment _ = (MemorySegment) fromDlPack.invokeExact(tensor, managed);
-    } catch (Throwable fault) {
-      throw NativeSymbols.broken(fault);
-    }
+    long _ = fromDlPack.call(tensor.address(), managed.address());
     return tensor.address();
   }
 }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Optional;
 
 /// Looks up functions in one library and collects the missing ones, so that one message names them
-/// all. Confined to the thread that opens the library.
+/// all. Only the thread that opens the library calls [#required].
 final class NativeSymbols {
   private final SymbolLookup lookup;
   private final List<String> missing = new ArrayList<>();
@@ -22,14 +22,20 @@ final class NativeSymbols {
 
   /// The function of this name; where there is none, a stand-in that must not be called: see
   /// [#missing].
-  MethodHandle required(String name, FunctionDescriptor type) {
-    return optional(name, type)
-        .orElseGet(() -> {
-          missing.add(name);
-          return Linker.nativeLinker().downcallHandle(MemorySegment.ofAddress(1), type);
-        });
+  NativeFunction required(String name) {
+    Optional<MemorySegment> symbol = lookup.find(name);
+    if (symbol.isEmpty()) {
+      missing.add(name);
+    }
+    return new NativeFunction(name, symbol.orElse(MemorySegment.NULL));
   }
 
+  /// The function of this name, of numbers and pointers.
+  Optional<NativeFunction> optional(String name) {
+    return lookup.find(name).map(symbol -> new NativeFunction(name, symbol));
+  }
+
+  /// A function of another kind.
   Optional<MethodHandle> optional(String name, FunctionDescriptor type) {
     return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
   }

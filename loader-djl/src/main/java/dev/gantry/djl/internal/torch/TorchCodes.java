@@ -1,91 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.torch;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.invoke.MethodHandle;
 import java.util.Arrays;
 import java.util.EnumMap;
-import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.stream.LongStream;
 
 /// libtorch's numbers for dtypes, devices and layouts, as it reports them itself. Immutable.
 public final class TorchCodes {
-  private final Map<DType, Integer> dtypes;
-  private final Map<Integer, DType> byCode = new HashMap<>();
-  private final int cpu;
-  private final int cuda;
-  private final int strided;
+  // int32_t aoti_torch_dtype_<name>(void);
+  private final Map<DType, NativeFunction> dtypes = new EnumMap<>(DType.class);
+  // int32_t aoti_torch_device_type_<name>(void);
+  private final NativeFunction cpu;
+  private final NativeFunction cuda;
+  // int32_t aoti_torch_layout_strided(void);
+  private final NativeFunction strided;
 
-  private TorchCodes(Map<DType, Integer> dtypes, int cpu, int cuda, int strided) {
-    this.dtypes = dtypes;
-    dtypes.forEach((dtype, code) -> byCode.put(code, dtype));
-    this.cpu = cpu;
-    this.cuda = cuda;
-    this.strided = strided;
-  }
-
-  static TorchCodes read(NativeSymbols symbols) {
-    // int32_t aoti_torch_dtype_<name>(void);
-    Map<DType, MethodHandle> dtypeFunctions = new EnumMap<>(DType.class);
+  TorchCodes(NativeSymbols symbols) {
     for (DType dtype : DType.values()) {
-      name(dtype)
-          .ifPresent(
-              name -> dtypeFunctions.put(dtype, number(symbols, "aoti_torch_dtype_" + name)));
+      String name = nameOrEmpty(dtype);
+      if (!name.isEmpty()) {
+        dtypes.put(dtype, symbols.required("aoti_torch_dtype_" + name));
+      }
     }
-    // int32_t aoti_torch_device_type_<name>(void);
-    MethodHandle cpu = number(symbols, "aoti_torch_device_type_cpu");
-    MethodHandle cuda = number(symbols, "aoti_torch_device_type_cuda");
-    // int32_t aoti_torch_layout_strided(void);
-    MethodHandle strided = number(symbols, "aoti_torch_layout_strided");
-    if (!symbols.missing().isEmpty()) {
-      return new TorchCodes(Map.of(), 0, 0, 0);
-    }
-    Map<DType, Integer> dtypes = new EnumMap<>(DType.class);
-    dtypeFunctions.forEach((dtype, function) -> dtypes.put(dtype, call(function)));
-    return new TorchCodes(dtypes, call(cpu), call(cuda), call(strided));
+    cpu = symbols.required("aoti_torch_device_type_cpu");
+    cuda = symbols.required("aoti_torch_device_type_cuda");
+    strided = symbols.required("aoti_torch_layout_strided");
   }
 
   /// libtorch's name for a dtype. Empty for those that DJL cannot hold in a tensor: FP8, for which DJL
   /// has no type, and those smaller than a byte.
   static Optional<String> name(DType dtype) {
+    String name = nameOrEmpty(dtype);
+    return name.isEmpty() ? Optional.empty() : Optional.of(name);
+  }
+
+  private static String nameOrEmpty(DType dtype) {
     return switch (dtype) {
-      case BOOL -> Optional.of("bool");
-      case U8, U16, U32, U64 -> Optional.of("uint" + dtype.bits());
-      case I8, I16, I32, I64 -> Optional.of("int" + dtype.bits());
-      case F16, F32, F64 -> Optional.of("float" + dtype.bits());
-      case BF16 -> Optional.of("bfloat16");
-      case C64 -> Optional.of("complex64");
-      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ ->
-          Optional.empty();
+      case BOOL -> "bool";
+      case U8, U16, U32, U64 -> "uint" + dtype.bits();
+      case I8, I16, I32, I64 -> "int" + dtype.bits();
+      case F16, F32, F64 -> "float" + dtype.bits();
+      case BF16 -> "bfloat16";
+      case C64 -> "complex64";
+      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ -> "";
     };
   }
 
+  /// @throws MisuseException if no tensor holds the dtype
+  void requireHeld(DType dtype) {
+    var _ = function(dtype);
+  }
+
   int of(DType dtype) {
-    Integer code = dtypes.get(dtype);
-    if (code == null) {
+    return number(function(dtype));
+  }
+
+  private NativeFunction function(DType dtype) {
+    NativeFunction function = dtypes.get(dtype);
+    if (function == null) {
       throw new MisuseException("a tensor cannot hold " + dtype + "; its bytes fit a tensor of U8");
     }
-    return code;
+    return function;
+  }
+
+  private static int number(NativeFunction function) {
+    return (int) function.call(0);
   }
 
   /// The dtype with this number, or empty for one that only libtorch knows, such as complex128.
   Optional<DType> dtype(int code) {
-    return Optional.ofNullable(byCode.get(code));
+    for (Map.Entry<DType, NativeFunction> dtype : dtypes.entrySet()) {
+      if (number(dtype.getValue()) == code) {
+        return Optional.of(dtype.getKey());
+      }
+    }
+    return Optional.empty();
   }
 
   int deviceType(Device device) {
     return switch (device) {
-      case Device.Host() -> cpu;
-      case Device.Cuda(int _) -> cuda;
+      case Device.Host() -> number(cpu);
+      case Device.Cuda(int _) -> number(cuda);
     };
   }
 
@@ -99,10 +100,10 @@ public final class TorchCodes {
 
   /// @throws MisuseException for a kind of device that is neither the CPU nor CUDA
   Device device(int type, int index) {
-    if (type == cpu) {
+    if (type == number(cpu)) {
       return Device.HOST;
     }
-    if (type == cuda) {
+    if (type == number(cuda)) {
       return new Device.Cuda(Math.max(0, index));
     }
     throw new MisuseException(
@@ -110,7 +111,7 @@ public final class TorchCodes {
   }
 
   int stridedLayout() {
-    return strided;
+    return number(strided);
   }
 
   /// Elements between neighbours along each axis, for a tensor without gaps in C order. An axis of
@@ -143,7 +144,7 @@ public final class TorchCodes {
   /// @throws MisuseException if the strides are not the shape's, or the last element's bytes lie
   ///     past what an address can reach
   static void checkReach(DType dtype, Shape shape, long[] strides) {
-    if (strides.length != shape.rank() || LongStream.of(strides).anyMatch(stride -> stride < 0)) {
+    if (strides.length != shape.rank() || hasNegative(strides)) {
       throw new MisuseException(
           "a tensor of "
               + shape
@@ -163,15 +164,12 @@ public final class TorchCodes {
     }
   }
 
-  private static MethodHandle number(NativeSymbols symbols, String function) {
-    return symbols.required(function, FunctionDescriptor.of(JAVA_INT));
-  }
-
-  private static int call(MethodHandle function) {
-    try {
-      return (int) function.invokeExact();
-    } catch (Throwable fault) {
-      throw NativeSymbols.broken(fault);
+  private static boolean hasNegative(long[] strides) {
+    for (long stride : strides) {
+      if (stride < 0) {
+        return true;
+      }
     }
+    return false;
   }
 }

@@ -13,14 +13,13 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.AddressLayout;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
-import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// libtorch's C functions. Independent of DJL: it opens any folder with a `libtorch_cpu`.
 ///
@@ -34,60 +33,55 @@ public final class TorchLibrary {
 
   // All of these return AOTITorchError: 0 for success.
   // AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
-  private final MethodHandle delete;
+  private final NativeFunction delete;
   // AOTITorchError aoti_torch_new_tensor_handle(
   //     AtenTensorHandle orig, AtenTensorHandle *new_handle);
-  private final MethodHandle newHandle;
+  private final NativeFunction newHandle;
   // AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void **ret);
-  private final MethodHandle dataPointer;
+  private final NativeFunction dataPointer;
   // AOTITorchError aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *ret);
-  private final MethodHandle dtype;
+  private final NativeFunction dtype;
   // AOTITorchError aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t *ret);
-  private final MethodHandle deviceType;
+  private final NativeFunction deviceType;
   // AOTITorchError aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *ret);
-  private final MethodHandle deviceIndex;
+  private final NativeFunction deviceIndex;
   // AOTITorchError aoti_torch_get_dim(AtenTensorHandle tensor, int64_t *ret);
-  private final MethodHandle rank;
+  private final NativeFunction rank;
   // AOTITorchError aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t **ret);
-  private final MethodHandle sizes;
+  private final NativeFunction sizes;
   // AOTITorchError aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **ret);
-  private final MethodHandle strides;
+  private final NativeFunction strides;
   // AOTITorchError aoti_torch_empty_strided(
   //     int64_t ndim, const int64_t *sizes, const int64_t *strides,
   //     int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle *ret);
-  private final MethodHandle empty;
+  private final NativeFunction empty;
   // AOTITorchError aoti_torch_copy_(
   //     AtenTensorHandle self, AtenTensorHandle src, int32_t non_blocking);
-  private final MethodHandle copy;
+  private final NativeFunction copy;
 
   private final TorchCodes codes;
   private final Optional<TensorWrapper> wrapper;
-  private final TorchGenerators generators;
+  private final NativeSymbols symbols;
+  private final NativeSymbols cudaSymbols;
+  private @Nullable TorchGenerators generators;
 
   private TorchLibrary(NativeSymbols symbols, NativeSymbols cudaSymbols) {
-    FunctionDescriptor query = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
-    delete =
-        symbols.required(
-            "aoti_torch_delete_tensor_object", FunctionDescriptor.of(JAVA_INT, ADDRESS));
-    newHandle = symbols.required("aoti_torch_new_tensor_handle", query);
-    dataPointer = symbols.required("aoti_torch_get_data_ptr", query);
-    dtype = symbols.required("aoti_torch_get_dtype", query);
-    deviceType = symbols.required("aoti_torch_get_device_type", query);
-    deviceIndex = symbols.required("aoti_torch_get_device_index", query);
-    rank = symbols.required("aoti_torch_get_dim", query);
-    sizes = symbols.required("aoti_torch_get_sizes", query);
-    strides = symbols.required("aoti_torch_get_strides", query);
-    empty =
-        symbols.required(
-            "aoti_torch_empty_strided",
-            FunctionDescriptor.of(
-                JAVA_INT, JAVA_LONG, ADDRESS, ADDRESS, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
-    copy =
-        symbols.required(
-            "aoti_torch_copy_", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
-    codes = TorchCodes.read(symbols);
-    wrapper = DlPackWrapper.find(symbols).or(() -> FromBlobWrapper.find(symbols, codes));
-    generators = new TorchGenerators(symbols, cudaSymbols);
+    delete = symbols.required("aoti_torch_delete_tensor_object");
+    newHandle = symbols.required("aoti_torch_new_tensor_handle");
+    dataPointer = symbols.required("aoti_torch_get_data_ptr");
+    dtype = symbols.required("aoti_torch_get_dtype");
+    deviceType = symbols.required("aoti_torch_get_device_type");
+    deviceIndex = symbols.required("aoti_torch_get_device_index");
+    rank = symbols.required("aoti_torch_get_dim");
+    sizes = symbols.required("aoti_torch_get_sizes");
+    strides = symbols.required("aoti_torch_get_strides");
+    empty = symbols.required("aoti_torch_empty_strided");
+    copy = symbols.required("aoti_torch_copy_");
+    codes = new TorchCodes(symbols);
+    Optional<TensorWrapper> dlPack = DlPackWrapper.find(symbols);
+    wrapper = dlPack.isPresent() ? dlPack : FromBlobWrapper.find(symbols, codes);
+    this.symbols = symbols;
+    this.cudaSymbols = cudaSymbols;
   }
 
   /// The result of looking for libtorch in a folder.
@@ -146,8 +140,12 @@ public final class TorchLibrary {
     return wrapper.orElseThrow().function();
   }
 
-  /// The random number generators. A libtorch that has all else may lack them.
-  public TorchGenerators generators() {
+  /// The random number generators. A libtorch that has all else may lack them. Few programs need them, so
+  /// they are linked now.
+  public synchronized TorchGenerators generators() {
+    if (generators == null) {
+      generators = new TorchGenerators(symbols, cudaSymbols);
+    }
     return generators;
   }
 
@@ -169,7 +167,7 @@ public final class TorchLibrary {
   /// @param strides from one element to the next along each axis, in elements; 0 or more
   public long wrap(
       long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
-    int _ = codes.of(dtype);
+    codes.requireHeld(dtype);
     long elements = TorchCodes.elements(shape);
     TorchCodes.checkReach(dtype, shape, strides);
     if (elements > 0 && (address == 0 || address % dtype.alignmentBytes() != 0)) {
@@ -213,24 +211,18 @@ public final class TorchLibrary {
   /// A second handle for the same tensor.
   public long share(long handle) {
     try (Arena arena = Arena.ofConfined()) {
-      return query("aoti_torch_new_tensor_handle", newHandle, handle, arena).get(JAVA_LONG, 0);
+      return query(newHandle, handle, arena).get(JAVA_LONG, 0);
     }
   }
 
   public void delete(long handle) {
-    int error;
-    try {
-      error = (int) delete.invokeExact(MemorySegment.ofAddress(handle));
-    } catch (Throwable fault) {
-      throw NativeSymbols.broken(fault);
-    }
-    check("aoti_torch_delete_tensor_object", error, "a tensor");
+    check(delete, delete.call(handle), "a tensor");
   }
 
   /// The address of the first element.
   public long address(long handle) {
     try (Arena arena = Arena.ofConfined()) {
-      return query("aoti_torch_get_data_ptr", dataPointer, handle, arena).get(JAVA_LONG, 0);
+      return query(dataPointer, handle, arena).get(JAVA_LONG, 0);
     }
   }
 
@@ -242,18 +234,18 @@ public final class TorchLibrary {
   public Device device(long handle) {
     try (Arena arena = Arena.ofConfined()) {
       return codes.device(
-          query("aoti_torch_get_device_type", deviceType, handle, arena).get(JAVA_INT, 0),
-          query("aoti_torch_get_device_index", deviceIndex, handle, arena).get(JAVA_INT, 0));
+          query(deviceType, handle, arena).get(JAVA_INT, 0),
+          query(deviceIndex, handle, arena).get(JAVA_INT, 0));
     }
   }
 
   public Shape shape(long handle) {
-    return Shape.of(perAxis("aoti_torch_get_sizes", sizes, handle));
+    return Shape.of(perAxis(sizes, handle));
   }
 
   /// Elements from one neighbour to the next along each axis.
   public long[] strides(long handle) {
-    return perAxis("aoti_torch_get_strides", strides, handle);
+    return perAxis(strides, handle);
   }
 
   /// A new tensor with the same values in another dtype, on another device, or both; dense whatever
@@ -285,15 +277,10 @@ public final class TorchLibrary {
   ///
   /// @throws TransferException if libtorch refuses, as it does where a gradient is recorded
   public void copy(long target, long source) {
-    int error;
-    try {
-      error =
-          (int)
-              copy.invokeExact(MemorySegment.ofAddress(target), MemorySegment.ofAddress(source), 0);
-    } catch (Throwable fault) {
-      throw NativeSymbols.broken(fault);
+    long error = copy.call(target, source);
+    if ((int) error != 0) {
+      check(copy, error, shape(source).toString());
     }
-    check("aoti_torch_copy_", error, shape(source).toString());
   }
 
   private long withValues(long target, long source) {
@@ -309,37 +296,31 @@ public final class TorchLibrary {
   private long empty(Shape shape, int dtypeCode, Device device) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment result = arena.allocate(ADDRESS);
-      int error;
-      try {
-        error =
-            (int)
-                empty.invokeExact(
-                    (long) shape.rank(),
-                    arena.allocateFrom(JAVA_LONG, shape.toArray()),
-                    arena.allocateFrom(JAVA_LONG, TorchCodes.denseStrides(shape)),
-                    dtypeCode,
-                    codes.deviceType(device),
-                    TorchCodes.deviceIndex(device),
-                    result);
-      } catch (Throwable fault) {
-        throw NativeSymbols.broken(fault);
-      }
-      check("aoti_torch_empty_strided", error, shape + " on " + device);
+      long error =
+          empty.call(
+              shape.rank(),
+              arena.allocateFrom(JAVA_LONG, shape.toArray()).address(),
+              arena.allocateFrom(JAVA_LONG, TorchCodes.denseStrides(shape)).address(),
+              dtypeCode,
+              codes.deviceType(device),
+              TorchCodes.deviceIndex(device),
+              result.address());
+      check(empty, error, shape + " on " + device);
       return result.get(JAVA_LONG, 0);
     }
   }
 
   private int dtypeCode(long handle) {
     try (Arena arena = Arena.ofConfined()) {
-      return query("aoti_torch_get_dtype", dtype, handle, arena).get(JAVA_INT, 0);
+      return query(dtype, handle, arena).get(JAVA_INT, 0);
     }
   }
 
-  private long[] perAxis(String name, MethodHandle function, long handle) {
+  private long[] perAxis(NativeFunction function, long handle) {
     try (Arena arena = Arena.ofConfined()) {
-      long axes = query("aoti_torch_get_dim", rank, handle, arena).get(JAVA_LONG, 0);
+      long axes = query(rank, handle, arena).get(JAVA_LONG, 0);
       // Points into the tensor: copied before anything else can touch it.
-      return query(name, function, handle, arena)
+      return query(function, handle, arena)
           .get(LONGS, 0)
           .asSlice(0, axes * Long.BYTES)
           .toArray(JAVA_LONG);
@@ -347,21 +328,16 @@ public final class TorchLibrary {
   }
 
   /// Calls `function(handle, &result)` and returns the 8 bytes of result.
-  private static MemorySegment query(String name, MethodHandle function, long handle, Arena arena) {
+  private static MemorySegment query(NativeFunction function, long handle, Arena arena) {
     MemorySegment result = arena.allocate(Long.BYTES, Long.BYTES);
-    int error;
-    try {
-      error = (int) function.invokeExact(MemorySegment.ofAddress(handle), result);
-    } catch (Throwable fault) {
-      throw NativeSymbols.broken(fault);
-    }
-    check(name, error, "a tensor");
+    check(function, function.call(handle, result.address()), "a tensor");
     return result;
   }
 
-  private static void check(String function, int error, String subject) {
-    if (error != 0) {
-      throw new TransferException(function, subject, new Failure.Torch(error));
+  private static void check(NativeFunction function, long error, String subject) {
+    // AOTITorchError is an int.
+    if ((int) error != 0) {
+      throw new TransferException(function.name(), subject, new Failure.Torch((int) error));
     }
   }
 }
