@@ -10,7 +10,6 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,7 +20,10 @@ final class HeaderParser {
   private static final int LENGTH_BYTES = Long.BYTES;
 
   private final FileBytes bytes;
-  private final Map<String, TensorEntryParser.Entry> entries = new HashMap<>();
+
+  /// In header order, which is nearly that of the bytes in most files: sorting those takes no time.
+  private final Map<String, TensorEntryParser.Entry> entries = new LinkedHashMap<>();
+
   private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
   private boolean metadataSeen;
 
@@ -126,7 +128,7 @@ final class HeaderParser {
   /// the end of the header to the end of the file belongs to exactly one.
   private SequencedMap<String, StoredTensor> place(long dataStart) {
     List<TensorEntryParser.Entry> inFile = new ArrayList<>(entries.values());
-    inFile.sort(TensorEntryParser.Entry.IN_FILE);
+    inFile.sort(TensorEntryParser.Entry::compareInFile);
     SequencedMap<String, StoredTensor> tensors = LinkedHashMap.newLinkedHashMap(inFile.size());
     long dataLength = bytes.length() - dataStart;
     long position = 0;

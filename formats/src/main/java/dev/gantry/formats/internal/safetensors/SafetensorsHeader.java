@@ -10,7 +10,6 @@ import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.file.Path;
 import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 
 /// What the header of a safetensors file says, checked in full. Immutable.
@@ -42,8 +41,9 @@ public record SafetensorsHeader(
   static final String METADATA = "__metadata__";
 
   public SafetensorsHeader {
-    tensors = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(tensors));
-    metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
+    // Not copied: the parser that made them is done with them.
+    tensors = Collections.unmodifiableSequencedMap(tensors);
+    metadata = Collections.unmodifiableSequencedMap(metadata);
   }
 
   /// Reads and checks the header of `file`, in one pass through a small buffer.

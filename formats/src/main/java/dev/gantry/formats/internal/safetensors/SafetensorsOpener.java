@@ -115,6 +115,10 @@ public final class SafetensorsOpener {
 
   /// All tensors of all files, with no index to say which are wanted.
   private static WeightsCatalogue openFiles(List<SafetensorsHeader> files) {
+    if (files.size() == 1) {
+      SafetensorsHeader only = files.getFirst();
+      return catalogue(List.of(only.file()), only.tensors(), only.metadata());
+    }
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
     for (SafetensorsHeader header : files) {

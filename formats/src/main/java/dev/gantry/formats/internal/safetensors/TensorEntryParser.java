@@ -6,7 +6,6 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
-import java.util.Comparator;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
@@ -26,10 +25,11 @@ final class TensorEntryParser {
   /// @param begin bytes from the start of the data section, which may be anywhere
   record Entry(String name, DType dtype, Shape shape, long begin, long end) {
     /// The order in which the bytes lie; names settle the order of tensors without any.
-    static final Comparator<Entry> IN_FILE =
-        Comparator.comparingLong(Entry::begin)
-            .thenComparingLong(Entry::end)
-            .thenComparing(Entry::name);
+    static int compareInFile(Entry a, Entry b) {
+      int byBegin = Long.compare(a.begin, b.begin);
+      int byPlace = byBegin == 0 ? Long.compare(a.end, b.end) : byBegin;
+      return byPlace == 0 ? a.name.compareTo(b.name) : byPlace;
+    }
   }
 
   TensorEntryParser(String name, JsonReader json) {
