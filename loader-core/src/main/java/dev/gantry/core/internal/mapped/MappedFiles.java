@@ -8,6 +8,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.IdleWatch;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
+import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -32,11 +34,10 @@ import org.slf4j.LoggerFactory;
 /// as before meanwhile.
 ///
 /// Kept files take at most half of the memory that is available. The least recently used go when others need
-/// the room, and a thread that runs while files are kept gives up what was not used for a minute, and what
-/// the machine needs. Thread-safe.
+/// the room, and an [IdleWatch] gives up what was not used for a minute, and what the machine needs.
+/// Thread-safe.
 public final class MappedFiles implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(MappedFiles.class);
-  private static final long LOOK_MILLIS = 250;
   private static final long IDLE_NANOS = 60_000_000_000L;
 
   private final FileCalls calls;
@@ -53,7 +54,7 @@ public final class MappedFiles implements AutoCloseable {
 
   private @Nullable Thread keeper;
   private long keptBytes;
-  private @Nullable Thread watcher;
+  private final BooleanSupplier look = this::look;
   private boolean closed;
 
   /// @param copied for the CPU, or registered for kernels
@@ -287,9 +288,7 @@ public final class MappedFiles implements AutoCloseable {
     entry.kept = kept;
     entry.usedNanos = System.nanoTime();
     keptBytes += kept.bytes();
-    if (watcher == null) {
-      watcher = Thread.ofPlatform().daemon().name("gantry-mapped").start(this::watch);
-    }
+    IdleWatch.watch(look);
   }
 
   private Availability<KeptFile> make(
@@ -355,23 +354,18 @@ public final class MappedFiles implements AutoCloseable {
             + " may be kept now, which leaves half of the available memory free";
   }
 
-  private synchronized void watch() {
-    try {
-      while (keptBytes > 0) {
-        wait(LOOK_MILLIS);
-        dropUnused(availableBytes.getAsLong() / 2);
-        long now = System.nanoTime();
-        for (Entry entry : entries.values()) {
-          if (entry.users == 0 && now - entry.usedNanos > IDLE_NANOS) {
-            drop(entry);
-          }
-        }
+  /// Gives up what was not used for long, and what the machine needs.
+  ///
+  /// @return whether files are left
+  private synchronized boolean look() {
+    dropUnused(availableBytes.getAsLong() / 2);
+    long now = System.nanoTime();
+    for (Entry entry : entries.values()) {
+      if (entry.users == 0 && now - entry.usedNanos > IDLE_NANOS) {
+        drop(entry);
       }
-    } catch (InterruptedException _) {
-      // No code interrupts it.
-    } finally {
-      watcher = null;
     }
+    return keptBytes > 0;
   }
 
   /// Gives up the least recently used files that nothing reads until at most `most` bytes are left.
@@ -392,7 +386,6 @@ public final class MappedFiles implements AutoCloseable {
       entry.kept = null;
       entry.readBytes = 0;
       keptBytes -= dropped.bytes();
-      notifyAll();
       dropped.close();
     }
   }
@@ -428,10 +421,6 @@ public final class MappedFiles implements AutoCloseable {
                 Cleanup.runAll(
                     kernels.values().stream().<Runnable>map(kernel -> kernel::close).toList())));
     kernels.clear();
-    Thread watching = watcher();
-    if (watching != null) {
-      join(watching);
-    }
   }
 
   private synchronized boolean isClosed() {
@@ -440,10 +429,6 @@ public final class MappedFiles implements AutoCloseable {
 
   private synchronized @Nullable Thread keeper() {
     return keeper;
-  }
-
-  private synchronized @Nullable Thread watcher() {
-    return watcher;
   }
 
   private static void join(Thread thread) {

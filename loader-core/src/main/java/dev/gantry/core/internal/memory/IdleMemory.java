@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.memory;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.List;
@@ -57,23 +58,31 @@ final class IdleMemory<M> {
     LiveResources.add(kind, -kept.bytes());
   }
 
-  /// Keeps memory that nothing uses any more, or releases it where there is no room.
+  /// Keeps memory that nothing uses any more, in place of what was idle longest where there is no room.
   void keep(M memory, long size) {
     long most = mostBytes.getAsLong();
-    boolean kept;
-    synchronized (this) {
-      kept = bytes + size <= most;
-      if (kept) {
-        all.push(new Kept<>(memory, size, System.nanoTime()));
-        bytes += size;
-        LiveResources.add(kind, size);
-      }
-    }
-    if (kept) {
-      IdleWatch.watch(look);
-    } else {
+    if (size > most) {
       release.accept(memory);
+      return;
     }
+    List<Kept<M>> dropped = new ArrayList<>();
+    synchronized (this) {
+      while (bytes + size > most) {
+        Kept<M> eldest = all.getLast();
+        remove(eldest);
+        dropped.add(eldest);
+      }
+      all.push(new Kept<>(memory, size, System.nanoTime()));
+      bytes += size;
+      LiveResources.add(kind, size);
+    }
+    IdleWatch.watch(look);
+    release(dropped);
+  }
+
+  private void release(List<Kept<M>> gone) {
+    Cleanup.runAll(
+        gone.stream().<Runnable>map(kept -> () -> release.accept(kept.memory())).toList());
   }
 
   /// Releases all.
@@ -87,8 +96,7 @@ final class IdleMemory<M> {
       freed = all.stream().filter(chosen).toList();
       freed.forEach(this::remove);
     }
-    Cleanup.runAll(
-        freed.stream().<Runnable>map(kept -> () -> release.accept(kept.memory())).toList());
+    release(freed);
   }
 
   private boolean look() {

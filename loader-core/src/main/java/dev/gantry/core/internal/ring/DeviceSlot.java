@@ -80,7 +80,10 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  Slab allocate() {
+  void requireRoom() {}
+
+  @Override
+  Slab newSlab() {
     DeviceSlab slab = DeviceSlab.allocate(context, bytes, stream);
     return Cleanup.orUndo(
         () -> {

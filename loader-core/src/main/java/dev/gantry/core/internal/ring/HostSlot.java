@@ -25,9 +25,13 @@ final class HostSlot extends Slot {
   }
 
   @Override
-  Slab allocate() {
-    HostMemory.require(bytes);
+  Slab newSlab() {
     return HostSlab.allocate(bytes);
+  }
+
+  @Override
+  void requireRoom() {
+    HostMemory.require(bytes);
   }
 
   private MemorySegment memory() {

@@ -59,7 +59,7 @@ public final class Rings implements AutoCloseable {
       slots.add(slot);
       undo.add(slot::close);
       undo.add(slot::release);
-      slot.allocateIfNeeded();
+      slot.allocate();
     }
     return new PrefetchRing<>(
         options, source, transfer, slots, transports.counters(), this::forget);

@@ -25,16 +25,23 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Of the batch in the slot, from its plan until it is handed over.
   private @Nullable Gathering gathering;
 
-  /// Allocates the slot's memory.
-  abstract Slab allocate();
+  /// Gives the slot memory, of which the host is known to have enough.
+  final void allocate() {
+    slab = newSlab();
+  }
 
-  /// Allocates memory if the slot has none: at first, and after [#giveBack] left the old memory to
-  /// others.
+  /// Gives the slot memory if it has none: [#giveBack] left it to others.
   final void allocateIfNeeded() {
     if (slab == null) {
-      slab = allocate();
+      requireRoom();
+      allocate();
     }
   }
+
+  abstract Slab newSlab();
+
+  /// @throws dev.gantry.core.TransferException if the host has too little memory for a slab
+  abstract void requireRoom();
 
   final Slab slab() {
     return Objects.requireNonNull(slab, "a slot without memory");

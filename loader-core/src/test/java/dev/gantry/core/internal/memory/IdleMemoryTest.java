@@ -52,12 +52,21 @@ class IdleMemoryTest {
   }
 
   @Test
-  void whatHasNoRoomIsReleased() {
-    idle.keep("a", 600);
-    idle.keep("b", 500);
+  void whatWasIdleLongestMakesRoom() {
+    idle.keep("a", 300);
+    idle.keep("b", 400);
+    idle.keep("c", 500);
+    assertThat(released).containsExactly("a");
+    idle.keep("d", 1000);
+    assertThat(released).containsExactly("a", "b", "c");
+  }
+
+  @Test
+  void moreThanThereMayBeIsReleasedAtOnce() {
+    idle.keep("a", 300);
+    idle.keep("b", 1001);
     assertThat(released).containsExactly("b");
-    idle.keep("c", 400);
-    assertThat(released).containsExactly("b");
+    assertThat(idle.bytes()).isEqualTo(300);
   }
 
   @Test
