@@ -3,8 +3,9 @@ package dev.gantry.core;
 
 import java.util.ServiceLoader;
 
-/// What loads, saves and datasets share: reader threads, pinned buffers, the cuFile driver. A session
-/// opens these when they are first needed and keeps them from load to load.
+/// What loads, saves and datasets share: stores, the cuFile driver, files that are read again. A session
+/// opens these when they are first needed and keeps them from load to load. Threads, and memory of
+/// devices that nothing uses now, are kept for all sessions.
 ///
 /// Most programs never open one: calls without a session use the process's own, which stays open.
 /// Thread-safe.
@@ -39,8 +40,9 @@ public interface Session extends AutoCloseable {
   /// second.
   Metrics metrics();
 
-  /// Frees the pinned buffers that no load uses now, and gives up data files that are kept in memory for
-  /// datasets. The next load allocates them again.
+  /// Frees the memory of devices, the pinned memory and the streams that are kept for the next load or
+  /// epoch and not in use, of all sessions; gives up data files that are kept in memory for datasets, and
+  /// this session's registrations of memory with cuFile. The next load makes them again.
   void freeIdle();
 
   /// Waits for the running loads, then frees what the session keeps. What was loaded stays.

@@ -28,8 +28,7 @@ final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
     assertThat(held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// What is held now, but for the pinned buffers that the process's session keeps from load to load
-  /// on a GPU.
+  /// What is held now, but for what is kept for the next load and not in use.
   static LiveResources.Snapshot held() {
     GantrySession.shared().freeIdle();
     return LiveResources.snapshot();

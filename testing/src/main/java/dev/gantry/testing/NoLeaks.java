@@ -27,7 +27,7 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   private record Holdings(
       LiveResources.Snapshot resources, List<String> open, List<String> mapped) {
     static Holdings now() throws IOException {
-      // The process's session keeps its pinned buffers from load to load.
+      // What is kept for the next load and not in use; what a test did not give back stays.
       GantrySession.shared().freeIdle();
       return new Holdings(LiveResources.snapshot(), openFiles(), mappedFiles());
     }

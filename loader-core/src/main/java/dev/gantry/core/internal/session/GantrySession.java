@@ -44,8 +44,8 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The session: opens devices and drivers when they are first needed, keeps pinned buffers and the
-/// cuFile driver from load to load, and frees them when it closes. What it loaded outlives it.
+/// The session: opens stores and drivers when they are first needed, keeps them from load to load, and
+/// frees them when it closes. What it loaded outlives it.
 ///
 /// Thread-safe. Several loads may run at once, and share the session's staging buffers evenly.
 public final class GantrySession implements Session {
@@ -247,8 +247,6 @@ public final class GantrySession implements Session {
     });
   }
 
-  /// Frees the pinned buffers that are kept for the next load and not in use. The next load allocates
-  /// them again.
   @Override
   public void freeIdle() {
     transports.freeIdle();
@@ -279,7 +277,7 @@ public final class GantrySession implements Session {
         : Device.HOST;
   }
 
-  /// Closes the open rings and waits for the running loads, then frees staging buffers and closes the
+  /// Closes the open rings and waits for the running loads, then frees what is idle and closes the
   /// cuFile driver. What was loaded stays, and so do batches that a consumer has.
   ///
   /// @throws MisuseException if a ring's source or host writer calls this, also a source that is

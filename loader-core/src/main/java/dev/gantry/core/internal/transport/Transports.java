@@ -38,7 +38,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Caches a session's expensive resources (pinned buffers, the cuFile driver, stores), and opens files
+/// Caches a session's expensive resources (the cuFile driver, stores, kept files), and opens files
 /// with their transports: see [TransportOracle]. Thread-safe.
 public final class Transports implements AutoCloseable {
   /// Threads that stage at once, in all of a session's loads and saves.
@@ -314,7 +314,7 @@ public final class Transports implements AutoCloseable {
     }
   }
 
-  /// Waits for the running transfers, then frees the staging buffers and closes the cuFile driver.
+  /// Waits for the running transfers, then frees what is idle and closes the cuFile driver.
   ///
   /// @throws MisuseException if a transfer's own listener calls this, which would wait for itself
   @Override
