@@ -149,7 +149,7 @@ public final class RangeWrite {
       if (atRest || devices.stream().map(CudaContext::of).allMatch(CudaContext::comesToRest)) {
         staging.giveBack(pair);
       } else {
-        staging.abandon();
+        staging.abandon(pair);
       }
     }
   }

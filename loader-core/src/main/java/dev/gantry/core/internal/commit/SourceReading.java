@@ -104,7 +104,7 @@ public final class SourceReading {
       if (complete || context.comesToRest()) {
         buffers.giveBack(pair);
       } else {
-        buffers.abandon();
+        buffers.abandon(pair);
       }
     }
   }

@@ -197,6 +197,6 @@ public final class WriteOperation {
     return pair == null
         ? null
         : new DoubleBufferedWriter.Buffers(
-            pair.first(), pair.second(), () -> staging.giveBack(pair), staging::abandon);
+            pair.first(), pair.second(), () -> staging.giveBack(pair), () -> staging.abandon(pair));
   }
 }

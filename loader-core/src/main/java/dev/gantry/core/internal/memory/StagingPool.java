@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Pairs of pinned buffers for threads that stage.
 ///
-/// At most `mostPairs` exist at once; a thread that needs another waits. Each load or save has a
-/// [Share]. A pair that becomes free goes to the smallest share that waits, and a share that has two
+/// At most `mostPairs` exist at once, and of all of them at most `mostBytes`, or one pair whatever its
+/// size; a thread that needs another waits. Each load or save has a [Share]. A pair that becomes free goes to the smallest share that waits, and a share that has two
 /// pairs or more than a waiting one is asked to give one back. So every load gets a pair within a
 /// request's time, as long as there are no more loads than pairs. Thread-safe.
 public final class StagingPool {
@@ -27,11 +27,13 @@ public final class StagingPool {
 
   private static final class Waiter {
     private final Share share;
+    private final long pairBytes;
     private final BooleanSupplier wanted;
     private boolean served;
 
-    Waiter(Share share, BooleanSupplier wanted) {
+    Waiter(Share share, long pairBytes, BooleanSupplier wanted) {
       this.share = share;
+      this.pairBytes = pairBytes;
       this.wanted = wanted;
     }
 
@@ -42,15 +44,18 @@ public final class StagingPool {
 
   private final CudaContext context;
   private final int mostPairs;
+  private final long mostBytes;
 
-  /// In order of arrival. Empty of unserved waiters unless all pairs are in use.
+  /// In order of arrival. Empty of unserved waiters unless there is no room for the next.
   private final List<Waiter> waiters = new ArrayList<>();
 
-  private int inUse;
+  private int pairsInUse;
+  private long bytesInUse;
 
-  public StagingPool(CudaContext context, int mostPairs) {
+  public StagingPool(CudaContext context, int mostPairs, long mostBytes) {
     this.context = context;
     this.mostPairs = mostPairs;
+    this.mostBytes = mostBytes;
   }
 
   /// For one load or save.
@@ -69,22 +74,19 @@ public final class StagingPool {
 
     private Share() {}
 
-    public StagingPool pool() {
-      return StagingPool.this;
-    }
-
     /// A pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
-    /// @param wanted whether to wait if all pairs are in use; evaluated again after each [#wake] and
+    /// @param wanted whether to wait if there is no room; evaluated again after each [#wake] and
     ///     whenever a pair is given back, under the pool's lock
     /// @return null if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
     public @Nullable Pair take(long bytes, BooleanSupplier wanted) {
-      if (!enter(this, wanted)) {
+      long pairBytes = Math.multiplyExact(2, bytes);
+      if (!enter(this, pairBytes, wanted)) {
         return null;
       }
-      return Cleanup.orUndo(() -> allocate(bytes), this::abandon);
+      return Cleanup.orUndo(() -> allocate(bytes), () -> leave(this, pairBytes));
     }
 
     /// Makes waiting threads evaluate `wanted` again.
@@ -103,24 +105,23 @@ public final class StagingPool {
 
     /// Gives a pair back; no copy from or into it may be running.
     public void giveBack(Pair pair) {
-      Cleanup.runAll(List.of(pair::free, this::abandon));
+      Cleanup.runAll(List.of(pair::free, () -> abandon(pair)));
     }
 
     /// Gives up a pair because a copy from or into it may still be running. Its memory stays allocated
     /// for good, and another pair may take its place.
-    public void abandon() {
-      leave(this);
+    public void abandon(Pair pair) {
+      leave(this, 2 * pair.first().size());
     }
   }
 
-  /// @return whether the caller may have one of the pairs now
-  private synchronized boolean enter(Share share, BooleanSupplier wanted) {
-    if (inUse < mostPairs) {
-      inUse++;
-      share.held++;
+  /// @return whether the caller may have a pair now
+  private synchronized boolean enter(Share share, long pairBytes, BooleanSupplier wanted) {
+    if (next().isEmpty() && hasRoom(pairBytes)) {
+      count(share, pairBytes);
       return true;
     }
-    Waiter waiter = new Waiter(share, wanted);
+    Waiter waiter = new Waiter(share, pairBytes, wanted);
     waiters.add(waiter);
     WaitEvent event = new WaitEvent();
     event.begin();
@@ -136,24 +137,43 @@ public final class StagingPool {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       if (waiter.served) {
-        leave(share);
+        leave(share, pairBytes);
       }
       throw new TransferException("wait for a buffer", "by the caller", new Failure.Cancelled());
     } finally {
       waiters.remove(waiter);
+      // It may have kept others waiting that need less.
+      serve();
     }
   }
 
-  private synchronized void leave(Share share) {
+  private boolean hasRoom(long pairBytes) {
+    return pairsInUse == 0 || (pairsInUse < mostPairs && pairBytes <= mostBytes - bytesInUse);
+  }
+
+  private void count(Share share, long pairBytes) {
+    share.held++;
+    pairsInUse++;
+    bytesInUse += pairBytes;
+  }
+
+  private synchronized void leave(Share share, long pairBytes) {
     share.held--;
-    inUse--;
-    next()
-        .ifPresent(waiter -> {
-          waiter.served = true;
-          waiter.share.held++;
-          inUse++;
-          notifyAll();
-        });
+    pairsInUse--;
+    bytesInUse -= pairBytes;
+    serve();
+  }
+
+  /// A smaller pair does not overtake: a large one would wait for ever.
+  private synchronized void serve() {
+    Optional<Waiter> next = next();
+    while (next.isPresent() && hasRoom(next.get().pairBytes)) {
+      Waiter waiter = next.get();
+      waiter.served = true;
+      count(waiter.share, waiter.pairBytes);
+      notifyAll();
+      next = next();
+    }
   }
 
   /// The waiter that gets the next pair: the first of the smallest share.

@@ -135,7 +135,7 @@ public record StagedTransport(
       if (awaited || context.comesToRest()) {
         buffers.giveBack(pair);
       } else {
-        buffers.abandon();
+        buffers.abandon(pair);
       }
     }
   }

@@ -44,6 +44,9 @@ public final class Transports implements AutoCloseable {
   /// Threads that stage at once, in all of a session's loads and saves.
   private static final int MOST_STAGING_PAIRS = 32;
 
+  /// Of their buffers. A gigabyte is twice what as many take by default.
+  private static final long MOST_STAGING_BYTES = 1L << 30;
+
   /// Room behind the largest read in a reader's buffer: a batch's small fields share the buffer of a
   /// large one, instead of waiting for the other buffer.
   private static final long SMALL_READS_BYTES = 64 << 10;
@@ -256,7 +259,7 @@ public final class Transports implements AutoCloseable {
       return null;
     }
     CudaContext context = CudaContext.of(cuda);
-    StagingPool pool = new StagingPool(context, threads);
+    StagingPool pool = new StagingPool(context, threads, Long.MAX_VALUE);
     long bufferBytes = options.limits().requestBytes() + SMALL_READS_BYTES;
     return new StagedTransport(context, pool.share(), bufferBytes, true);
   }
@@ -277,7 +280,8 @@ public final class Transports implements AutoCloseable {
   /// The pinned buffers for a device's copies.
   public StagingPool stagingPool(Device.Cuda device) {
     CudaContext context = CudaContext.of(device);
-    return pools.computeIfAbsent(device, _ -> new StagingPool(context, MOST_STAGING_PAIRS));
+    return pools.computeIfAbsent(
+        device, _ -> new StagingPool(context, MOST_STAGING_PAIRS, MOST_STAGING_BYTES));
   }
 
   /// How many readers to start: the number in the options, or what suits the device and the machine.

@@ -195,7 +195,7 @@ class DeviceEventsStubTest {
 
   @Test
   void aWaitForBuffers() {
-    StagingPool pool = new StagingPool(CudaContext.of(DEVICE), 1);
+    StagingPool pool = new StagingPool(CudaContext.of(DEVICE), 1, Long.MAX_VALUE);
     StagingPool.Share first = pool.share();
     StagingPool.Share second = pool.share();
     Recorded recorded =

@@ -40,7 +40,7 @@ class StagedTransportStubTest {
   @TempDir Path folder;
   private final StubControls cuda = StubControls.cuda();
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));
-  private final StagingPool pool = new StagingPool(context, 1);
+  private final StagingPool pool = new StagingPool(context, 1, Long.MAX_VALUE);
   private final StagingPool.Share buffers = pool.share();
 
   /// Of the reader's buffers.
