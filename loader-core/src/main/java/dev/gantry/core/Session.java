@@ -40,9 +40,9 @@ public interface Session extends AutoCloseable {
   /// second.
   Metrics metrics();
 
-  /// Frees the memory of devices, the pinned memory and the streams that are kept for the next load or
-  /// epoch and not in use, of all sessions; gives up data files that are kept in memory for datasets, and
-  /// this session's registrations of memory with cuFile. The next load makes them again.
+  /// Frees the memory of devices, the host and pinned memory and the streams that are kept for the next
+  /// load or epoch and not in use, of all sessions; gives up data files that are kept in memory for
+  /// datasets, and this session's registrations of memory with cuFile. The next load makes them again.
   void freeIdle();
 
   /// Waits for the running loads, then frees what the session keeps. What was loaded stays.

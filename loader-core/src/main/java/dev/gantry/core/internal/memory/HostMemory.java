@@ -40,6 +40,9 @@ public final class HostMemory {
               ENOMEM, "ENOMEM", "only " + available.getAsLong() + " bytes are available" + others));
     }
     promisedBytes += bytes;
+    if (kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes) {
+      HostSlab.freeIdle();
+    }
     return new Reservation(bytes);
   }
 
@@ -70,8 +73,18 @@ public final class HostMemory {
   }
 
   /// The kernel's estimate of what can be used without swapping, or what the limits of the control
-  /// groups leave if that is less, minus reservations; empty if neither can be read.
+  /// groups leave if that is less, with what [HostReuse] would give back, minus reservations; empty if
+  /// neither can be read.
   public static synchronized OptionalLong availableBytes() {
+    OptionalLong kernel = kernelBytes();
+    return kernel.isEmpty()
+        ? kernel
+        : OptionalLong.of(
+            Math.max(0, kernel.getAsLong() + HostReuse.PROCESS.keptBytes() - promisedBytes));
+  }
+
+  /// As [#availableBytes], without what is kept for reuse and without reservations.
+  static OptionalLong kernelBytes() {
     try {
       long available = Long.MAX_VALUE;
       for (String line : Files.readAllLines(Path.of("/proc/meminfo"))) {
@@ -84,9 +97,7 @@ public final class HostMemory {
               available,
               ControlGroups.leftBytes(
                   Path.of("/sys/fs/cgroup"), Files.readAllLines(Path.of("/proc/self/cgroup"))));
-      return available == Long.MAX_VALUE
-          ? OptionalLong.empty()
-          : OptionalLong.of(Math.max(0, available - promisedBytes));
+      return available == Long.MAX_VALUE ? OptionalLong.empty() : OptionalLong.of(available);
     } catch (IOException | NumberFormatException _) {
       return OptionalLong.empty();
     }

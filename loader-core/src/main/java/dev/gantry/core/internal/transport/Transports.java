@@ -14,6 +14,7 @@ import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.MappedFiles;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
@@ -272,9 +273,10 @@ public final class Transports implements AutoCloseable {
   }
 
   /// Frees the devices' streams, events and memory, and the pinned memory, that nothing uses now, and
-  /// gives up registrations with cuFile and of mapped files.
+  /// gives up registrations with cuFile and of mapped files; gives freed host memory back to the kernel.
   public void freeIdle() {
-    Cleanup.runAll(List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle));
+    Cleanup.runAll(
+        List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
   }
 
   /// The pinned buffers for a device's copies.
