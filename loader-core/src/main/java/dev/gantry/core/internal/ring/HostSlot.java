@@ -18,6 +18,9 @@ final class HostSlot extends Slot {
   /// The most that one piece copies.
   static final long STEP_BYTES = 4 << 20;
 
+  /// The most that is copied while a sleeping thread would wake.
+  static final long AT_ONCE_BYTES = 128 << 10;
+
   private final long bytes;
 
   HostSlot(long bytes) {
@@ -49,9 +52,19 @@ final class HostSlot extends Slot {
   }
 
   @Override
+  boolean gatherAtOnce() {
+    Gathering gathering = gathering();
+    if (gathering == null || gathering.bytes() > AT_ONCE_BYTES) {
+      return false;
+    }
+    gathering.copy(memory(), 0, gathering.rows());
+    return true;
+  }
+
+  @Override
   List<BatchWork.Piece> gatherPieces() {
     Gathering gathering = gathering();
-    if (gathering == null) {
+    if (gathering == null || gathering.bytes() <= AT_ONCE_BYTES) {
       return List.of();
     }
     List<BatchWork.Piece> pieces = new ArrayList<>();

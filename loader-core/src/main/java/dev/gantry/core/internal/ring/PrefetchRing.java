@@ -34,6 +34,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   private final List<Slot> slots;
   private final RingStatistics.Counter counter;
   private final RingScheduler<T> scheduler;
+  private final RingReader<T> reader;
   private final Runnable forgetCancellation;
   private final CompletableFuture<Void> freed = new CompletableFuture<>();
 
@@ -64,6 +65,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     this.slots = List.copyOf(slots);
     this.counter = new RingStatistics.Counter(session);
     this.scheduler = new RingScheduler<>(slots, counter);
+    this.reader = new RingReader<>(scheduler, source, options, transfer);
     this.forgetCancellation =
         options
             .transfer()
@@ -77,11 +79,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   void start() {
     synchronized (starting) {
       if (startable) {
-        readers =
-            WorkerThreads.start(
-                transfer.threads(),
-                "gantry-ring-",
-                new RingReader<>(scheduler, source, options, transfer));
+        readers = WorkerThreads.start(transfer.threads(), "gantry-ring-", reader);
       }
     }
   }
@@ -117,7 +115,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     WaitEvent wait = new WaitEvent();
     wait.begin();
     boolean waits = !scheduler.hasNext();
-    BatchWork<T> work = scheduler.awaitNext();
+    BatchWork<T> work = scheduler.awaitNext(reader::askSource);
     if (work == null) {
       return Optional.empty();
     }
@@ -227,7 +225,9 @@ public final class PrefetchRing<T> implements AutoCloseable {
   void requireOutside(String what) {
     synchronized (starting) {
       Thread caller = Thread.currentThread();
-      if ((readers != null && readers.contains(caller)) || caller.equals(closer)) {
+      if ((readers != null && readers.contains(caller))
+          || caller.equals(closer)
+          || reader.isAsking()) {
         throw new MisuseException(
             "a ring cannot be " + what + " by its own source or host writers");
       }

@@ -9,6 +9,7 @@ import dev.gantry.core.internal.ring.RingScheduler.Task;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// The work of one thread that fills slots: it asks the source for plans, reads, runs host writers,
 /// copies.
@@ -23,6 +24,8 @@ final class RingReader<T> implements Runnable {
 
   /// Whether the last batch was; written by one reader at a time.
   private volatile boolean gathered;
+
+  private volatile @Nullable Thread asker;
 
   RingReader(
       RingScheduler<T> scheduler,
@@ -40,7 +43,7 @@ final class RingReader<T> implements Runnable {
     try (OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (Task<T> task = scheduler.take(); task != null; task = scheduler.take()) {
         switch (task) {
-          case Task.AskSource<T>(long number, Slot slot) -> askSource(number, slot);
+          case Task.AskSource<T> ask -> askSource(ask);
           case Task.RunPiece<T>(BatchWork<T> batch, Piece piece) -> run(batch, piece, reader);
         }
       }
@@ -49,9 +52,25 @@ final class RingReader<T> implements Runnable {
     }
   }
 
+  /// Also for the consumer's thread.
+  void askSource(Task.AskSource<T> task) {
+    asker = Thread.currentThread();
+    try {
+      askSource(task.number(), task.slot());
+    } finally {
+      asker = null;
+    }
+  }
+
+  /// Whether the calling thread is in a call of the source.
+  boolean isAsking() {
+    return Thread.currentThread().equals(asker);
+  }
+
   private void askSource(long number, Slot slot) {
     long start = System.nanoTime();
     BatchWork<T> batch;
+    boolean atOnce;
     try {
       Optional<BatchPlan<T>> next = gathered ? source.nextGathered() : source.next();
       if (next.isEmpty()) {
@@ -59,12 +78,13 @@ final class RingReader<T> implements Runnable {
         return;
       }
       batch = new BatchWork<>(number, slot, prepare(number, slot, next.get()), start);
+      atOnce = slot.gatherAtOnce() && batch.isAllDone();
     } catch (Throwable e) {
       scheduler.failAsking(number, e);
       return;
     }
     boolean nothingToDo = batch.isAllDone();
-    scheduler.begin(batch);
+    scheduler.begin(batch, atOnce);
     if (nothingToDo) {
       finish(batch);
     }

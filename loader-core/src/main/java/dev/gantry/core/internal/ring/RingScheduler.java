@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Decides which piece each reader does next and which batch the consumer gets: the ring's one lock,
@@ -45,6 +46,11 @@ final class RingScheduler<T> {
   private boolean asking;
   private boolean exhausted;
   private boolean stalled;
+
+  /// Whether the last batch was filled by the one who asked for it, in less time than a reader takes to
+  /// wake: then the consumer asks for the next one itself, and readers are left to sleep.
+  private boolean atOnce;
+
   private @Nullable Failed failed;
   private @Nullable Throwable end;
   private boolean closed;
@@ -84,8 +90,7 @@ final class RingScheduler<T> {
 
   private @Nullable Task<T> next() {
     if (mayAsk() && !free.isEmpty()) {
-      asking = true;
-      return new Task.AskSource<>(asked++, free.remove());
+      return ask();
     }
     for (BatchWork<T> batch : ahead) {
       Piece piece = batch.take();
@@ -94,6 +99,11 @@ final class RingScheduler<T> {
       }
     }
     return null;
+  }
+
+  private Task.AskSource<T> ask() {
+    asking = true;
+    return new Task.AskSource<>(asked++, free.remove());
   }
 
   private boolean mayAsk() {
@@ -109,13 +119,18 @@ final class RingScheduler<T> {
   }
 
   /// The source gave this batch's plan.
-  void begin(BatchWork<T> batch) {
+  ///
+  /// @param gatheredAtOnce whether the batch was filled with it
+  void begin(BatchWork<T> batch, boolean gatheredAtOnce) {
     locked(() -> {
       asking = false;
+      atOnce = gatheredAtOnce;
       if (failed == null) {
         ahead.add(batch);
       }
-      work.signalAll();
+      if (!atOnce) {
+        work.signalAll();
+      }
     });
   }
 
@@ -178,7 +193,9 @@ final class RingScheduler<T> {
 
   /// Waits for the next batch in order; null at the end. The caller then is busy with the ring until
   /// [#leave].
-  @Nullable BatchWork<T> awaitNext() {
+  ///
+  /// @param asker does on this thread what a reader would have to be woken for
+  @Nullable BatchWork<T> awaitNext(Consumer<Task.AskSource<T>> asker) {
     lock.lock();
     try {
       while (true) {
@@ -196,7 +213,11 @@ final class RingScheduler<T> {
         if (batch == null && exhausted) {
           return null;
         }
-        change.await();
+        if (mayAskAtOnce()) {
+          fill(asker);
+        } else {
+          change.await();
+        }
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
@@ -206,12 +227,30 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Whether the next batch is filled, so that the host need not wait for it.
+  private boolean mayAskAtOnce() {
+    return atOnce && ahead.isEmpty() && mayAsk() && !free.isEmpty();
+  }
+
+  /// The lock is held, but not while `asker` runs.
+  private void fill(Consumer<Task.AskSource<T>> asker) {
+    Task.AskSource<T> task = ask();
+    busy++;
+    lock.unlock();
+    try {
+      asker.accept(task);
+    } finally {
+      lock.lock();
+      busy--;
+      change.signalAll();
+    }
+  }
+
+  /// Whether the caller need not wait for the next batch.
   boolean hasNext() {
     lock.lock();
     try {
       BatchWork<T> batch = ahead.peek();
-      return batch != null && batch.isFilled();
+      return batch == null ? mayAskAtOnce() : batch.isFilled();
     } finally {
       lock.unlock();
     }
@@ -284,7 +323,9 @@ final class RingScheduler<T> {
         free.add(slot);
       }
       stalled = false;
-      work.signal();
+      if (!atOnce) {
+        work.signal();
+      }
       leave();
     });
   }

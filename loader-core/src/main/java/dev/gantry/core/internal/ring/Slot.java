@@ -62,7 +62,14 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return gathering;
   }
 
-  /// What readers do for the gathering; empty where the device does it.
+  /// Gathers on this thread what takes less time than waking another one.
+  ///
+  /// @return whether that was done
+  boolean gatherAtOnce() {
+    return false;
+  }
+
+  /// What readers do for the gathering, unless [#gatherAtOnce] did it; empty where the device does it.
   List<BatchWork.Piece> gatherPieces() {
     return List.of();
   }
