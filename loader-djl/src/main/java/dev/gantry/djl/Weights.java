@@ -43,6 +43,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /// Named tensors in files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
 /// NumPy `.npy` or `.npz`, or any other format that is registered
@@ -57,9 +58,9 @@ import java.util.function.Function;
 /// Thread-safe: several loads may run at once.
 public final class Weights implements AutoCloseable {
   private final WeightsCatalogue contents;
-  private final SequencedMap<String, TensorInfo> tensors;
   private final GantrySession session;
   private final Scales scales;
+  private @Nullable SequencedMap<String, TensorInfo> tensors;
   private volatile boolean closed;
 
   private Weights(WeightsCatalogue contents, GantrySession session) {
@@ -69,9 +70,6 @@ public final class Weights implements AutoCloseable {
         Scales.of(
             contents.tensors(),
             () -> contents.files().stream().findFirst().flatMap(QuantizationConfig::blockSize));
-    SequencedMap<String, TensorInfo> infos = new LinkedHashMap<>();
-    contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));
-    this.tensors = Collections.unmodifiableSequencedMap(infos);
   }
 
   /// Opens with the process's shared session.
@@ -156,7 +154,15 @@ public final class Weights implements AutoCloseable {
 
   /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL
   /// cannot hold.
-  public SequencedMap<String, TensorInfo> tensors() {
+  public synchronized SequencedMap<String, TensorInfo> tensors() {
+    if (tensors == null) {
+      // Not when the weights are opened: loads do not need it, and it takes milliseconds for
+      // 20,000.
+      SequencedMap<String, TensorInfo> infos =
+          LinkedHashMap.newLinkedHashMap(contents.tensors().size());
+      contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));
+      tensors = Collections.unmodifiableSequencedMap(infos);
+    }
     return tensors;
   }
 
