@@ -10,6 +10,7 @@
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
+#   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh gantry ARGUMENTS   the command line
 #
@@ -136,7 +137,8 @@ case ${1:-} in
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
+  first) find_libtorch && main dev.gantry.benchmarks.FirstLoad "${2:-5}" 10 100 500 ;;
   into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac
