@@ -49,16 +49,11 @@ public final class Gathering implements AutoCloseable {
     return (long) pieces * GatherKernel.PIECE_BYTES;
   }
 
-  /// Queues the kernel. The device's context must be current.
+  /// Writes the table of pieces.
   ///
   /// @param table of [#tableBytes] or more; stays until the kernel has run
   /// @param slot address of the slot on the device
-  /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
-  public void start(CudaContext context, PinnedSlab table, long slot, CudaDriver.Stream stream) {
-    if (pieces == 0) {
-      return;
-    }
-    lease.requireUnchanged();
+  public void prepare(PinnedSlab table, long slot) {
     long index = 0;
     Location location = null;
     long begin = 0;
@@ -79,7 +74,17 @@ public final class Gathering implements AutoCloseable {
             Math.min(PIECE_BYTES, from.length() - done));
       }
     }
-    files.kernel(context).launch(table.address(), pieces, stream);
+  }
+
+  /// Queues the kernel. The device's context must be current.
+  ///
+  /// @param table that [#prepare] wrote
+  /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
+  public void launch(CudaContext context, PinnedSlab table, CudaDriver.Stream stream) {
+    if (pieces > 0) {
+      lease.requireUnchanged();
+      files.kernel(context).launch(table.address(), pieces, stream);
+    }
   }
 
   /// How many rows there are.

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 
 /// A file that is mapped whole and registered with the CUDA driver, so that kernels of every device read
 /// it from the page cache. Its pages are pinned until [#close].
@@ -19,11 +20,18 @@ import java.util.List;
 /// The CPU never reads through the mapping: if the file is truncated meanwhile, that would end the process,
 /// while a kernel still reads the old bytes (measured on an H200 host).
 final class MappedFile implements KeptFile {
+  /// Registered at once, in 2 ms: the driver does nothing else meanwhile.
+  private static final long PART_BYTES = 64L << 20;
+
+  /// For threads that wait for the driver.
+  private static final long PAUSE_NANOS = 100_000;
+
   private final CudaContext context;
   private final FileCalls calls;
   private final SourceFile file;
   private final long address;
   private final long bytes;
+  private long registered;
 
   /// Maps and registers; what is not in the page cache is read now.
   ///
@@ -42,13 +50,32 @@ final class MappedFile implements KeptFile {
     }
     Cleanup.orUndo(
         () -> {
-          try (var _ = context.enter()) {
-            context.driver().pinReadOnly(address, bytes);
-          }
+          register();
           return address;
         },
-        this::unmap);
+        () -> Cleanup.runAll(List.of(this::unregister, this::unmap)));
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
+  }
+
+  private void register() {
+    try (var _ = context.enter()) {
+      while (registered < bytes) {
+        long part = Math.min(PART_BYTES, bytes - registered);
+        context.driver().pinReadOnly(address + registered, part);
+        registered += part;
+        LockSupport.parkNanos(PAUSE_NANOS);
+      }
+    }
+  }
+
+  private void unregister() {
+    try (var _ = context.enter()) {
+      while (registered > 0) {
+        long begin = (registered - 1) / PART_BYTES * PART_BYTES;
+        registered = begin;
+        context.driver().unpin(address + begin);
+      }
+    }
   }
 
   @Override
@@ -93,11 +120,7 @@ final class MappedFile implements KeptFile {
   public void close() {
     Cleanup.runAll(
         List.of(
-            () -> {
-              try (var _ = context.enter()) {
-                context.driver().unpin(address);
-              }
-            },
+            this::unregister,
             this::unmap,
             () -> LiveResources.add(LiveResources.Kind.PINNED_BYTES, -bytes),
             file::close));

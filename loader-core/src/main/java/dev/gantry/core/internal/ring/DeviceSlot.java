@@ -40,6 +40,7 @@ final class DeviceSlot extends Slot {
   private static final int EVENTS = 3;
 
   private final CudaContext context;
+  private final KernelTurns kernels;
   private final CudaDriver driver;
   private final long bytes;
   private final @Nullable PinnedSlab hostWritten;
@@ -58,8 +59,10 @@ final class DeviceSlot extends Slot {
   private @Nullable PinnedSlab table;
 
   /// @param hostBytes of pinned memory for host writes
-  DeviceSlot(CudaContext context, long bytes, long hostBytes) {
+  /// @param kernels of all slots of the ring
+  DeviceSlot(CudaContext context, long bytes, long hostBytes, KernelTurns kernels) {
     this.context = context;
+    this.kernels = kernels;
     this.driver = context.driver();
     this.bytes = bytes;
     this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
@@ -130,11 +133,13 @@ final class DeviceSlot extends Slot {
       Gathering gathering = gathering();
       if (gathering == null) {
         plan.copies().forEach(this::queue);
+        driver.record(ready, stream);
       } else {
         plan.hostCopies().forEach(this::queue);
-        gathering.start(context, table(gathering.tableBytes()), slab().address(), stream);
+        PinnedSlab pieces = table(gathering.tableBytes());
+        gathering.prepare(pieces, slab().address());
+        kernels.run(driver, stream, ready, () -> gathering.launch(context, pieces, stream));
       }
-      driver.record(ready, stream);
     }
     return List.of();
   }

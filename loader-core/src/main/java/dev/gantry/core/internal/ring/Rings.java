@@ -54,8 +54,9 @@ public final class Rings implements AutoCloseable {
     undo.add(transfer::close);
     HostMemory.require(hostBytes(options, transfer));
     List<Slot> slots = new ArrayList<>();
+    KernelTurns kernels = new KernelTurns(options.slots());
     for (int i = 0; i < options.slots(); i++) {
-      Slot slot = slot(options);
+      Slot slot = slot(options, kernels);
       slots.add(slot);
       undo.add(slot::close);
       undo.add(slot::release);
@@ -76,11 +77,11 @@ public final class Rings implements AutoCloseable {
     return each > most ? Long.MAX_VALUE : options.slots() * each + transfer.stagingBytes();
   }
 
-  private static Slot slot(RingOptions options) {
+  private static Slot slot(RingOptions options, KernelTurns kernels) {
     return switch (options.device()) {
       case Device.Host _ -> new HostSlot(options.slotBytes());
       case Device.Cuda cuda ->
-          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.hostBytes());
+          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.hostBytes(), kernels);
     };
   }
 

@@ -245,7 +245,8 @@ class MappedFilesGpuTest {
       PinnedSlab table = PinnedSlab.allocate(context, gathering.tableBytes());
       try (var _ = context.enter()) {
         context.driver().fill(slab.address(), (byte) 0, expected.length, CudaDriver.Stream.DEFAULT);
-        gathering.start(context, table, slab.address(), CudaDriver.Stream.DEFAULT);
+        gathering.prepare(table, slab.address());
+        gathering.launch(context, table, CudaDriver.Stream.DEFAULT);
         context.driver().synchronize(CudaDriver.Stream.DEFAULT);
         gathering.requireUnchanged();
       } finally {
