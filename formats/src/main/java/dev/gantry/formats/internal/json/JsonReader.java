@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.json;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.core.util.JsonRecyclerPools;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.spi.FileBytes;
+import java.io.IOException;
 import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
 
-/// Strict JSON from a section of a file, value by value, keeping none of it.
-///
-/// It is not a library's: loading and linking Jackson is a fifth of what a fresh JVM needs to open its first
-/// file.
+/// Strict JSON from a section of a file, value by value, keeping none of it: Jackson's tokens with
+/// the errors of this project.
 ///
 /// It draws the line where the safetensors reference (serde_json) draws it: strict UTF-8, no byte
 /// order mark, no lone surrogates, no trailing anything. An error is at the byte that shows it, or
@@ -32,8 +40,30 @@ public final class JsonReader {
   /// The most of these that may be notes, which can be shorter than all else.
   public static final int MAX_NOTES = 100_000;
 
+  /// A longer number is refused. No number that fits 64 bits or a double needs as many.
+  private static final int MAX_NUMBER_CHARACTERS = 4096;
+
   /// Fewer digits than this cannot pass the largest double.
   private static final int SURELY_FINITE_DIGITS = 300;
+
+  /// Names are not shared between files: a header's are all different, and may be hostile. The
+  /// section's length, which callers bound, is the document's.
+  private static final JsonFactory JSON =
+      JsonFactory.builder()
+          .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
+          .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+          .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
+          .recyclerPool(JsonRecyclerPools.nonRecyclingPool())
+          .streamReadConstraints(
+              StreamReadConstraints.builder()
+                  .maxNestingDepth(MAX_DEPTH)
+                  .maxStringLength(MAX_STRING_CHARACTERS)
+                  .maxNameLength(MAX_STRING_CHARACTERS)
+                  .maxNumberLength(MAX_NUMBER_CHARACTERS)
+                  .maxDocumentLength(-1)
+                  .maxTokenCount(-1)
+                  .build())
+          .build();
 
   /// What the next value is.
   public enum Kind {
@@ -45,62 +75,39 @@ public final class JsonReader {
     NULL
   }
 
-  private enum Token {
-    NONE,
-    NAME,
-    BEGIN_OBJECT,
-    END_OBJECT,
-    BEGIN_ARRAY,
-    END_ARRAY,
-    STRING,
-    INTEGER,
-    FRACTION,
-    TRUE,
-    FALSE,
-    NULL,
-    END
-  }
-
-  private final JsonBytes bytes;
-
-  /// Of each array or object that is open, whether it is an object.
-  private final boolean[] isObject = new boolean[MAX_DEPTH];
-
-  private int depth;
-  private Token token = Token.NONE;
-
-  /// Where the token begins.
-  private long begin;
-
-  /// A name's, string's or number's characters; of a short whole number, these are in `small`.
-  private String text = "";
-
-  /// -1 where `text` has the number.
-  private long small;
-
+  private final JsonParser parser;
+  private final Utf8Reader text;
+  private final JsonFaults faults;
   private int entries;
   private int notes;
 
   /// @param from file offset of the section's first byte
   /// @param to file offset just past its last
   public JsonReader(FileBytes source, long from, long to) {
-    bytes = new JsonBytes(source, from, to);
-    begin = from;
+    text = new Utf8Reader(source, from, to);
+    try {
+      parser = JSON.createParser(text);
+    } catch (IOException e) {
+      throw FileErrors.of("read", source.file().toString(), e);
+    }
+    faults = new JsonFaults(source, from, to, parser, text);
   }
 
   /// The kind of the next value.
   public Kind peek() {
-    if (token == Token.NONE || token == Token.NAME) {
-      advance();
+    JsonToken token = parser.currentToken();
+    if (token == null || token == JsonToken.FIELD_NAME) {
+      token = advance();
     }
     return switch (token) {
-      case BEGIN_OBJECT -> Kind.OBJECT;
-      case BEGIN_ARRAY -> Kind.ARRAY;
-      case STRING -> Kind.STRING;
-      case INTEGER, FRACTION -> Kind.NUMBER;
-      case TRUE, FALSE -> Kind.BOOLEAN;
-      case NULL -> Kind.NULL;
-      case NONE, NAME, END_OBJECT, END_ARRAY, END ->
+      case START_OBJECT -> Kind.OBJECT;
+      case START_ARRAY -> Kind.ARRAY;
+      case VALUE_STRING -> Kind.STRING;
+      case VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> Kind.NUMBER;
+      case VALUE_TRUE, VALUE_FALSE -> Kind.BOOLEAN;
+      case VALUE_NULL -> Kind.NULL;
+      case null -> throw faults.unexpectedEnd("no value");
+      case END_OBJECT, END_ARRAY, FIELD_NAME, VALUE_EMBEDDED_OBJECT, NOT_AVAILABLE ->
           throw new IllegalStateException("at " + token + ", which is no value");
     };
   }
@@ -121,12 +128,12 @@ public final class JsonReader {
 
   /// After a member's value: true if another member follows, false if the object has ended.
   public boolean nextMember() {
-    return advance() == Token.NAME;
+    return advance() == JsonToken.FIELD_NAME;
   }
 
   /// The name of the member that has begun.
   public String memberName() {
-    return text;
+    return wellFormed(currentText());
   }
 
   /// Enters an array; call only where [#peek] says so. True if it has an element.
@@ -136,26 +143,23 @@ public final class JsonReader {
 
   /// After an element: true if another follows, false if the array has ended.
   public boolean nextElement() {
-    return advance() != Token.END_ARRAY;
+    return advance() != JsonToken.END_ARRAY;
   }
 
   /// A string; call only where [#peek] says so.
   public String string() {
-    return text;
+    return wellFormed(currentText());
   }
 
   /// True or false; call only where [#peek] says so.
   public boolean flag() {
-    return token == Token.TRUE;
+    return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
   /// A number as it is written; call only where [#peek] says so. The reference refuses those past
   /// the largest double, also where it does not use them.
   public String number() {
-    if (small >= 0) {
-      return Long.toString(small);
-    }
-    String number = text;
+    String number = currentText();
     boolean scaled = number.indexOf('e') >= 0 || number.indexOf('E') >= 0;
     if ((scaled || number.length() > SURELY_FINITE_DIGITS)
         && Double.isInfinite(Double.parseDouble(number))) {
@@ -172,14 +176,11 @@ public final class JsonReader {
     if (peek() != Kind.NUMBER) {
       throw unwanted("invalid-" + noun, "not a number");
     }
-    if (small >= 0) {
-      return small;
-    }
     String number = number();
     if (number.startsWith("-")) {
       throw malformed("negative-" + noun, number);
     }
-    if (token == Token.FRACTION) {
+    if (parser.currentToken() == JsonToken.VALUE_NUMBER_FLOAT) {
       throw malformed("fractional-" + noun, number + " is not written as a whole number");
     }
     try {
@@ -233,9 +234,16 @@ public final class JsonReader {
 
   /// Makes sure that only whitespace is left.
   public void end() {
-    if (bytes.afterWhitespace() != JsonBytes.END) {
-      throw malformedAt(bytes.offset(), "trailing-characters", "more follows the end of the JSON");
+    try {
+      if (parser.nextToken() == null) {
+        return;
+      }
+    } catch (JsonProcessingException _) {
+      throw faults.trailing(faults.lastRead());
+    } catch (IOException e) {
+      throw faults.of(e, false);
     }
+    throw faults.trailing(valueOffset());
   }
 
   /// An error at the value or member name that was begun last.
@@ -254,114 +262,38 @@ public final class JsonReader {
 
   /// An error at a file offset that [#valueOffset] gave earlier.
   public MalformedFileException malformedAt(long offset, String kind, String detail) {
-    return bytes.malformed(offset, kind, detail);
+    return faults.malformed(offset, kind, detail);
   }
 
   /// The file offset of the value or member name that was begun last.
   public long valueOffset() {
-    return begin;
+    return text.offset(parser.currentTokenLocation().getCharOffset());
   }
 
-  private Token advance() {
-    if (depth == 0 && token != Token.NONE) {
-      token = Token.END;
-    } else if (depth == 0 || token == Token.NAME) {
-      token = value(bytes.afterWhitespace());
-    } else {
-      token = isObject[depth - 1] ? member() : element();
+  private @Nullable JsonToken advance() {
+    try {
+      return parser.nextToken();
+    } catch (IOException e) {
+      throw faults.of(e, false);
     }
-    return token;
   }
 
-  /// A member's name with its colon, or the object's end.
-  private Token member() {
-    int next = bytes.afterWhitespace();
-    begin = bytes.offset();
-    if (next == '}') {
-      return close(Token.END_OBJECT);
+  private String currentText() {
+    try {
+      return parser.getText();
+    } catch (IOException e) {
+      throw faults.of(e, parser.currentToken() == JsonToken.VALUE_STRING);
     }
-    if (token != Token.BEGIN_OBJECT) {
-      next = afterComma(next);
-    }
-    if (next != '"') {
-      throw bytes.unexpected();
-    }
-    begin = bytes.offset();
-    text = bytes.string();
-    if (bytes.afterWhitespace() != ':') {
-      throw bytes.unexpected();
-    }
-    bytes.skip();
-    return Token.NAME;
   }
 
-  private Token element() {
-    int next = bytes.afterWhitespace();
-    begin = bytes.offset();
-    if (next == ']') {
-      return close(Token.END_ARRAY);
+  /// Jackson lets an escaped half of a surrogate pair stand alone.
+  private String wellFormed(String string) {
+    OptionalInt lone = loneSurrogate(string);
+    if (lone.isPresent()) {
+      throw malformed(
+          "lone-surrogate", String.format("\\u%04x without its other half", lone.getAsInt()));
     }
-    return value(token == Token.BEGIN_ARRAY ? next : afterComma(next));
-  }
-
-  private int afterComma(int next) {
-    if (next != ',') {
-      throw bytes.unexpected();
-    }
-    long comma = bytes.offset();
-    bytes.skip();
-    int after = bytes.afterWhitespace();
-    if (after == ']' || after == '}') {
-      throw malformedAt(comma, "trailing-comma", "a comma, and nothing after it");
-    }
-    return after;
-  }
-
-  private Token close(Token end) {
-    bytes.skip();
-    depth--;
-    return end;
-  }
-
-  private Token value(int first) {
-    begin = bytes.offset();
-    return switch (first) {
-      case '{' -> open(true);
-      case '[' -> open(false);
-      case '"' -> {
-        text = bytes.string();
-        yield Token.STRING;
-      }
-      case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' -> aNumber();
-      case 't' -> word("true", Token.TRUE);
-      case 'f' -> word("false", Token.FALSE);
-      case 'n' -> word("null", Token.NULL);
-      default -> throw bytes.unexpected();
-    };
-  }
-
-  private Token open(boolean object) {
-    if (depth == MAX_DEPTH) {
-      throw malformed("nesting-too-deep", "more than " + MAX_DEPTH + " arrays and objects");
-    }
-    isObject[depth++] = object;
-    bytes.skip();
-    return object ? Token.BEGIN_OBJECT : Token.BEGIN_ARRAY;
-  }
-
-  private Token aNumber() {
-    small = bytes.smallNumber();
-    if (small >= 0) {
-      return Token.INTEGER;
-    }
-    text = bytes.number();
-    boolean whole = text.indexOf('.') < 0 && text.indexOf('e') < 0 && text.indexOf('E') < 0;
-    return whole ? Token.INTEGER : Token.FRACTION;
-  }
-
-  private Token word(String word, Token meant) {
-    bytes.word(word);
-    return meant;
+    return string;
   }
 
   /// The first half of a surrogate pair that stands alone, if there is one.

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.json;
+
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.exc.StreamConstraintsException;
+import com.fasterxml.jackson.core.io.JsonEOFException;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.spi.FileBytes;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// Tells by which rule a file is no JSON. Jackson's words become the detail; the kind comes from
+/// where its parser stopped and from the bytes there, since its words may change.
+final class JsonFaults {
+  /// How far before the fault its kind is looked for, in bytes.
+  private static final int TAIL_BYTES = 256;
+
+  private static final Pattern TRAILING_COMMA = Pattern.compile(",[ \\t\\r\\n]*[\\]}]\\z");
+  private static final Pattern ESCAPE =
+      Pattern.compile("\\\\(u[0-9a-fA-F]{0,3})?.\\z", Pattern.DOTALL);
+
+  /// Where a value is due: a leading zero, or what breaks off before a digit that it needs.
+  private static final Pattern NUMBER =
+      Pattern.compile(
+          "[\\[,:][ \\t\\r\\n]*(-?0|(-|-?\\d+\\.|-?\\d+(\\.\\d+)?[eE][+-]?).?)\\z", Pattern.DOTALL);
+
+  /// What only a caller of Jackson could use: its settings, and its place in a nameless stream.
+  private static final Pattern ADVICE =
+      Pattern.compile(" \\([^(]*\\[Source.*|, from `[^`]*`|: enable `.*", Pattern.DOTALL);
+
+  private final FileBytes source;
+  private final long from;
+  private final long to;
+  private final JsonParser parser;
+  private final Utf8Reader text;
+
+  JsonFaults(FileBytes source, long from, long to, JsonParser parser, Utf8Reader text) {
+    this.source = source;
+    this.from = from;
+    this.to = to;
+    this.parser = parser;
+    this.text = text;
+  }
+
+  MalformedFileException malformed(long offset, String kind, String detail) {
+    return new MalformedFileException(source.file(), offset, kind, detail);
+  }
+
+  MalformedFileException unexpectedEnd(String detail) {
+    return malformed(to, "unexpected-end", detail);
+  }
+
+  /// What `fault`, which the parser has just thrown, means.
+  ///
+  /// @param inString whether it was reading a string that is a value
+  GantryException of(IOException fault, boolean inString) {
+    // A name is not the current token before it is read, the value behind it not before its name.
+    boolean inName =
+        parser.getParsingContext().inObject() && parser.currentToken() != JsonToken.FIELD_NAME;
+    return switch (fault) {
+      case JsonEOFException end -> unexpectedEnd(words(end));
+      case StreamConstraintsException bound ->
+          malformed(lastRead(), passed(inString || inName), words(bound));
+      case JsonProcessingException syntax -> syntax(words(syntax), inString || inName);
+      case IOException other -> FileErrors.of("read", source.file().toString(), other);
+    };
+  }
+
+  /// What follows the end, be it JSON or not.
+  MalformedFileException trailing(long offset) {
+    return malformed(offset, "trailing-characters", "more follows the end of the JSON");
+  }
+
+  /// The offset of the character that the parser read last.
+  long lastRead() {
+    return text.offset(Math.max(0, charactersRead() - 1));
+  }
+
+  private long charactersRead() {
+    return parser.currentLocation().getCharOffset();
+  }
+
+  private String passed(boolean inText) {
+    if (parser.getParsingContext().getNestingDepth() > JsonReader.MAX_DEPTH) {
+      return "nesting-too-deep";
+    }
+    return inText ? "string-too-long" : "number-too-long";
+  }
+
+  private MalformedFileException syntax(String words, boolean inText) {
+    long last = lastRead();
+    long end = text.offset(charactersRead());
+    String tail = tail(end);
+    if (last == from && tail.equals("\uFEFF")) {
+      return malformed(from, "byte-order-mark", "JSON must not begin with a byte order mark");
+    }
+    Matcher comma = TRAILING_COMMA.matcher(tail);
+    if (comma.find()) {
+      return malformed(end - tail.length() + comma.start(), "trailing-comma", words);
+    }
+    if (ESCAPE.matcher(tail).find()) {
+      return malformed(last, "invalid-escape", words);
+    }
+    if (!inText && NUMBER.matcher(tail).find()) {
+      return malformed(last, "invalid-number", words);
+    }
+    return malformed(
+        last, endsWithControl(tail, inText) ? "control-character" : "invalid-json", words);
+  }
+
+  /// Whitespace is one only inside of strings; elsewhere it may follow what is broken.
+  private static boolean endsWithControl(String tail, boolean inText) {
+    char last = tail.isEmpty() ? ' ' : tail.charAt(tail.length() - 1);
+    return last < ' ' && (inText || "\t\n\r".indexOf(last) < 0);
+  }
+
+  /// The text before `end`.
+  private String tail(long end) {
+    int length = (int) Math.min(TAIL_BYTES, end - from);
+    ByteBuffer bytes = ByteBuffer.allocate(length);
+    source.readFully(bytes, end - length);
+    return new String(bytes.array(), StandardCharsets.UTF_8);
+  }
+
+  private static String words(JsonProcessingException fault) {
+    return ADVICE.matcher(fault.getOriginalMessage()).replaceAll("");
+  }
+}
