@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;

@@ -3,8 +3,8 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.spi.FileBytes;

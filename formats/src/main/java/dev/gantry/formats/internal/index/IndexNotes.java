@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.internal.commit.Crc32c;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;

@@ -3,11 +3,11 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.commit.Crc32c;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;

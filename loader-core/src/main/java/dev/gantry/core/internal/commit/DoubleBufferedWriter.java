@@ -13,6 +13,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.plan.WritePlan.Piece;
 import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.CuFileTransport;
 import dev.gantry.core.internal.transport.FileTransport;

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.plan.WritePlan;
 import dev.gantry.core.internal.plan.WritePlan.Piece;
 import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.plan.WritePlanner;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.FileTransport;
 import dev.gantry.core.internal.transport.Transports;
 import java.nio.file.Path;

@@ -10,6 +10,8 @@ import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.BlockSums;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.core.spi.Residency;

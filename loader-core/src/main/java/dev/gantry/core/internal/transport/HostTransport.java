@@ -6,7 +6,9 @@ import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.KnownSums;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /// `host`: reads straight into host memory.
 final class HostTransport {
@@ -14,14 +16,57 @@ final class HostTransport {
 
   /// @param scatter of the calling thread
   /// @param direct whether to go past the page cache
+  /// @param sums takes the bytes into account; null for none
   /// @return whether the bytes went past the page cache
   static boolean read(
-      SourceFile file, Read read, Target target, boolean direct, HostScatter scatter) {
+      SourceFile file,
+      Read read,
+      Target target,
+      boolean direct,
+      HostScatter scatter,
+      @Nullable KnownSums sums) {
     return switch (target) {
-      case Target.InSlab in ->
-          file.read(place(read, in), read.fileOffset(), read.required(), direct);
-      case Target.InPlace(var landings) -> scatter.read(file, read, landings, direct);
+      case Target.InSlab in -> read(file, read, place(read, in), direct, sums);
+      case Target.InPlace(var landings) -> {
+        boolean went = scatter.read(file, read, landings, direct);
+        sum(read, target, sums);
+        yield went;
+      }
     };
+  }
+
+  /// Reads into memory of the read's length. What is to be summed comes through the page cache in
+  /// steps, each of which is in the processor's own cache when it is summed.
+  static boolean read(
+      SourceFile file, Read read, MemorySegment place, boolean direct, @Nullable KnownSums sums) {
+    if (sums == null) {
+      return file.read(place, read.fileOffset(), read.required(), direct);
+    }
+    boolean inSteps = !direct && file.isLocal();
+    long step = inSteps ? KnownSums.STEP_BYTES : read.length();
+    boolean went = true;
+    for (long done = 0; done < read.required(); done += step) {
+      long required = Math.min(step, read.required() - done);
+      MemorySegment part = place.asSlice(done, Math.min(step, read.length() - done));
+      went &= file.read(part, read.fileOffset() + done, required, direct);
+      sums.add(read.file(), read.fileOffset() + done, part.asSlice(0, required));
+    }
+    return went;
+  }
+
+  /// Takes the bytes of a read into account that lie where they belong.
+  static void sum(Read read, Target target, @Nullable KnownSums sums) {
+    if (sums == null) {
+      return;
+    }
+    switch (target) {
+      case Target.InSlab in ->
+          sums.add(read.file(), read.fileOffset(), place(read, in).asSlice(0, read.required()));
+      case Target.InPlace(var landings) ->
+          landings.forEach(landing ->
+              sums.add(
+                  read.file(), read.fileOffset() + landing.from(), HostScatter.segment(landing)));
+    }
   }
 
   /// The memory that a read fills.

@@ -96,7 +96,7 @@ public final class OnDemandTransfer implements AutoCloseable {
   /// What one thread reads with.
   public final class Reader implements AutoCloseable {
     private final TransportReader reader =
-        new TransportReader(staged, counter, 1, new CuFileReader(cuFileRule, 1, () -> true));
+        new TransportReader(staged, counter, 1, new CuFileReader(cuFileRule, 1, () -> true), null);
 
     private Reader() {}
 

@@ -82,7 +82,8 @@ final class PlannedTransfer {
   private void readAll(int requestsAtOnce, int depth) {
     CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
     List<Task> done = new ArrayList<>();
-    try (TransportReader reader = new TransportReader(staged, counter, requestsAtOnce, cuFile)) {
+    try (TransportReader reader =
+        new TransportReader(staged, counter, requestsAtOnce, cuFile, options.sums())) {
       readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.KnownSums;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
@@ -67,16 +68,15 @@ public record StagedTransport(
     /// this returns: see [Target#ordered] and [#drain].
     ///
     /// @param direct whether to go past the page cache
+    /// @param sums takes the bytes into account while they lie in the buffer
     /// @return whether the bytes went past the page cache
-    boolean read(SourceFile file, Read read, Target target, boolean direct) {
+    boolean read(
+        SourceFile file, Read read, Target target, boolean direct, @Nullable KnownSums sums) {
       makeRoom(read, target);
       PinnedSlab buffer = turn == 0 ? pair.first() : pair.second();
       boolean went =
-          file.read(
-              buffer.segment().asSlice(used, read.length()),
-              read.fileOffset(),
-              read.required(),
-              direct);
+          HostTransport.read(
+              file, read, buffer.segment().asSlice(used, read.length()), direct, sums);
       switch (target) {
         case Target.InSlab in ->
             copies.copyToDevice(

@@ -8,6 +8,7 @@ import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.sums.KnownSums;
 import org.jspecify.annotations.Nullable;
 
 /// How bytes are read: the limits of the plan, the threads, the transport, the page cache.
@@ -24,6 +25,8 @@ import org.jspecify.annotations.Nullable;
 /// @param slabCapacity the least memory of a device that a load's slab takes, so that slabs which follow
 ///     one another have the same
 /// @param cuFileRule how cuFile is called, where it carries the bytes
+/// @param sums compared with what the CPU sees of the bytes, which are staged then rather than brought
+///     by cuFile; null to compare nothing
 public record TransferOptions(
     PlanLimits limits,
     int threads,
@@ -32,7 +35,8 @@ public record TransferOptions(
     ProgressListener progress,
     Cancellation cancellation,
     long slabCapacity,
-    CuFileRule cuFileRule) {
+    CuFileRule cuFileRule,
+    @Nullable KnownSums sums) {
 
   /// The most readers that one transfer may have.
   public static final int MOST_THREADS = 64;
@@ -51,46 +55,60 @@ public record TransferOptions(
         (_, _) -> {},
         new Cancellation(),
         0,
-        CuFileRule.DEFAULT);
+        CuFileRule.DEFAULT,
+        null);
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
     return new TransferOptions(
-        chosen, threads, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule);
+        chosen, threads, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule, sums);
   }
 
   public TransferOptions withThreads(int chosen) {
     return new TransferOptions(
-        limits, chosen, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule);
+        limits, chosen, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule, sums);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
     return new TransferOptions(
-        limits, threads, chosen, cachePolicy, progress, cancellation, slabCapacity, cuFileRule);
+        limits, threads, chosen, cachePolicy, progress, cancellation, slabCapacity, cuFileRule, sums);
   }
 
   public TransferOptions withSlabCapacity(long chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, cancellation, chosen, cuFileRule);
+        limits, threads, transport, cachePolicy, progress, cancellation, chosen, cuFileRule, sums);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
     return new TransferOptions(
-        limits, threads, transport, chosen, progress, cancellation, slabCapacity, cuFileRule);
+        limits, threads, transport, chosen, progress, cancellation, slabCapacity, cuFileRule, sums);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, chosen, cancellation, slabCapacity, cuFileRule);
+        limits, threads, transport, cachePolicy, chosen, cancellation, slabCapacity, cuFileRule, sums);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, chosen, slabCapacity, cuFileRule);
+        limits, threads, transport, cachePolicy, progress, chosen, slabCapacity, cuFileRule, sums);
   }
 
   public TransferOptions withCuFileRule(CuFileRule chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, cancellation, slabCapacity, chosen);
+        limits, threads, transport, cachePolicy, progress, cancellation, slabCapacity, chosen, sums);
+  }
+
+  public TransferOptions withSums(@Nullable KnownSums chosen) {
+    return new TransferOptions(
+        limits,
+        threads,
+        transport,
+        cachePolicy,
+        progress,
+        cancellation,
+        slabCapacity,
+        cuFileRule,
+        chosen);
   }
 }

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.CuFileReader.Deferred;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
@@ -29,6 +30,7 @@ final class TransportReader implements AutoCloseable {
   private final PendingReads pending;
   private final CuFileReader cuFile;
   private final HostScatter scatter = new HostScatter();
+  private final @Nullable KnownSums sums;
 
   /// Of what is done with the bytes of a remote file when they are there.
   private final AtomicReference<@Nullable Throwable> remoteFailure = new AtomicReference<>();
@@ -37,14 +39,17 @@ final class TransportReader implements AutoCloseable {
 
   /// @param staged null if nothing is staged
   /// @param requestsAtOnce the most reads of remote files that run at once
+  /// @param sums takes into account what is read by the CPU; null for none
   TransportReader(
       @Nullable StagedTransport staged,
       TransferCounter counter,
       int requestsAtOnce,
-      CuFileReader cuFile) {
+      CuFileReader cuFile,
+      @Nullable KnownSums sums) {
     this.staged = staged;
     this.counter = counter;
     this.cuFile = cuFile;
+    this.sums = sums;
     this.pending = new PendingReads(requestsAtOnce);
   }
 
@@ -98,8 +103,8 @@ final class TransportReader implements AutoCloseable {
     try {
       wentDirect =
           switch (transport) {
-            case HOST -> HostTransport.read(source, read, target, direct, scatter);
-            case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct);
+            case HOST -> HostTransport.read(source, read, target, direct, scatter, sums);
+            case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct, sums);
             case MAPPED ->
                 throw new IllegalStateException("a kernel fetches, no reader: " + source.file());
             case GDS, COMPAT -> byCuFile(file, read, target, direct, way);
@@ -179,6 +184,7 @@ final class TransportReader implements AutoCloseable {
     event.begin();
     Runnable done =
         () -> {
+          HostTransport.sum(read, target, sums);
           event.done(
               file.file(), read.fileOffset(), read.length(), Transport.HOST, Residency.HOT, false);
           counter.addRead(Transport.HOST, read.length(), false, Residency.HOT);

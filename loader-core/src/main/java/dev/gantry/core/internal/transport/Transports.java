@@ -24,6 +24,7 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ScatterPlan;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
@@ -175,8 +176,13 @@ public final class Transports implements AutoCloseable {
       }
       List<Task> all = tasks.get();
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
-      return new PlannedTransfer(all, files, sharedStaging(device, options), options, counters)
-          .run(threads(device, options, inMemory));
+      TransferReport report =
+          new PlannedTransfer(all, files, sharedStaging(device, options), options, counters)
+              .run(threads(device, options, inMemory));
+      if (options.sums() != null) {
+        List<KnownSums.Known> _ = options.sums().compare();
+      }
+      return report;
     } finally {
       Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
     }
@@ -194,9 +200,25 @@ public final class Transports implements AutoCloseable {
           opened.accept(location, file.identity());
           return new OpenFile(
               file,
-              new FileTransport(location, file.descriptors(), device, options.transport(), cuFile));
+              new FileTransport(
+                  location, file.descriptors(), device, transport(device, options), cuFile));
         },
         file::close);
+  }
+
+  /// What is to be summed goes by way of the CPU.
+  private static @Nullable Transport transport(Device device, TransferOptions options) {
+    Transport asked = options.transport();
+    if (options.sums() == null) {
+      return asked;
+    }
+    if (asked == Transport.GDS || asked == Transport.COMPAT) {
+      throw new MisuseException(
+          "a verified load compares what the CPU reads, and "
+              + asked
+              + " brings bytes past it: leave the transport to the load, or verify without it");
+    }
+    return asked == null && device instanceof Device.Cuda ? Transport.STAGED : asked;
   }
 
   private void checkOpen() {
@@ -300,7 +322,8 @@ public final class Transports implements AutoCloseable {
       // Eight readers fill a PCIe 5 x16 link from the page cache of a disk's file system, where
       // pages are large; twelve from tmpfs, where each of 4 KiB is looked up for itself. Measured
       // on an H200 host, by a ring in C: 53 GB/s, and 53 with twelve, 49 with eight, 27 with four.
-      case Device.Cuda _ -> Math.clamp(cores, 2, inMemory ? 12 : 8);
+      // Sums take some of each reader's time.
+      case Device.Cuda _ -> Math.clamp(cores, 2, inMemory || options.sums() != null ? 12 : 8);
     };
   }
 

@@ -11,6 +11,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;

@@ -21,6 +21,7 @@ import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;

@@ -79,11 +79,11 @@ class StagedTransportStubTest {
     Read whole = new Read(location, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
     Read small = new Read(location, 0, BLOCK, BLOCK, 0, 0);
     try (SourceFile source = new Stores(Libc.INSTANCE).open(location, CachePolicy.BUFFERED)) {
-      reader.read(source, whole, target, false);
-      reader.read(source, whole, target, false);
+      reader.read(source, whole, target, false, null);
+      reader.read(source, whole, target, false, null);
       cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
       for (int i = 0; i < 3; i++) {
-        assertThatThrownBy(() -> reader.read(source, small, target, false))
+        assertThatThrownBy(() -> reader.read(source, small, target, false, null))
             .isInstanceOf(TransferException.class);
       }
     }

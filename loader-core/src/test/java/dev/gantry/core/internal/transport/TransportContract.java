@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.CachePolicy;
@@ -10,6 +11,8 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -18,9 +21,14 @@ import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -212,5 +220,74 @@ public abstract class TransportContract {
                     device(),
                     options().withCancellation(cancellation)));
     assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+  }
+
+  /// Tensors that overlap, lie beside one another, and are loaded in part.
+  private List<KnownSums.Known> knownSums() {
+    List<KnownSums.Known> known = new ArrayList<>();
+    Random random = new Random(5);
+    for (Path file : List.of(first, second)) {
+      byte[] bytes = TestFiles.bytes(file.equals(first) ? 21 : 22, LENGTH);
+      for (int i = 0; i < 20; i++) {
+        int length = random.nextInt(i % 2 == 0 ? 300 : 1_500_000);
+        int offset = random.nextInt(LENGTH - length + 1);
+        known.add(
+            new KnownSums.Known(
+                new Extent(file, offset, length),
+                "tensor " + known.size(),
+                Crc32c.of(MemorySegment.ofArray(bytes).asSlice(offset, length))));
+      }
+    }
+    return known;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void whatTheCpuReadsIsComparedWithKnownSums(CachePolicy policy) {
+    Transport only = transport();
+    List<KnownSums.Known> known = knownSums();
+    TransferOptions options = options().withCachePolicy(policy);
+    List<Wanted> whole = List.of(wanted(first, 0, LENGTH, 8), wanted(second, 0, LENGTH, 8));
+    if (only == Transport.GDS || only == Transport.COMPAT) {
+      TransferOptions verified = options.withSums(new KnownSums(known));
+      assertThatThrownBy(() -> gantry.load(whole, device(), verified))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("brings bytes past it");
+      return;
+    }
+    // Chosen by evidence, nothing goes past the CPU.
+    KnownSums all = new KnownSums(known);
+    TransferReport report = loadAndCompare(whole, options.withSums(all));
+    assertThat(report.bytesByTransport()).doesNotContainKeys(Transport.GDS, Transport.COMPAT);
+    assertThat(all.compare()).isEmpty();
+
+    KnownSums some = new KnownSums(known);
+    List<Wanted> half = List.of(wanted(first, 0, LENGTH / 2, 8));
+    var _ = loadAndCompare(half, options.withSums(some));
+    assertThat(some.compare())
+        .as("of which bytes lack")
+        .hasSizeBetween(20, known.size() - 1)
+        .allMatch(each ->
+            each.extent().file().equals(Location.of(second)) || each.extent().end() > LENGTH / 2);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aByteThatIsNotAsItWasIsAnError(CachePolicy policy) throws IOException {
+    if (transport() == Transport.GDS || transport() == Transport.COMPAT) {
+      return;
+    }
+    List<KnownSums.Known> known = List.of(knownSums().get(1), knownSums().get(21));
+    Extent damaged = known.getLast().extent();
+    byte[] bytes = Files.readAllBytes(second);
+    bytes[Math.toIntExact(damaged.end() - 1)] ^= 4;
+    Files.write(second, bytes);
+    TransferOptions options = options().withCachePolicy(policy).withSums(new KnownSums(known));
+    List<Wanted> tensors = known.stream().map(each -> new Wanted(each.extent(), 8)).toList();
+    assertThatThrownBy(() -> gantry.load(tensors, device(), options))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining(second.toString())
+        .hasMessageContaining("offset " + damaged.offset())
+        .hasMessageContaining("checksum-mismatch: tensor 21 has CRC32C");
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.commit;
+package dev.gantry.core.internal.sums;
 
 import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.sums;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/// Checksums that ranges of files are known to have, compared with the bytes that transfers bring while
+/// the CPU has them: no byte is read for that alone.
+///
+/// Ranges may overlap, and come in pieces of any size and order, from any thread. A range of which
+/// pieces lack is not compared: a part of a tensor was loaded, or no CPU saw the bytes. Thread-safe.
+public final class KnownSums {
+  /// What is read and summed at a time: it is still in a processor's own cache then.
+  public static final long STEP_BYTES = 512 << 10;
+
+  /// @param subject whose bytes they are, such as `tensor 'x'`
+  /// @param crc32c of the range's bytes
+  public record Known(Extent extent, String subject, int crc32c) {}
+
+  private record Piece(long offset, long end, int sum) {}
+
+  /// A range, and what came of it.
+  private static final class Range {
+    final Known known;
+    private final List<Piece> pieces = new ArrayList<>();
+    private boolean compared;
+
+    Range(Known known) {
+      this.known = known;
+    }
+
+    synchronized void add(Piece piece) {
+      if (!compared) {
+        pieces.add(piece);
+      }
+    }
+
+    /// Whether all of it was compared, now or before.
+    synchronized boolean compare() {
+      if (compared) {
+        return true;
+      }
+      pieces.sort(Comparator.comparingLong(Piece::offset));
+      long at = known.extent().offset();
+      int sum = Crc32c.OF_NOTHING;
+      for (Piece piece : pieces) {
+        // What was read twice, in the same pieces, counts once.
+        if (piece.offset() == at) {
+          sum = Crc32c.combine(sum, piece.sum(), piece.end() - at);
+          at = piece.end();
+        }
+      }
+      if (at < known.extent().end()) {
+        return false;
+      }
+      if (sum != known.crc32c()) {
+        throw mismatch(known, sum);
+      }
+      compared = true;
+      pieces.clear();
+      return true;
+    }
+  }
+
+  /// By file, in the order of offsets.
+  private final Map<Location, List<Range>> ranges = new LinkedHashMap<>();
+
+  private final long longest;
+
+  public KnownSums(List<Known> all) {
+    all.stream()
+        .sorted(Comparator.comparingLong(known -> known.extent().offset()))
+        .forEach(known ->
+            ranges
+                .computeIfAbsent(known.extent().file(), _ -> new ArrayList<>())
+                .add(new Range(known)));
+    longest = all.stream().mapToLong(known -> known.extent().length()).max().orElse(0);
+  }
+
+  /// Takes bytes of a file into account.
+  ///
+  /// @param offset of the first of them
+  public void add(Location file, long offset, MemorySegment bytes) {
+    List<Range> ofFile = ranges.getOrDefault(file, List.of());
+    long end = offset + bytes.byteSize();
+    // One that begins further ahead ends before the bytes begin.
+    for (int i = firstFrom(ofFile, offset - longest); i < ofFile.size(); i++) {
+      Range range = ofFile.get(i);
+      Extent extent = range.known.extent();
+      if (extent.offset() >= end) {
+        break;
+      }
+      long from = Math.max(offset, extent.offset());
+      long to = Math.min(end, extent.end());
+      if (from < to) {
+        range.add(new Piece(from, to, Crc32c.of(bytes.asSlice(from - offset, to - from))));
+      }
+    }
+  }
+
+  private static int firstFrom(List<Range> ofFile, long offset) {
+    int low = 0;
+    int high = ofFile.size();
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      if (ofFile.get(middle).known.extent().offset() < offset) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  /// Compares what has come.
+  ///
+  /// @return the ranges of which bytes lack
+  /// @throws MalformedFileException of kind `checksum-mismatch` for the first range that differs
+  public List<Known> compare() {
+    List<Known> lacking = new ArrayList<>();
+    ranges
+        .values()
+        .forEach(ofFile ->
+            ofFile.forEach(range -> {
+              if (!range.compare()) {
+                lacking.add(range.known);
+              }
+            }));
+    return lacking;
+  }
+
+  /// For a range that was compared by other means.
+  ///
+  /// @throws MalformedFileException if `found` is not the known sum
+  public static void require(Known known, int found) {
+    if (found != known.crc32c()) {
+      throw mismatch(known, found);
+    }
+  }
+
+  private static MalformedFileException mismatch(Known known, int found) {
+    return new MalformedFileException(
+        known.extent().file(),
+        known.extent().offset(),
+        "checksum-mismatch",
+        String.format(
+            Locale.ROOT,
+            "%s has CRC32C %08x, and its checksum says %08x",
+            known.subject(),
+            found,
+            known.crc32c()));
+  }
+}
