@@ -7,8 +7,10 @@ import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -22,11 +24,14 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `index`: TFRecord files, so that their records can be read by offset.
+/// `index`: TFRecord files, so that their records can be read by offset; safetensors, so that loads can
+/// be verified.
 @Command(
     name = "index",
     description =
-        "Reads and checks TFRecord files, and writes an index beside each: FILE.gantry-index.")
+        "Reads and checks TFRecord files, and writes an index beside each: FILE.gantry-index."
+            + " Beside safetensors files it writes checksums for `load --verify`:"
+            + " FILE.gantry-sums.")
 final class IndexCommand implements Callable<Integer> {
   /// An index cannot be used; nothing is wrong with the file.
   private static final int EXIT_UNUSABLE = 1;
@@ -36,12 +41,13 @@ final class IndexCommand implements Callable<Integer> {
   @Parameters(
       arity = "1..*",
       paramLabel = "FILE",
-      description = "TFRecord files without compression, or folders of them.")
+      description = "TFRecord files without compression, safetensors files, or folders of them.")
   private List<Path> paths;
 
   @Option(
       names = "--check",
-      description = "Write nothing; say whether each file has an index of it as it is now.")
+      description =
+          "Write nothing; say whether each TFRecord file has an index of it as it is now.")
   private boolean check;
 
   @Option(names = "--json", description = "Print JSON.")
@@ -51,7 +57,20 @@ final class IndexCommand implements Callable<Integer> {
   public Integer call() throws IOException {
     PrintWriter out = spec.commandLine().getOut();
     try (GantrySession session = GantrySession.open()) {
-      List<Path> files = Input.recordFiles(session, paths);
+      List<Path> named = paths.stream().filter(path -> !SafetensorsSums.isSums(path)).toList();
+      List<Path> weights = new ArrayList<>();
+      List<Path> records = new ArrayList<>();
+      for (Path path : named.isEmpty() ? paths : named) {
+        List<Path> found = Input.weightsFiles(session, path);
+        weights.addAll(found);
+        if (found.isEmpty()) {
+          records.add(path);
+        }
+      }
+      List<Path> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
+      if (check && !weights.isEmpty()) {
+        throw new MisuseException("--check is for TFRecord files; `load --verify` checks weights");
+      }
       if (check) {
         return check(session, files, out);
       }
@@ -59,7 +78,13 @@ final class IndexCommand implements Callable<Integer> {
       for (Path file : files) {
         built.add(build(session, file));
       }
-      new BuiltIndexes(built).show(out, json);
+      List<BuiltIndexes.Summed> summed = new ArrayList<>();
+      for (Path file : weights) {
+        long start = System.nanoTime();
+        int tensors = SafetensorsSums.build(file, session);
+        summed.add(new BuiltIndexes.Summed(file, tensors, (System.nanoTime() - start) / 1e9));
+      }
+      new BuiltIndexes(built, summed).show(out, json);
       return 0;
     }
   }

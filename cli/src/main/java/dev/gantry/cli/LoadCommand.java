@@ -14,7 +14,9 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -72,6 +74,12 @@ final class LoadCommand implements Runnable {
       description = "MiB in one read; what suits the transport by default.")
   private @Nullable Integer requestMib;
 
+  @Option(
+      names = "--verify",
+      description =
+          "Compare each tensor's checksum while it is read; `index` makes those of safetensors.")
+  private boolean verify;
+
   @Override
   public void run() {
     TransferOptions options = options();
@@ -82,11 +90,16 @@ final class LoadCommand implements Runnable {
     try (GantrySession session = GantrySession.open()) {
       WeightsCatalogue weights = Input.weights(session, file);
       List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
+      List<KnownSums.Known> sums = verify ? SafetensorsSums.of(weights) : List.of();
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();
         try (Progress bar = new Progress("load", weights.totalBytes());
             LoadedTensors loaded =
-                LoadedTensors.load(session, tensors, target, options.withProgress(bar))) {
+                LoadedTensors.load(
+                    session,
+                    tensors,
+                    target,
+                    options.withProgress(bar).withSums(verify ? new KnownSums(sums) : null))) {
           double seconds = (System.nanoTime() - start) / 1e9;
           LiveResources.Snapshot held = LiveResources.snapshot();
           TransferReport report = loaded.report();

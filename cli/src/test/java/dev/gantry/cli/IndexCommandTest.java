@@ -175,11 +175,35 @@ class IndexCommandTest {
   }
 
   @Test
-  void otherFormatsHaveNoIndex() throws IOException {
+  void safetensorsGetChecksumsThatLoadsCompare() throws IOException {
     Path model = DigitAnswers.extract(Files.createDirectory(temporary.resolve("model")));
-    assertThat(TestSamples.fail(64, "index", first, model).err())
-        .contains(model + " is no TFRecord file");
-    assertThat(indexOf(first)).doesNotExist();
+    assertThat(TestSamples.fail(64, "load", "--verify", model).err()).contains("gantry index");
+    assertThat(TestSamples.run("index", first, model).out())
+        .contains(first + ": ")
+        .contains(": checksums of ");
+    assertThat(indexOf(first)).exists();
+    assertThat(TestSamples.run("load", "--verify", "--device", "host", model).out())
+        .contains("host");
+    Map<?, ?> document = TestSamples.json(TestSamples.run("index", "--json", model));
+    assertThat((List<?>) document.get("sums")).isNotEmpty();
+    assertThat((List<?>) document.get("files")).isEmpty();
+    Path weights;
+    try (Stream<Path> files = Files.walk(model)) {
+      weights =
+          files.filter(file -> file.toString().endsWith(".safetensors")).findFirst().orElseThrow();
+    }
+    byte[] bytes = Files.readAllBytes(weights);
+    bytes[bytes.length - 1] ^= 1;
+    Files.write(weights, bytes);
+    assertThat(TestSamples.fail(65, "load", "--verify", "--device", "host", model).err())
+        .contains(weights.toString())
+        .contains("checksum-mismatch: tensor '");
+    assertThat(TestSamples.fail(64, "index", "--check", model).err())
+        .contains("--check is for TFRecord files");
+  }
+
+  @Test
+  void otherFormatsHaveNoIndex() {
     assertThat(TestSamples.fail(64, "load", first).err())
         .contains("FILE must be weights: " + first);
   }

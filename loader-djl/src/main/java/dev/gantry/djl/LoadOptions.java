@@ -23,10 +23,12 @@ import org.jspecify.annotations.Nullable;
 public final class LoadOptions {
   private final LoadSettings settings;
   private final @Nullable TensorSelection selection;
+  private final boolean verify;
 
-  private LoadOptions(LoadSettings settings, @Nullable TensorSelection selection) {
+  private LoadOptions(LoadSettings settings, @Nullable TensorSelection selection, boolean verify) {
     this.settings = settings;
     this.selection = selection;
+    this.verify = verify;
   }
 
   /// Everything, onto the manager's device, as it is in the file.
@@ -42,6 +44,10 @@ public final class LoadOptions {
     return settings;
   }
 
+  boolean verify() {
+    return verify;
+  }
+
   Optional<TensorSelection> selection() {
     return Optional.ofNullable(selection);
   }
@@ -53,6 +59,7 @@ public final class LoadOptions {
     private TypePolicy types = TypePolicy.NONE;
     private boolean partial;
     private boolean lazy;
+    private boolean verify;
     private TransferOptions transfer = TransferOptions.defaults();
     private Consumer<TransferReport> report = _ -> {};
 
@@ -122,6 +129,19 @@ public final class LoadOptions {
       return this;
     }
 
+    /// Compares the CRC32C of each tensor while it is read, with the checksums of its checkpoint
+    /// ([Weights#openLatest]) or with `NAME.gantry-sums` beside each safetensors file, which
+    /// `gantry index NAME` makes. The bytes go by way of the CPU then, not by cuFile. Tensors of
+    /// which only some rows are loaded are not compared. Default: nothing is compared.
+    ///
+    /// A tensor that differs is a [dev.gantry.core.MalformedFileException] of kind
+    /// `checksum-mismatch`, after which nothing stays loaded; what [Weights#loadInto] was given has
+    /// been overwritten then.
+    public Builder optVerify(boolean chosen) {
+      verify = chosen;
+      return this;
+    }
+
     /// The most that one read asks for, in bytes; a multiple of 4096, at most 1 GiB.
     public Builder optRequestBytes(long bytes) {
       transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
@@ -180,7 +200,8 @@ public final class LoadOptions {
     public LoadOptions build() {
       return new LoadOptions(
           new LoadSettings(Optional.ofNullable(device), types, partial, lazy, transfer, report),
-          selection);
+          selection,
+          verify);
     }
   }
 }

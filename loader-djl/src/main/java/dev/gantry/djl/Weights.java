@@ -18,6 +18,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.weights.IntoLoad;
@@ -29,6 +30,7 @@ import dev.gantry.djl.internal.weights.TypePolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
@@ -43,6 +45,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Named tensors in files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
@@ -60,12 +63,16 @@ public final class Weights implements AutoCloseable {
   private final WeightsCatalogue contents;
   private final GantrySession session;
   private final Scales scales;
+  private final Supplier<List<KnownSums.Known>> sums;
   private @Nullable SequencedMap<String, TensorInfo> tensors;
   private volatile boolean closed;
 
-  private Weights(WeightsCatalogue contents, GantrySession session) {
+  /// @param sums of the tensors, for loads that compare them
+  private Weights(
+      WeightsCatalogue contents, GantrySession session, Supplier<List<KnownSums.Known>> sums) {
     this.contents = contents;
     this.session = session;
+    this.sums = sums;
     this.scales =
         Scales.of(
             contents.tensors(),
@@ -104,7 +111,8 @@ public final class Weights implements AutoCloseable {
 
   private static Weights open(Location location, Session session) {
     MisuseException.requireGiven("session", session);
-    return new Weights(WeightsFormats.open(location), GantrySession.of(session));
+    WeightsCatalogue contents = WeightsFormats.open(location);
+    return new Weights(contents, GantrySession.of(session), () -> SafetensorsSums.of(contents));
   }
 
   /// Opens the model of the last checkpoint that a [CheckpointSaver] saved into a folder, to read it
@@ -138,8 +146,10 @@ public final class Weights implements AutoCloseable {
     Optional<CheckpointFolder> chosen = choice.apply(CheckpointStore.list(directory));
     while (chosen.isPresent()) {
       try {
-        return chosen.map(
-            saved -> new Weights(saved.open(TrainingContents.MODEL), GantrySession.shared()));
+        return chosen.map(saved -> {
+          WeightsCatalogue contents = saved.open(TrainingContents.MODEL);
+          return new Weights(contents, GantrySession.shared(), () -> saved.sums(contents));
+        });
       } catch (MalformedFileException | TransferException failed) {
         // It may have been removed since it was listed: then another one is chosen now.
         Optional<CheckpointFolder> now = choice.apply(CheckpointStore.list(directory));
@@ -215,7 +225,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return new TensorLoad(session, manager, options.settings(), scales)
+    return new TensorLoad(session, manager, settings(options), scales)
         .load(options.selection().orElseGet(TensorSelection::all).of(contents.tensors()));
   }
 
@@ -228,7 +238,7 @@ public final class Weights implements AutoCloseable {
   public TensorMemory loadMemory(LoadOptions options) {
     MisuseException.requireGiven("options", options);
     requireOpen();
-    LoadSettings settings = options.settings();
+    LoadSettings settings = settings(options);
     if (!settings.types().equals(TypePolicy.NONE) || settings.lazy()) {
       throw new MisuseException(
           "loadMemory takes no optCast, optAsStored or optLazy: they are for NDArrays");
@@ -285,7 +295,7 @@ public final class Weights implements AutoCloseable {
   private IntoLoad into(String method, LoadOptions options) {
     MisuseException.requireGiven("options", options);
     requireOpen();
-    LoadSettings settings = options.settings();
+    LoadSettings settings = settings(options);
     if (!settings.types().equals(TypePolicy.NONE)
         || settings.lazy()
         || settings.device().isPresent()) {
@@ -376,7 +386,19 @@ public final class Weights implements AutoCloseable {
       throw new MisuseException(
           "optSelection is set; a load into parameters takes the tensors that the names choose");
     }
-    return new ParameterLoad(session, manager, options.settings(), contents.tensors(), scales);
+    return new ParameterLoad(session, manager, settings(options), contents.tensors(), scales);
+  }
+
+  private LoadSettings settings(LoadOptions options) {
+    LoadSettings settings = options.settings();
+    if (!options.verify()) {
+      return settings;
+    }
+    if (settings.lazy()) {
+      throw new MisuseException(
+          "optVerify compares what a load reads, and optLazy reads nothing: choose one of them");
+    }
+    return settings.withTransfer(settings.transfer().withSums(new KnownSums(sums.get())));
   }
 
   private void requireOpen() {

@@ -5,19 +5,34 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 
-/// Indexes that were written, and what they say of their files.
-public record BuiltIndexes(List<Built> files) implements Report {
+/// Indexes and checksums that were written, and what they say of their files.
+///
+/// @param files TFRecord
+/// @param sums of weights
+public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Report {
   /// @param seconds that it took
   public record Built(Path file, TfRecordIndex.Summary summary, double seconds) {}
 
+  /// @param seconds that it took
+  public record Summed(Path file, int tensors, double seconds) {}
+
   @Override
   public void print(PrintWriter out) {
+    for (Summed each : sums) {
+      out.printf(
+          Locale.ROOT,
+          "%s: checksums of %,d tensors, %.3f s%n",
+          Table.line(each.file().toString()),
+          each.tensors(),
+          each.seconds());
+    }
     for (Built each : files) {
       List<TfRecordIndex.Feature> features = each.summary().features();
       out.printf(
@@ -53,6 +68,16 @@ public record BuiltIndexes(List<Built> files) implements Report {
         write(feature, json);
       }
       json.writeEndObject();
+      json.writeNumberField("seconds", each.seconds());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("sums");
+    for (Summed each : sums) {
+      json.writeStartObject();
+      json.writeStringField("file", each.file().toString());
+      json.writeStringField("sums", SafetensorsSums.sumsFile(each.file()).toString());
+      json.writeNumberField("tensors", each.tensors());
       json.writeNumberField("seconds", each.seconds());
       json.writeEndObject();
     }

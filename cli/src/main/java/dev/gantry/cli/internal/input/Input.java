@@ -45,6 +45,15 @@ public sealed interface Input {
     };
   }
 
+  /// The data files of local weights; empty for a path of any other format, and for indexes.
+  static List<Path> weightsFiles(GantrySession session, Path path) {
+    if (Format.isRecordIndex(path)
+        || !(open(session, Location.of(path)) instanceof Weights(WeightsCatalogue weights))) {
+      return List.of();
+    }
+    return weights.files().stream().map(Location::path).toList();
+  }
+
   /// The TFRecord files that some paths stand for. Indexes among them are passed over: a shell's
   /// `folder/*` names them too.
   ///

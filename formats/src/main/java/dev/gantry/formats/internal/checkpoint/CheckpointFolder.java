@@ -5,6 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.spi.FileBytes;
@@ -110,6 +111,19 @@ public final class CheckpointFolder implements StoredCheckpoint {
       sum = Crc32c.combine(sum, savedSum(entry, tensor), tensor.extent().length());
     }
     requireSame(dataFile, sum, entry.crc32c());
+  }
+
+  /// What the manifest says of a group's tensors, for loads to compare.
+  ///
+  /// @param tensors as [#open] gave them
+  public List<KnownSums.Known> sums(WeightsCatalogue tensors) {
+    return tensors.tensors().values().stream()
+        .map(tensor ->
+            new KnownSums.Known(
+                tensor.extent(),
+                "tensor '" + tensor.name() + "'",
+                savedSum(entry(tensor.extent().file().path()), tensor)))
+        .toList();
   }
 
   private static void requireSame(Path file, int sum, int saved) {

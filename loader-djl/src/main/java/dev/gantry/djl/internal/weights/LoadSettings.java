@@ -22,4 +22,8 @@ public record LoadSettings(
   public static final LoadSettings DEFAULTS =
       new LoadSettings(
           Optional.empty(), TypePolicy.NONE, false, false, TransferOptions.defaults(), _ -> {});
+
+  public LoadSettings withTransfer(TransferOptions chosen) {
+    return new LoadSettings(device, types, partial, lazy, chosen, report);
+  }
 }
