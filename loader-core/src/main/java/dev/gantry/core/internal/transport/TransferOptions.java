@@ -61,17 +61,41 @@ public record TransferOptions(
 
   public TransferOptions withLimits(PlanLimits chosen) {
     return new TransferOptions(
-        chosen, threads, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule, sums);
+        chosen,
+        threads,
+        transport,
+        cachePolicy,
+        progress,
+        cancellation,
+        slabCapacity,
+        cuFileRule,
+        sums);
   }
 
   public TransferOptions withThreads(int chosen) {
     return new TransferOptions(
-        limits, chosen, transport, cachePolicy, progress, cancellation, slabCapacity, cuFileRule, sums);
+        limits,
+        chosen,
+        transport,
+        cachePolicy,
+        progress,
+        cancellation,
+        slabCapacity,
+        cuFileRule,
+        sums);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
     return new TransferOptions(
-        limits, threads, chosen, cachePolicy, progress, cancellation, slabCapacity, cuFileRule, sums);
+        limits,
+        threads,
+        chosen,
+        cachePolicy,
+        progress,
+        cancellation,
+        slabCapacity,
+        cuFileRule,
+        sums);
   }
 
   public TransferOptions withSlabCapacity(long chosen) {
@@ -86,7 +110,15 @@ public record TransferOptions(
 
   public TransferOptions withProgress(ProgressListener chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, chosen, cancellation, slabCapacity, cuFileRule, sums);
+        limits,
+        threads,
+        transport,
+        cachePolicy,
+        chosen,
+        cancellation,
+        slabCapacity,
+        cuFileRule,
+        sums);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
@@ -96,7 +128,15 @@ public record TransferOptions(
 
   public TransferOptions withCuFileRule(CuFileRule chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, cancellation, slabCapacity, chosen, sums);
+        limits,
+        threads,
+        transport,
+        cachePolicy,
+        progress,
+        cancellation,
+        slabCapacity,
+        chosen,
+        sums);
   }
 
   public TransferOptions withSums(@Nullable KnownSums chosen) {
