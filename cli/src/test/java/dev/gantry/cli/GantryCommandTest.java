@@ -53,7 +53,6 @@ class GantryCommandTest {
         "convert --shard-bytes 0 FILE /tmp/out",
         "index",
         "index --check FILE",
-        "index FILE",
         "demo --bytes 5",
         "demo --dir /no/such/folder"
       })
