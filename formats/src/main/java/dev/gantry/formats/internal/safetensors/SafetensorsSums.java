@@ -27,6 +27,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 
 /// The checksums of a safetensors file's tensors, in a file beside it: `NAME.gantry-sums`.
 ///
@@ -166,7 +167,7 @@ public final class SafetensorsSums {
     SafetensorsHeader header = SafetensorsHeader.read(file);
     Map<String, String> expected = notes(header);
     for (String note : List.of(FILE_SIZE, HEADER_SUM)) {
-      if (!expected.get(note).equals(found.metadata().get(note))) {
+      if (!Objects.equals(expected.get(note), found.metadata().get(note))) {
         throw new MalformedFileException(
             sums,
             0,
