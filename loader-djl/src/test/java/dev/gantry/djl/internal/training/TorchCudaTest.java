@@ -99,6 +99,7 @@ class TorchCudaTest {
     torch.delete(onHost);
     torch.delete(view);
 
+    GantrySession.shared().freeIdle();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
     assertThat(Releases.pending()).isZero();
   }
@@ -125,6 +126,7 @@ class TorchCudaTest {
       torch.delete(handle);
     }
 
+    GantrySession.shared().freeIdle();
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
