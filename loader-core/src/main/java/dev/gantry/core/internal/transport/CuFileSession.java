@@ -257,7 +257,11 @@ public final class CuFileSession implements AutoCloseable {
   }
 
   /// Closes the driver, and restores libcufile's default for other users in this process.
+  ///
+  /// Threads that called libcufile end before: on an H200 host a process in which they ended some
+  /// seconds after the driver was closed was aborted by the C library ("free(): invalid pointer").
   private static void closeDriver(CuFile cuFile, Transport kind) {
+    WorkerThreads.endIdle();
     try {
       cuFile.closeDriver();
     } finally {

@@ -7,7 +7,6 @@ import dev.gantry.core.TransferException;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executor;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -24,19 +23,33 @@ public final class WorkerThreads {
   private static final long KEPT_SECONDS = 10;
   private static final String KEPT_NAME = "gantry-kept";
 
+  /// Those of [#KEPT] that have not ended. One that waits for a job has the name [#KEPT_NAME].
+  private static final Set<Thread> ALIVE = ConcurrentHashMap.newKeySet();
+
   /// The process's threads that wait for a job, or run one.
-  private static final Executor KEPT =
+  private static final ThreadPoolExecutor KEPT =
       new ThreadPoolExecutor(
           0,
           Integer.MAX_VALUE,
           KEPT_SECONDS,
           TimeUnit.SECONDS,
           new SynchronousQueue<>(),
-          Thread.ofPlatform()
-              .daemon()
-              .inheritInheritableThreadLocals(false)
-              .name(KEPT_NAME)
-              .factory());
+          WorkerThreads::newThread);
+
+  private static Thread newThread(Runnable work) {
+    return Thread.ofPlatform()
+        .daemon()
+        .inheritInheritableThreadLocals(false)
+        .name(KEPT_NAME)
+        .unstarted(() -> {
+          ALIVE.add(Thread.currentThread());
+          try {
+            work.run();
+          } finally {
+            ALIVE.remove(Thread.currentThread());
+          }
+        });
+  }
 
   private final String operation;
   private final String threadName;
@@ -143,6 +156,25 @@ public final class WorkerThreads {
     return started;
   }
 
+  /// Ends the threads that wait for a job, and returns when they have ended.
+  static void endIdle() {
+    KEPT.setKeepAliveTime(0, TimeUnit.SECONDS);
+    boolean interrupted = false;
+    for (Thread thread : ALIVE) {
+      while (thread.isAlive() && thread.getName().equals(KEPT_NAME)) {
+        try {
+          thread.join(1);
+        } catch (InterruptedException _) {
+          interrupted = true;
+        }
+      }
+    }
+    KEPT.setKeepAliveTime(KEPT_SECONDS, TimeUnit.SECONDS);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   /// Threads that run a job. Thread-safe.
   public static final class Started {
     private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
@@ -180,7 +212,7 @@ public final class WorkerThreads {
     }
 
     /// @return whether the job has ended on all threads
-    private boolean join(long millis) throws InterruptedException {
+    boolean join(long millis) throws InterruptedException {
       boolean all = ended.tryAcquire(count, millis, TimeUnit.MILLISECONDS);
       ended.release(all ? count : 0);
       return all;
