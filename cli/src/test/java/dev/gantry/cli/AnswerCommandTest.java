@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,7 +25,7 @@ class AnswerCommandTest {
 
   @AfterEach
   void nothingIsLeft() {
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @ParameterizedTest

@@ -10,6 +10,7 @@ import dev.gantry.cli.internal.bench.result.ResultJson;
 import dev.gantry.cli.internal.bench.result.Results;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -34,7 +35,7 @@ class BenchCommandTest {
 
   @AfterEach
   void nothingIsLeft() throws IOException {
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
     assertThat(entries(temporary)).noneMatch(name -> name.startsWith("gantry-bench-"));
   }
 

@@ -13,6 +13,7 @@ import dev.gantry.cli.internal.digest.ArrayDigest;
 import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.Weights;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -32,7 +33,7 @@ class DemoCommandTest {
 
   @AfterEach
   void nothingIsLeft() {
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Test

@@ -8,6 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.Field;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -113,7 +114,7 @@ class RoundTripPropertiesTest {
               .toArray());
       assertThat(TestSamples.fieldsOf(again)).isEqualTo(TestSamples.fieldsOf(shards));
     }
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   private static Map<String, byte[]> random(List<Field> fields, int samples, long seed) {

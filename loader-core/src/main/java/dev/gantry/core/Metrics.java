@@ -65,10 +65,9 @@ public record Metrics(Loads loads, Reads reads, Saves saves, Batches batches, Ho
 
   /// @param openFiles files that are open
   /// @param slabs pieces of memory
-  /// @param hostBytes of host memory, without pinned and mapped
+  /// @param hostBytes of host memory, without pinned and mapped, what is kept for the next load included
   /// @param mappedBytes of files that are mapped
-  /// @param pinnedBytes of host memory that devices copy from and to, what is kept for the next load
-  ///     included
+  /// @param pinnedBytes of host memory that devices copy from and to, what is kept likewise
   /// @param deviceBytes of memory of devices, likewise
   /// @param registrations pieces of memory that cuFile knows
   public record Holdings(

@@ -8,7 +8,6 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
@@ -60,7 +59,7 @@ class LargeTensorTest {
           .isInstanceOf(MisuseException.class);
       assertThatThrownBy(large::toByteBuffer).isInstanceOf(MisuseException.class);
       if (lazy) {
-        assertThat(LiveResources.snapshot().hostBytes()).isZero();
+        assertThat(NoLeaks.held().hostBytes()).isZero();
         // What was touched, the blocks around it, and what the JVM took meanwhile.
         assertThat(Machine.residentBytes()).isLessThan(residentBytes + (64L << 20));
       }

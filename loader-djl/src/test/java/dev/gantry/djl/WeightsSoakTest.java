@@ -142,7 +142,7 @@ class WeightsSoakTest {
         NDArray zeros = weights.load(manager, options).singletonOrThrow();
         // Touches every page, of a mapping too.
         assertThat(zeros.max().toUint8Array()).containsExactly(0);
-        LiveResources.Snapshot held = LiveResources.snapshot();
+        LiveResources.Snapshot held = NoLeaks.held();
         assertThat(held.hostBytes() + held.deviceBytes() + held.mappedBytes())
             .isGreaterThanOrEqualTo(bytes);
       }

@@ -13,6 +13,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.Weights;
+import dev.gantry.testing.NoLeaks;
 import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -135,7 +136,7 @@ class SamplesTest {
 
   @AfterEach
   void nothingIsLeft() {
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @ParameterizedTest(name = "{0}")

@@ -27,9 +27,7 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   private record Holdings(
       LiveResources.Snapshot resources, List<String> open, List<String> mapped) {
     static Holdings now() throws IOException {
-      // What is kept for the next load and not in use; what a test did not give back stays.
-      GantrySession.shared().freeIdle();
-      return new Holdings(LiveResources.snapshot(), openFiles(), mappedFiles());
+      return new Holdings(held(), openFiles(), mappedFiles());
     }
   }
 
@@ -47,6 +45,13 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   @Override
   public void afterEach(ExtensionContext context) throws IOException {
     assertThat(Holdings.now()).isEqualTo(before);
+  }
+
+  /// What is held now, but for what is kept for the next load and not in use: what a test did not give
+  /// back stays.
+  public static LiveResources.Snapshot held() {
+    GantrySession.shared().freeIdle();
+    return LiveResources.snapshot();
   }
 
   /// The tests' files that this process has open, one an open descriptor.

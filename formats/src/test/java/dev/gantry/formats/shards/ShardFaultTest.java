@@ -150,7 +150,7 @@ class ShardFaultTest {
 
   private void requireAfter(@Nullable TransferException failure, Fault fault, String where) {
     Optional<ShardSet> present = TestShards.present(folder());
-    assertThat(LiveResources.snapshot()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
     try {
       assertThat(NoLeaks.openFiles()).as(where).isEmpty();
     } catch (IOException e) {

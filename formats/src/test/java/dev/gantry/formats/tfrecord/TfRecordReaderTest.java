@@ -9,7 +9,6 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
@@ -441,7 +440,7 @@ class TfRecordReaderTest {
         MalformedFileException fault =
             catchThrowableOfType(MalformedFileException.class, reader::next);
         assertThat(fault.kind()).isEqualTo("truncated");
-        assertThat(LiveResources.snapshot().hostBytes()).isLessThan(1 << 20);
+        assertThat(NoLeaks.held().hostBytes()).isLessThan(1 << 20);
       }
     }
   }
@@ -462,7 +461,7 @@ class TfRecordReaderTest {
       MalformedFileException fault =
           catchThrowableOfType(MalformedFileException.class, reader::next);
       assertThat(fault.kind()).isEqualTo("truncated");
-      assertThat(LiveResources.snapshot().hostBytes()).isLessThan(8 << 20);
+      assertThat(NoLeaks.held().hostBytes()).isLessThan(8 << 20);
     }
   }
 

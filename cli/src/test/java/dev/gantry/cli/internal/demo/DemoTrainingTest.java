@@ -9,6 +9,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.samples.ServeModel;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,7 +34,7 @@ class DemoTrainingTest {
 
   @AfterEach
   void nothingIsLeft() {
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Test

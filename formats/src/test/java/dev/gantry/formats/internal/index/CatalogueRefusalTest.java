@@ -10,6 +10,7 @@ import dev.gantry.core.Shape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -25,7 +26,7 @@ class CatalogueRefusalTest extends IndexedFiles {
     assertThatThrownBy(() -> open(fields))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining(reason);
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Test

@@ -66,7 +66,7 @@ class IndexDamageTest {
         requireRefused("bit " + bit + " of byte " + at);
       }
     }
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   private void requireRefused(String where) {

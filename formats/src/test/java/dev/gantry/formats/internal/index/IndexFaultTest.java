@@ -140,7 +140,7 @@ class IndexFaultTest {
       assertThat(found).as(where).isEqualTo(whole);
     }
     assertThat(root.toFile().list()).as(where).hasSize(found == null ? 1 : 2);
-    assertThat(LiveResources.snapshot()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Test
@@ -164,7 +164,7 @@ class IndexFaultTest {
         assertThat(catchThrowable(() -> TfRecordIndex.open(file, session)))
             .isInstanceOf(TransferException.class)
             .hasMessageContaining(index.toString());
-        assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+        assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
         ((Usable) TfRecordIndex.open(file, session)).index().close();
       }
     }

@@ -17,6 +17,7 @@ import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.order.Orders;
 import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -43,7 +44,7 @@ class IndexPropertiesTest {
   @AfterTry
   void removeFolder() {
     MemoryFolder.delete(folder);
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   @Provide

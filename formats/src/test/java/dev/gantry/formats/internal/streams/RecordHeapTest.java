@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.streams;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -55,6 +56,6 @@ class RecordHeapTest {
       assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
       assertThat(LiveResources.snapshot().hostBytes()).isLessThan(4 << 20);
     }
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 }

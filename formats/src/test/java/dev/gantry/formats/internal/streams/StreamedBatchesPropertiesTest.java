@@ -19,6 +19,7 @@ import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -103,7 +104,7 @@ class StreamedBatchesPropertiesTest {
         check(session, files, shards, Orders.ranked(order, rank, order.world()), epoch);
       }
     }
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   /// Sizes of buffers, in records and in bytes: some hold one record, some the whole epoch.
@@ -143,7 +144,7 @@ class StreamedBatchesPropertiesTest {
         check(session, files, dealt(mixed, ofRank), options, ofRank, epoch);
       }
     }
-    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
   /// Step by step.

@@ -73,14 +73,14 @@ public final class HostMemory {
   }
 
   /// The kernel's estimate of what can be used without swapping, or what the limits of the control
-  /// groups leave if that is less, with what [HostReuse] would give back, minus reservations; empty if
+  /// groups leave if that is less, with what freed slabs
+  /// would give back, minus reservations; empty if
   /// neither can be read.
   public static synchronized OptionalLong availableBytes() {
     OptionalLong kernel = kernelBytes();
     return kernel.isEmpty()
         ? kernel
-        : OptionalLong.of(
-            Math.max(0, kernel.getAsLong() + HostReuse.PROCESS.keptBytes() - promisedBytes));
+        : OptionalLong.of(Math.max(0, kernel.getAsLong() + HostSlab.idleBytes() - promisedBytes));
   }
 
   /// As [#availableBytes], without what is kept for reuse and without reservations.

@@ -2,10 +2,24 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.TransferException;
+import java.util.function.LongSupplier;
 
-/// Ordinary host memory, page-aligned, with arbitrary bytes in it: it may have been an earlier slab's
-/// ([HostReuse]). Else the kernel provides pages when they are first touched.
+/// Ordinary host memory, page-aligned, with arbitrary bytes in it: it may have been an earlier slab's.
+/// Else the kernel provides pages when they are first touched.
 public final class HostSlab extends CpuSlab {
+  private static final long KEPT_NANOS = 10_000_000_000L;
+
+  /// Less is not worth a look at what is available.
+  private static final long LEAST_IDLE_BYTES = 1 << 20;
+
+  /// Of the memory that is available, how much may be idle.
+  private static final int IDLE_PART = 4;
+
+  /// Of the process, because slabs outlive sessions. The kernel clears each page of new memory, and a
+  /// virtual machine may have to ask its host for it: that takes as long as the bytes take from the page
+  /// cache, and up to ten times as long.
+  private static final IdleMemory<HugePages> IDLE = idle(() -> HostMemory.kernelBytes().orElse(0));
+
   private final HugePages pages;
 
   private HostSlab(HugePages pages, long size) {
@@ -13,19 +27,40 @@ public final class HostSlab extends CpuSlab {
     this.pages = pages;
   }
 
+  /// @param availableBytes besides what is idle
+  static IdleMemory<HugePages> idle(LongSupplier availableBytes) {
+    return new IdleMemory<>(
+        LiveResources.Kind.HOST_BYTES,
+        KEPT_NANOS,
+        () -> availableBytes.getAsLong() / IDLE_PART,
+        HugePages::unmap);
+  }
+
+  /// In memory that an earlier slab had, if there is some.
+  ///
   /// @throws TransferException if the kernel has no room
   public static HostSlab allocate(long size) {
     checkSize(size);
-    return new HostSlab(HostReuse.PROCESS.map(size), size);
+    HugePages idle = size < LEAST_IDLE_BYTES ? null : IDLE.take(size);
+    return new HostSlab(idle == null ? HugePages.map(size) : idle, size);
   }
 
   @Override
   void free() {
-    HostReuse.PROCESS.free(pages);
+    if (pages.size() < LEAST_IDLE_BYTES) {
+      pages.unmap();
+    } else {
+      IDLE.keep(pages, pages.size());
+    }
   }
 
-  /// Gives freed memory that is kept for the next slabs back to the kernel.
+  /// Bytes that are kept for the next slabs.
+  static long idleBytes() {
+    return IDLE.bytes();
+  }
+
+  /// Gives what is kept for the next slabs back to the kernel.
   public static void freeIdle() {
-    boolean _ = HostReuse.PROCESS.freeIdle();
+    IDLE.free();
   }
 }

@@ -294,8 +294,8 @@ public final class Transports implements AutoCloseable {
         : null;
   }
 
-  /// Frees the devices' streams, events and memory, and the pinned memory, that nothing uses now, and
-  /// gives up registrations with cuFile and of mapped files; gives freed host memory back to the kernel.
+  /// Frees the devices' streams, events and memory, and the pinned and host memory, that nothing uses
+  /// now, and gives up registrations with cuFile and of mapped files.
   public void freeIdle() {
     Cleanup.runAll(
         List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
@@ -357,7 +357,13 @@ public final class Transports implements AutoCloseable {
         return;
       }
       closed = true;
-      Cleanup.runAll(List.of(mapped::close, cuFile::close, stores::close, CudaContext::freeIdle));
+      Cleanup.runAll(
+          List.of(
+              mapped::close,
+              cuFile::close,
+              stores::close,
+              CudaContext::freeIdle,
+              HostSlab::freeIdle));
     } finally {
       use.writeLock().unlock();
     }

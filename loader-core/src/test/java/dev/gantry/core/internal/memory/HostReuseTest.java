@@ -3,101 +3,134 @@ package dev.gantry.core.internal.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
-import java.util.Deque;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.NoLeaks;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Which freed memory the next slab gets, and when the kernel gets it back.
+/// Which freed host memory the next slab gets, and when the kernel gets it back.
+@ExtendWith(NoLeaks.class)
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class HostReuseTest {
   private static final long MIB = 1L << 20;
 
-  private final Deque<Runnable> later = new ArrayDeque<>();
-  private long availableBytes = 1 << 30;
-  private final HostReuse reuse = new HostReuse(() -> availableBytes, later::add);
+  private final List<HostSlab> held = new ArrayList<>();
 
-  @AfterEach
-  void giveBack() {
-    reuse.freeIdle();
-    assertThat(reuse.keptBytes()).isZero();
+  @BeforeEach
+  void nothingIsIdle() {
+    HostSlab.freeIdle();
+    assertThat(HostSlab.idleBytes()).isZero();
   }
 
-  private HugePages filled(long size) {
-    HugePages pages = reuse.map(size);
-    MemorySegment.ofAddress(pages.address()).reinterpret(size).fill((byte) 1);
-    return pages;
+  @AfterEach
+  void release() {
+    Slab.releaseAll(held);
+  }
+
+  private HostSlab filled(long size) {
+    HostSlab slab = HostSlab.allocate(size);
+    slab.segment().fill((byte) 1);
+    return slab;
+  }
+
+  private HostSlab next(long size) {
+    HostSlab slab = filled(size);
+    held.add(slab);
+    return slab;
+  }
+
+  private static long hostBytes() {
+    return LiveResources.snapshot().hostBytes();
   }
 
   @Test
   void theNextOfItsSizeGetsIt() {
-    HugePages first = filled(8 * MIB);
-    reuse.free(first);
-    assertThat(reuse.keptBytes()).isEqualTo(8 * MIB);
-    HugePages second = filled(8 * MIB);
-    assertThat(second).isEqualTo(first);
-    assertThat(reuse.keptBytes()).isZero();
-    reuse.free(second);
+    HostSlab first = filled(8 * MIB);
+    long address = first.address();
+    first.release();
+    assertThat(HostSlab.idleBytes()).isEqualTo(8 * MIB);
+    assertThat(next(8 * MIB).address()).isEqualTo(address);
+    assertThat(HostSlab.idleBytes()).isZero();
   }
 
   @Test
   void theSmallestThatIsLargeEnoughIsTaken() {
-    HugePages large = filled(12 * MIB);
-    HugePages fits = filled(9 * MIB);
-    HugePages small = filled(3 * MIB);
-    reuse.free(large);
-    reuse.free(fits);
-    reuse.free(small);
-    HugePages next = filled(8 * MIB);
-    assertThat(next.address()).isEqualTo(fits.address());
-    HugePages other = filled(8 * MIB);
-    assertThat(other.address()).as("12 MiB are too many for 8").isNotEqualTo(large.address());
-    reuse.free(next);
-    reuse.free(other);
+    HostSlab large = filled(12 * MIB);
+    HostSlab fits = filled(9 * MIB);
+    HostSlab small = filled(3 * MIB);
+    long tooLarge = large.address();
+    long fitting = fits.address();
+    Slab.releaseAll(List.of(large, fits, small));
+    assertThat(next(8 * MIB).address()).isEqualTo(fitting);
+    assertThat(next(8 * MIB).address()).as("12 MiB are too many for 8").isNotEqualTo(tooLarge);
+    assertThat(HostSlab.idleBytes()).isEqualTo(15 * MIB);
   }
 
   @Test
   void whatIsSmallIsNotKept() {
-    reuse.free(filled(MIB - 1));
-    assertThat(reuse.keptBytes()).isZero();
+    filled(MIB - 1).release();
+    assertThat(HostSlab.idleBytes()).isZero();
+    assertThat(hostBytes()).isZero();
+  }
+
+  @Test
+  void smallSlabsTakeNothing() {
+    filled(MIB).release();
+    next(MIB - 1);
+    assertThat(HostSlab.idleBytes()).isEqualTo(MIB);
+  }
+
+  @Test
+  void idleBytesCountAsTheHosts() {
+    HostSlab first = filled(8 * MIB);
+    assertThat(hostBytes()).isEqualTo(8 * MIB);
+    first.release();
+    assertThat(hostBytes()).as("idle").isEqualTo(8 * MIB);
+    assertThat(LiveResources.snapshot().slabs()).isZero();
+    next(7 * MIB);
+    assertThat(hostBytes()).as("used again").isEqualTo(7 * MIB);
   }
 
   @Test
   void atMostAQuarterOfWhatIsAvailableIsKept() {
-    availableBytes = 40 * MIB;
-    HugePages first = filled(5 * MIB);
-    HugePages second = filled(6 * MIB);
-    HugePages large = filled(13 * MIB);
-    reuse.free(first);
-    reuse.free(second);
-    assertThat(reuse.keptBytes()).as("the first gave way").isEqualTo(6 * MIB);
-    reuse.free(large);
-    assertThat(reuse.keptBytes()).isEqualTo(6 * MIB);
+    IdleMemory<HugePages> idle = HostSlab.idle(() -> 40 * MIB);
+    idle.keep(HugePages.map(5 * MIB), 5 * MIB);
+    idle.keep(HugePages.map(6 * MIB), 6 * MIB);
+    assertThat(idle.bytes()).as("the first gave way").isEqualTo(6 * MIB);
+    idle.keep(HugePages.map(13 * MIB), 13 * MIB);
+    assertThat(idle.bytes()).isEqualTo(6 * MIB);
+    idle.free();
+    assertThat(hostBytes()).isZero();
   }
 
   @Test
-  void itGoesWhenMemoryGetsShort() {
-    reuse.free(filled(8 * MIB));
-    assertThat(later).hasSize(1);
-    later.remove().run();
-    assertThat(reuse.keptBytes()).isPositive();
-    assertThat(later).as("the next look").hasSize(1);
-    availableBytes = MIB;
-    later.remove().run();
-    assertThat(reuse.keptBytes()).isZero();
-    assertThat(later).as("nothing to look at").isEmpty();
+  void aReservationThatNeedsItsRoomGetsIt() {
+    filled(8 * MIB).release();
+    HostMemory.require(MIB);
+    assertThat(HostSlab.idleBytes()).as("there is room besides").isEqualTo(8 * MIB);
+    // Other processes take and free memory meanwhile: a few times, until the figures fit.
+    for (int i = 0; i < 100 && HostSlab.idleBytes() > 0; i++) {
+      long available = HostMemory.availableBytes().orElseThrow();
+      try {
+        HostMemory.require(available - MIB);
+      } catch (TransferException _) {
+        // There is less by now.
+      }
+    }
+    assertThat(HostSlab.idleBytes()).isZero();
+    assertThat(hostBytes()).isZero();
   }
 
   @Test
-  void aSlabGetsAnEarlierOnesMemory() {
-    HostSlab.freeIdle();
-    HostSlab first = HostSlab.allocate(4 * MIB);
-    long address = first.address();
-    first.release();
-    HostSlab second = HostSlab.allocate(4 * MIB);
-    assertThat(second.address()).isEqualTo(address);
-    second.release();
-    HostSlab.freeIdle();
-    assertThat(HostReuse.PROCESS.keptBytes()).isZero();
+  void aSessionThatClosesGivesItBack() {
+    filled(8 * MIB).release();
+    GantrySession.open().close();
+    assertThat(hostBytes()).isZero();
   }
 }
