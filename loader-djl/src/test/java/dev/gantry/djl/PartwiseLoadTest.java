@@ -210,7 +210,7 @@ class PartwiseLoadTest {
 
   /// What we hold: DJL's own arrays do not count.
   private static long heldBytes() {
-    LiveResources.Snapshot held = NoLeaks.held();
+    LiveResources.Snapshot held = LiveResources.snapshot();
     return held.hostBytes() + held.deviceBytes();
   }
 
