@@ -23,8 +23,11 @@ public final class WorkerThreads {
   private static final long KEPT_SECONDS = 10;
   private static final String KEPT_NAME = "gantry-kept";
 
-  /// Those of [#KEPT] that have not ended. One that waits for a job has the name [#KEPT_NAME].
+  /// Those of [#KEPT] that have not ended.
   private static final Set<Thread> ALIVE = ConcurrentHashMap.newKeySet();
+
+  /// Those of [#KEPT] that run a job.
+  private static final Set<Thread> WORKING = ConcurrentHashMap.newKeySet();
 
   /// The process's threads that wait for a job, or run one.
   private static final ThreadPoolExecutor KEPT =
@@ -161,7 +164,7 @@ public final class WorkerThreads {
     KEPT.setKeepAliveTime(0, TimeUnit.SECONDS);
     boolean interrupted = false;
     for (Thread thread : ALIVE) {
-      while (thread.isAlive() && thread.getName().equals(KEPT_NAME)) {
+      while (thread.isAlive() && !WORKING.contains(thread)) {
         try {
           thread.join(1);
         } catch (InterruptedException _) {
@@ -187,6 +190,7 @@ public final class WorkerThreads {
 
     private void run(String name, @Nullable ClassLoader loader, Runnable job) {
       Thread self = Thread.currentThread();
+      WORKING.add(self);
       threads.add(self);
       self.setName(name);
       self.setContextClassLoader(loader);
@@ -194,8 +198,9 @@ public final class WorkerThreads {
         job.run();
       } finally {
         self.setContextClassLoader(null);
-        self.setName(KEPT_NAME);
+        // The name stays: a flight recorder tells that of the moment when it is asked.
         threads.remove(self);
+        WORKING.remove(self);
         ended.release();
       }
     }
