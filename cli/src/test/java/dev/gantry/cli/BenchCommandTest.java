@@ -151,7 +151,7 @@ class BenchCommandTest {
           .isEqualTo(BenchTable.rate(((Number) point.get("median")).doubleValue()));
     }
     // The flight recorder saw the load's reads.
-    assertThat(html).contains("What each thread did", "gantry-reader-");
+    assertThat(html).contains("What each thread did", "thread ");
     assertThat(PageTest.elements(page, "svg")).hasSizeGreaterThanOrEqualTo(8);
   }
 

@@ -103,7 +103,8 @@ final class LoadTrace {
     double from = Duration.between(start, event.getStartTime()).toNanos() / 1e6;
     double took = event.getDuration().toNanos() / 1e6;
     return new Trace.Span(
-        event.getThread() == null ? "device" : event.getThread().getJavaName(),
+        // Threads are used again, and a flight recorder may have the name of an earlier job.
+        event.getThread() == null ? "device" : "thread " + event.getThread().getJavaThreadId(),
         event.getEventType().getName().substring(EVENTS.length()),
         from,
         from + took);

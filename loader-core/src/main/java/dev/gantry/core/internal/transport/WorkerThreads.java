@@ -198,7 +198,7 @@ public final class WorkerThreads {
         job.run();
       } finally {
         self.setContextClassLoader(null);
-        // The name stays: a flight recorder tells that of the moment when it is asked.
+        self.setName(KEPT_NAME);
         threads.remove(self);
         WORKING.remove(self);
         ended.release();

@@ -95,7 +95,7 @@ class EventsTest {
           assertThat(read.getString("transport")).isEqualTo("host");
           assertThat(read.getString("residency")).isEqualTo("hot");
           assertThat(read.getBoolean("direct")).isFalse();
-          assertThat(read.getThread().getJavaName()).startsWith("gantry-reader-");
+          assertThat(read.getThread().getJavaName()).startsWith("gantry-");
           assertThat(read.getStackTrace()).isNull();
         });
   }
