@@ -42,6 +42,11 @@ class HostMemoryReadTest extends MemoryReadContract {
   }
 
   @Test
+  void remoteFilesComeToo() {
+    checkRemoteFiles();
+  }
+
+  @Test
   void arraysOfTheHeapAreFilled() {
     for (CachePolicy policy : CachePolicy.values()) {
       byte[] array = new byte[20_000];

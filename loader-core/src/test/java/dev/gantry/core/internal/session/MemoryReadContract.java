@@ -31,7 +31,6 @@ import java.util.List;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -147,10 +146,8 @@ abstract class MemoryReadContract {
     }
   }
 
-  /// Other transports than those of the CPU know local files only.
-  @Test
-  void remoteFilesComeToo() {
-    Assumptions.assumeTrue(transport() == null);
+  /// For kinds that may choose their transport: cuFile knows local files only.
+  void checkRemoteFiles() {
     byte[] bytes = TestFiles.bytes(1, LENGTH);
     try (RangeServer server = new RangeServer();
         Block block = allocate(LENGTH, BEFORE)) {

@@ -2,7 +2,13 @@
 package dev.gantry.core.internal.session;
 
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 
 /// By the transports that are chosen by evidence.
 @Tag("gpu")
-class MemoryReadGpuTest extends DeviceMemoryReadContract {}
+class MemoryReadGpuTest extends DeviceMemoryReadContract {
+  @Test
+  void remoteFilesComeToo() {
+    checkRemoteFiles();
+  }
+}
