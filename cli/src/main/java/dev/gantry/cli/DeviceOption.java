@@ -4,6 +4,7 @@ package dev.gantry.cli;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.DevicePreparation;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
@@ -24,6 +25,11 @@ final class DeviceOption {
 
   Device device() {
     return device == null ? GantrySession.bestDevice() : device;
+  }
+
+  /// Begins to open the device, while the command does what needs none.
+  void prepare() {
+    DevicePreparation.begin(this::device);
   }
 
   /// Reads a device's name.

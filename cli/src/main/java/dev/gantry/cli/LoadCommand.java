@@ -83,13 +83,14 @@ final class LoadCommand implements Runnable {
   @Override
   public void run() {
     TransferOptions options = options();
-    Device target = device.device();
+    device.prepare();
     PrintWriter out = spec.commandLine().getOut();
     Table table =
         new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
     try (GantrySession session = GantrySession.open()) {
       WeightsCatalogue weights = Input.weights(session, file);
       List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
+      Device target = device.device();
       List<KnownSums.Known> sums = verify ? SafetensorsSums.of(weights) : List.of();
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();

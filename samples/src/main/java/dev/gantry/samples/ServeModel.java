@@ -12,6 +12,8 @@ import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
+import dev.gantry.core.Device;
+import dev.gantry.core.Session;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
@@ -43,6 +45,8 @@ public final class ServeModel {
   private ServeModel() {}
 
   public static void main(String[] arguments) throws TranslateException {
+    // Opens the first GPU in the background, if there is one, while DJL's engine starts.
+    Session.shared().prepare(Device.parse("cuda"));
     float[] blank = new float[64];
     float[] logits = answer(Path.of(arguments[0]), new float[][] {blank});
     System.out.println("the logits of a blank image: " + Arrays.toString(logits));

@@ -35,6 +35,7 @@ import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.ring.Rings;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.DevicePreparation;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
@@ -245,6 +246,12 @@ public final class GantrySession implements Session {
       converters.prepare(to, device);
       return to;
     });
+  }
+
+  @Override
+  public void prepare(Device device) {
+    MisuseException.requireGiven("device", device);
+    DevicePreparation.begin(() -> device);
   }
 
   @Override

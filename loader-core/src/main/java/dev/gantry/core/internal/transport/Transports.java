@@ -33,6 +33,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
@@ -294,9 +295,26 @@ public final class Transports implements AutoCloseable {
         : null;
   }
 
+  /// Makes what the first load or ring with default options takes of `device`, and leaves it idle: the
+  /// context, streams, events and pinned buffers.
+  static void warmUp(Device.Cuda device) {
+    TransferOptions options = TransferOptions.defaults();
+    int threads = threads(device, options, false);
+    StagedTransport staging = Objects.requireNonNull(ownStaging(device, options, threads));
+    List<StagedTransport.Reader> readers = new ArrayList<>();
+    try {
+      while (readers.size() < threads) {
+        readers.add(Objects.requireNonNull(staging.openReader(() -> true)));
+      }
+    } finally {
+      Cleanup.runAll(readers.stream().<Runnable>map(reader -> reader::close).toList());
+    }
+  }
+
   /// Frees the devices' streams, events and memory, and the pinned and host memory, that nothing uses
   /// now, and gives up registrations with cuFile and of mapped files.
   public void freeIdle() {
+    DevicePreparation.await();
     Cleanup.runAll(
         List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
   }
@@ -357,6 +375,7 @@ public final class Transports implements AutoCloseable {
         return;
       }
       closed = true;
+      DevicePreparation.await();
       Cleanup.runAll(
           List.of(
               mapped::close,

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.TransferException;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/// Opens devices in the background, before the first load needs them: the CUDA context takes a quarter
+/// of a second, as long as the rest of a process's start. Thread-safe.
+public final class DevicePreparation {
+  private static final Set<Thread> RUNNING = ConcurrentHashMap.newKeySet();
+
+  private DevicePreparation() {}
+
+  /// The JVM's exit waits, since libcuda may not be torn down while it starts.
+  private static final class ExitHook {
+    static {
+      Runtime.getRuntime().addShutdownHook(new Thread(DevicePreparation::await));
+    }
+
+    static void add() {}
+  }
+
+  /// Begins to make what a load with default options takes of a device, and returns. What fails is left
+  /// to the load, which says so.
+  ///
+  /// @param choice of the device; asked in the background, since it may have to start libcuda
+  public static void begin(Supplier<Device> choice) {
+    ExitHook.add();
+    Thread thread =
+        Thread.ofPlatform()
+            .daemon()
+            .inheritInheritableThreadLocals(false)
+            .name("gantry-prepare")
+            .unstarted(() -> {
+              try {
+                if (choice.get() instanceof Device.Cuda cuda) {
+                  Transports.warmUp(cuda);
+                }
+              } catch (DeviceUnavailableException | TransferException _) {
+                // The load meets the same failure, and reports it.
+              } finally {
+                RUNNING.remove(Thread.currentThread());
+              }
+            });
+    RUNNING.add(thread);
+    thread.start();
+  }
+
+  /// Waits for the preparations that have begun.
+  static void await() {
+    boolean interrupted = false;
+    for (Thread thread : RUNNING) {
+      while (thread.isAlive()) {
+        try {
+          thread.join();
+        } catch (InterruptedException _) {
+          interrupted = true;
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}
