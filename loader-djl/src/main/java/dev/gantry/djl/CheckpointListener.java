@@ -6,6 +6,7 @@ import ai.djl.training.listener.TrainingListenerAdapter;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.training.EarlierListeners;
 import dev.gantry.djl.internal.training.OptimizerState;
+import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingMoment;
 import java.time.Duration;
 import java.time.Instant;
@@ -25,6 +26,9 @@ import org.jspecify.annotations.Nullable;
 /// changed. It saves the rest when the next batch, the end of the epoch or the end of the training
 /// shows that the step was made. If one step uses the gradients of several batches, the listener
 /// counts steps, not batches. It does not save a step that failed.
+///
+/// With the saver's `optOverlap`, it saves within `Trainer#step`, when the last parameter is updated.
+/// When training begins, it has the saver prepare the memory for snapshots.
 ///
 /// A failed save is thrown into the training. A failed asynchronous save is thrown by the next save
 /// or, at the latest, by `Trainer#close`; then call that again, or close the model.
@@ -60,6 +64,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Whether the dataset has reached the next epoch, and [#onEpoch] was not called for this one.
   private boolean epochOver;
 
+  /// Whether the last step was saved before the next batch came.
+  private boolean savedInStep;
+
   /// A checkpoint that is due after the step to come.
   private record Due(TrainingMoment moment, Optional<String> datasetState) {}
 
@@ -85,15 +92,37 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     if (!begun) {
       // Not when training begins: listeners may be added to a trainer that is there already.
       checkListeners(trainer);
+      var _ = saver.prepare(trainer.getModel(), trainer);
       begun = true;
     }
     settle(trainer);
     drop();
+    savedInStep = false;
     epochOver = datasetEpochOver.getAsBoolean();
     if (isDue(step + 1)) {
       // First what may fail: the copy must be closed.
       Optional<String> dataset = datasetState.get();
       due = new Due(saver.moment(trainer), dataset);
+      if (saver.overlaps()) {
+        TrainerParts parts = TrainerParts.of(trainer);
+        parts.fence().afterUpdates(parts.updatedParameters(), () -> saveInStep(trainer));
+      }
+    }
+  }
+
+  /// As soon as the step is made, so that the snapshot overlaps the next batch.
+  private void saveInStep(Trainer trainer) {
+    Due now = due;
+    // The end of an epoch is saved by onEpoch.
+    if (now != null && !epochOver) {
+      Map<String, Integer> counts = OptimizerState.of(trainer).updateCounts();
+      if (isStepped(counts)) {
+        updates = counts;
+        step++;
+        save(trainer, Optional.of(now.moment()), now.datasetState(), Map.of());
+        drop();
+        savedInStep = true;
+      }
     }
   }
 
@@ -104,7 +133,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     epochOver = false;
     if (everyEpochs > 0 && epoch % everyEpochs == 0) {
       saveEpoch(trainer);
-    } else if (stepped && due != null) {
+    } else if (savedInStep || (stepped && due != null)) {
       // The step was the epoch's last, so the training can resume from here too.
       saveEpoch(trainer);
     }
@@ -156,18 +185,21 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   private boolean countStep(Trainer trainer) {
     Map<String, Integer> now = OptimizerState.of(trainer).updateCounts();
-    // All counts must rise: a step that failed halfway does not count.
-    boolean stepped =
-        !updates.isEmpty()
-            && updates.entrySet().stream()
-                // A parameter that was frozen since has no count.
-                .filter(before -> now.containsKey(before.getKey()))
-                .allMatch(before -> now.getOrDefault(before.getKey(), 0) > before.getValue());
+    boolean stepped = isStepped(now);
     updates = now;
     if (stepped) {
       step++;
     }
     return stepped;
+  }
+
+  /// All counts must rise: a step that failed halfway does not count.
+  private boolean isStepped(Map<String, Integer> now) {
+    return !updates.isEmpty()
+        && updates.entrySet().stream()
+            // A parameter that was frozen since has no count.
+            .filter(before -> now.containsKey(before.getKey()))
+            .allMatch(before -> now.getOrDefault(before.getKey(), 0) > before.getValue());
   }
 
   private boolean isDue(long nextStep) {

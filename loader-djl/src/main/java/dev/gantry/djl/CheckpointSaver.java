@@ -12,10 +12,13 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.CheckpointChoice;
+import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.training.TrainingMoment;
+import dev.gantry.djl.internal.training.UpdateFence;
 import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
@@ -29,11 +32,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -67,6 +72,7 @@ public final class CheckpointSaver implements AutoCloseable {
   private final CheckpointChoice choice;
   private final Optional<Retention.Best> keepBest;
   private final UserStates userStates;
+  private final boolean overlap;
   private boolean warned;
   private boolean closed;
 
@@ -76,11 +82,15 @@ public final class CheckpointSaver implements AutoCloseable {
     this.options = builder.options;
     this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = new UserStates(builder.userStates);
+    this.overlap = builder.overlap;
     this.choice =
         new CheckpointChoice(session, directory, builder.verify, builder.fallBack, userStates);
     this.store = CheckpointStore.open(session, directory, builder.retention(), builder.shardBytes);
     this.queue =
-        builder.async ? new SaveQueue(store, builder.snapshots, builder.busyPolicy, options) : null;
+        builder.async
+            ? new SaveQueue(
+                store, builder.snapshots, builder.busyPolicy, options, builder.copier.get())
+            : null;
   }
 
   public static Builder builder() {
@@ -125,26 +135,107 @@ public final class CheckpointSaver implements AutoCloseable {
 
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
-    TrainingContents contents = contents(request, moment);
-    List<ArraySources> sources = new ArrayList<>();
-    try {
-      SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
-      contents
-          .groups()
-          .forEach((group, arrays) -> {
-            ArraySources added = ArraySources.of(arrays);
-            sources.add(added);
-            groups.put(group, added.tensors());
-          });
-      UnsavedCheckpoint checkpoint =
-          new UnsavedCheckpoint(
-              request.step(), groups, contents.state(), request.metrics(), request.metadata());
-      return queue != null
-          ? queue.submit(checkpoint)
-          : CompletableFuture.completedFuture(store.save(checkpoint, options).outcome());
-    } finally {
+    if (queue == null) {
+      try (Unsaved unsaved = unsaved(request, moment)) {
+        return CompletableFuture.completedFuture(
+            store.save(unsaved.checkpoint(), options).outcome());
+      }
+    }
+    if (overlap && request.trainer().isPresent()) {
+      return saveOverlapped(queue, request, request.trainer().get(), moment);
+    }
+    try (Unsaved unsaved = unsaved(request, moment)) {
+      return queue.submit(unsaved.checkpoint());
+    }
+  }
+
+  private CompletableFuture<SaveOutcome> saveOverlapped(
+      SaveQueue saves, SaveRequest request, Trainer trainer, Optional<TrainingMoment> moment) {
+    UpdateFence fence = TrainerParts.of(trainer).fence();
+    Unsaved unsaved;
+    if (moment.isPresent()) {
+      unsaved = unsaved(request, moment);
+    } else {
+      // The next forward pass changes what this copies, while the rest is being copied.
+      try (TrainingMoment now = moment(trainer)) {
+        unsaved = unsaved(request, Optional.of(now));
+      }
+    }
+    SaveQueue.Overlapped save =
+        Cleanup.orUndo(
+            () -> saves.submitOverlapped(unsaved.checkpoint(), unsaved::close), unsaved::close);
+    fence.hold(save.copied());
+    return save.saved();
+  }
+
+  /// A checkpoint, and the arrays that it is of, whose memory stays until this is closed.
+  private record Unsaved(UnsavedCheckpoint checkpoint, List<ArraySources> sources)
+      implements AutoCloseable {
+    @Override
+    public void close() {
       sources.forEach(ArraySources::close);
     }
+  }
+
+  private Unsaved unsaved(SaveRequest request, Optional<TrainingMoment> moment) {
+    return unsaved(
+        contents(request, moment), request.step(), request.metrics(), request.metadata());
+  }
+
+  private static Unsaved unsaved(
+      TrainingContents contents,
+      long step,
+      Map<String, Double> metrics,
+      Map<String, String> metadata) {
+    List<ArraySources> sources = new ArrayList<>();
+    return Cleanup.orUndo(
+        () -> {
+          SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+          contents
+              .groups()
+              .forEach((group, arrays) -> {
+                ArraySources added = ArraySources.of(arrays);
+                sources.add(added);
+                groups.put(group, added.tensors());
+              });
+          return new Unsaved(
+              new UnsavedCheckpoint(step, groups, contents.state(), metrics, metadata), sources);
+        },
+        () -> sources.forEach(ArraySources::close));
+  }
+
+  /// Takes the memory for snapshots in the background, so that the first save stops the training no
+  /// longer than later ones. A [CheckpointListener] does that by itself. Without `optAsync` there are no
+  /// snapshots, and this does nothing. If there is no room, the log says so.
+  ///
+  /// @param trainer that has been initialised; it may train meanwhile
+  /// @return ends when the memory is there, or cannot be had; a save that comes sooner waits for it
+  /// @throws MisuseException as [#save(SaveRequest)]
+  public CompletableFuture<Void> prepare(Model model, Trainer trainer) {
+    MisuseException.requireGiven("model", model);
+    MisuseException.requireGiven("trainer", trainer);
+    requireOpen();
+    if (queue == null) {
+      return CompletableFuture.completedFuture(null);
+    }
+    TrainingContents contents = TrainingContents.expected(model, trainer);
+    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of())) {
+      return queue.prepare(unsaved.checkpoint());
+    }
+  }
+
+  /// Waits until no snapshot is being taken any more. With `optOverlap`, call it before you change
+  /// parameters otherwise than by `Trainer#step`, which waits by itself.
+  public void awaitSnapshot() {
+    requireOpen();
+    if (queue != null) {
+      queue.awaitSnapshot();
+    }
+  }
+
+  /// Whether a snapshot is taken while the training goes on.
+  boolean overlaps() {
+    return overlap;
   }
 
   private TrainingContents contents(SaveRequest request, Optional<TrainingMoment> moment) {
@@ -280,6 +371,8 @@ public final class CheckpointSaver implements AutoCloseable {
     private Retention.@Nullable Best keepBest;
     private long shardBytes = DEFAULT_SHARD_BYTES;
     private boolean async;
+    private boolean overlap;
+    private Supplier<ExecutorService> copier = SaveQueue::newCopier;
     private BusyPolicy busyPolicy = BusyPolicy.WAIT;
     private SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
     private WriteOptions options = WriteOptions.defaults();
@@ -341,6 +434,25 @@ public final class CheckpointSaver implements AutoCloseable {
     /// returns when it is on the disk.
     public Builder optAsync(boolean chosen) {
       async = chosen;
+      return this;
+    }
+
+    /// Whether a save returns before its snapshot is taken, with `optAsync`: the next forward and backward
+    /// pass run meanwhile, and the trainer's next update of a parameter waits for the snapshot. Default: a
+    /// save returns when its snapshot is taken.
+    ///
+    /// Running means and variances, which a forward pass changes, are copied before the save returns, as
+    /// are parameters of type `OTHER` without a gradient. So this is right for DJL's blocks, and for yours
+    /// if their forward pass changes no parameters but such. Call [CheckpointSaver#awaitSnapshot] before
+    /// you change parameters otherwise than by `Trainer#step`.
+    public Builder optOverlap(boolean chosen) {
+      overlap = chosen;
+      return this;
+    }
+
+    /// For tests, which hold the thread that takes snapshots.
+    Builder optCopier(Supplier<ExecutorService> chosen) {
+      copier = chosen;
       return this;
     }
 
@@ -445,9 +557,13 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// Opens the folder, and removes the files of saves that were interrupted.
     ///
-    /// @throws MisuseException if there is no directory, or another saver has it open
+    /// @throws MisuseException if there is no directory, another saver has it open, or `optOverlap` is
+    ///     chosen without `optAsync`
     /// @throws TransferException if a file operation fails
     public CheckpointSaver build() {
+      if (overlap && !async) {
+        throw new MisuseException("optOverlap(true) needs optAsync(true)");
+      }
       return new CheckpointSaver(this, MisuseException.requireGiven("setDirectory", directory));
     }
   }

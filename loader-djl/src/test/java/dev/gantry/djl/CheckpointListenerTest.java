@@ -39,7 +39,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// Each checkpoint that is saved while `EasyTrain.fit` trains is one that a training can go on from
 /// to the very end that the first one comes to.
@@ -48,30 +48,38 @@ class CheckpointListenerTest {
   @TempDir(factory = InMemory.class)
   private Path folder;
 
+  private enum Saves {
+    DURABLE,
+    ASYNC,
+    OVERLAPPED
+  }
+
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void everyStep(boolean async) throws IOException, TranslateException {
-    assertThat(fit(async, listener -> listener.optEverySteps(1)))
+  @EnumSource
+  void everyStep(Saves saves) throws IOException, TranslateException {
+    assertThat(fit(saves, listener -> listener.optEverySteps(1)))
         .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L, 11L, 12L);
     assertAllGoOn();
   }
 
   @Test
   void everyFewSteps() throws IOException, TranslateException {
-    assertThat(fit(true, listener -> listener.optEverySteps(3))).containsExactly(3L, 6L, 9L, 12L);
+    assertThat(fit(Saves.ASYNC, listener -> listener.optEverySteps(3)))
+        .containsExactly(3L, 6L, 9L, 12L);
     assertAllGoOn();
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void everyEpoch(boolean async) throws IOException, TranslateException {
-    assertThat(fit(async, listener -> listener.optEveryEpochs(1))).containsExactly(4L, 8L, 12L);
+  @EnumSource
+  void everyEpoch(Saves saves) throws IOException, TranslateException {
+    assertThat(fit(saves, listener -> listener.optEveryEpochs(1))).containsExactly(4L, 8L, 12L);
     assertAllGoOn();
   }
 
-  @Test
-  void everySecondEpochAndEveryFifthStep() throws IOException, TranslateException {
-    assertThat(fit(false, listener -> listener.optEveryEpochs(2).optEverySteps(5)))
+  @ParameterizedTest
+  @EnumSource
+  void everySecondEpochAndEveryFifthStep(Saves saves) throws IOException, TranslateException {
+    assertThat(fit(saves, listener -> listener.optEveryEpochs(2).optEverySteps(5)))
         .containsExactly(5L, 8L, 10L);
     assertAllGoOn();
   }
@@ -82,7 +90,7 @@ class CheckpointListenerTest {
     // A minute passes with each batch, and a save is made when the next has come.
     assertThat(
             fit(
-                false,
+                Saves.DURABLE,
                 listener -> listener.optEvery(Duration.ofMinutes(3)).optClock(() -> clock.now),
                 clock))
         .containsExactly(3L, 7L, 11L);
@@ -94,7 +102,7 @@ class CheckpointListenerTest {
     Clock clock = new Clock();
     assertThat(
             fit(
-                false,
+                Saves.DURABLE,
                 listener ->
                     listener
                         .optEvery(Duration.ofMinutes(3))
@@ -107,9 +115,9 @@ class CheckpointListenerTest {
 
   @Test
   void goesOnCountingFromWhereTheTrainingWasRestored() throws IOException, TranslateException {
-    var _ = fit(false, listener -> listener.optEveryEpochs(1));
+    var _ = fit(Saves.DURABLE, listener -> listener.optEveryEpochs(1));
     PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(false)) {
+    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
       CheckpointListener.Builder listener =
           CheckpointListener.builder().setSaver(saver).optEverySteps(3).optEveryEpochs(3);
       RestoredTraining restored;
@@ -132,11 +140,11 @@ class CheckpointListenerTest {
   void savesTheFiguresOfTheListenersBeforeIt() throws IOException, TranslateException {
     var _ =
         fit(
-            false,
+            Saves.DURABLE,
             listener -> listener.optEveryEpochs(1).optEverySteps(6),
             new EpochTrainingListener(),
             new EvaluatorTrainingListener());
-    try (CheckpointSaver saver = saver(false)) {
+    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
       List<StoredCheckpoint> saved = saver.list();
       assertThat(saved.get(0).metrics()).containsKeys("train_loss", "validate_loss");
       assertThat(saved.get(0).metrics().get("validate_loss")).isBetween(0.5, 2.0);
@@ -178,7 +186,7 @@ class CheckpointListenerTest {
   @Test
   void figuresThatAreMeasuredLaterAreNotSavedAsThoseOfTheNextEpoch()
       throws IOException, TranslateException {
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training =
             Fit.training(
                 CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build(),
@@ -191,7 +199,7 @@ class CheckpointListenerTest {
   /// As of several workers only the first saves.
   @Test
   void anotherListenerMayTellIt() throws IOException, TranslateException {
-    try (CheckpointSaver saver = saver(false)) {
+    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
       CheckpointListener told =
           CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build();
       TrainingListener telling =
@@ -218,7 +226,7 @@ class CheckpointListenerTest {
 
   @Test
   void anEarlyStopAfterItIsOfAnEpochThatIsSaved() {
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training =
             Fit.training(
                 new EpochTrainingListener(),
@@ -233,7 +241,7 @@ class CheckpointListenerTest {
 
   @Test
   void anEarlyStopBeforeItIsRefusedAtTheFirstBatch() {
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training =
             Fit.training(
                 new EpochTrainingListener(),
@@ -292,7 +300,7 @@ class CheckpointListenerTest {
 
   @Test
   void mayComeBeforeTheOthers() throws IOException, TranslateException {
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training =
             Fit.training(
                 CheckpointListener.builder().setSaver(saver).optEverySteps(2).build(),
@@ -310,13 +318,13 @@ class CheckpointListenerTest {
     Counter batches = new Counter();
     var _ =
         fit(
-            false,
+            Saves.DURABLE,
             listener ->
                 listener
                     .optEverySteps(3)
                     .optDatasetState(() -> Optional.of(batches.count + " batches")),
             batches);
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training = Fit.training()) {
       for (long step : new long[] {3, 6, 9, 12}) {
         assertThat(saver.restore(step, training.model, training.trainer).datasetState())
@@ -325,10 +333,11 @@ class CheckpointListenerTest {
     }
   }
 
-  @Test
-  void countsStepsNotBatches() throws IOException, TranslateException {
+  @ParameterizedTest
+  @EnumSource(names = {"ASYNC", "OVERLAPPED"})
+  void countsStepsNotBatches(Saves saves) throws IOException, TranslateException {
     Map<Long, PlainState> afterStep = new HashMap<>();
-    try (CheckpointSaver saver = saver(true);
+    try (CheckpointSaver saver = saver(saves);
         Training training =
             Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(2).build())) {
       Trainer trainer = training.trainer;
@@ -356,7 +365,7 @@ class CheckpointListenerTest {
   @Test
   void theLastStepIsSavedWhenTheTrainerCloses() throws IOException, TranslateException {
     PlainState last;
-    try (CheckpointSaver saver = saver(true)) {
+    try (CheckpointSaver saver = saver(Saves.ASYNC)) {
       try (Training training =
           Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(4).build())) {
         Fit.goOn(training, 0);
@@ -375,7 +384,7 @@ class CheckpointListenerTest {
     try (Training other = new Training(Training.perceptron(), optimizer)) {
       other.steps(0, 20);
     }
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training =
             new Training(
                 Training.perceptron(),
@@ -401,7 +410,7 @@ class CheckpointListenerTest {
             held.add(trainer.getManager().getManagedArrays().size());
           }
         };
-    try (CheckpointSaver saver = saver(true);
+    try (CheckpointSaver saver = saver(Saves.ASYNC);
         Training training =
             Fit.training(
                 CheckpointListener.builder().setSaver(saver).optEverySteps(2).build(), watch)) {
@@ -420,7 +429,7 @@ class CheckpointListenerTest {
     assertThatThrownBy(() -> CheckpointListener.builder().optEverySteps(1).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("setSaver must be given (was null)");
-    try (CheckpointSaver saver = saver(false)) {
+    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       assertThatThrownBy(builder::build)
           .isInstanceOf(MisuseException.class)
@@ -431,18 +440,22 @@ class CheckpointListenerTest {
     }
   }
 
-  private CheckpointSaver saver(boolean async) {
-    return CheckpointSaver.builder().setDirectory(folder).optAsync(async).build();
+  private CheckpointSaver saver(Saves saves) {
+    return CheckpointSaver.builder()
+        .setDirectory(folder)
+        .optAsync(saves != Saves.DURABLE)
+        .optOverlap(saves == Saves.OVERLAPPED)
+        .build();
   }
 
   /// Trains from beginning to end.
   ///
   /// @return the steps that were saved
   private List<Long> fit(
-      boolean async, UnaryOperator<CheckpointListener.Builder> options, TrainingListener... before)
+      Saves saves, UnaryOperator<CheckpointListener.Builder> options, TrainingListener... before)
       throws IOException, TranslateException {
     PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(async)) {
+    try (CheckpointSaver saver = saver(saves)) {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       List<TrainingListener> listeners = new ArrayList<>(List.of(before));
       listeners.add(options.apply(builder).build());
@@ -463,7 +476,7 @@ class CheckpointListenerTest {
 
   private void assertAllGoOn() throws IOException, TranslateException {
     PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(false)) {
+    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
       assertThat(saver.list()).isNotEmpty();
       for (StoredCheckpoint checkpoint : saver.list()) {
         try (Training training = Fit.training()) {
@@ -481,7 +494,7 @@ class CheckpointListenerTest {
   }
 
   private void assertRestores(long step, PlainState expected) {
-    try (CheckpointSaver saver = saver(false);
+    try (CheckpointSaver saver = saver(Saves.DURABLE);
         Training training = Fit.training()) {
       saver.restore(step, training.model, training.trainer);
       assertThat(PlainState.of(training.trainer)).isEqualTo(expected);

@@ -109,6 +109,11 @@ class SamplesTest {
             records),
         sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\n", checkpoints, 2),
         sample("SaveAndResume", SaveAndResume::main, "step 8\nstep 16\nstep 24\n", checkpoints, 3),
+        sample(
+            "OverlapSaves",
+            OverlapSaves::main,
+            "step 4\nstep 8\n",
+            temporary.resolve("overlapped")),
         sample("FollowTraining", FollowTraining::main, "(.* has the mean .*\n){2}", checkpoints, 2),
         sample("RefreshServer", RefreshServer::main, "serving http:.*\n", checkpoints, 0, 1),
         sample(

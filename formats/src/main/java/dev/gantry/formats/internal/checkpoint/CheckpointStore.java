@@ -172,6 +172,11 @@ public final class CheckpointStore implements AutoCloseable {
     return SavePlan.of(checkpoint, lastSequence.incrementAndGet(), fileBytes);
   }
 
+  /// The files of a checkpoint like this one, for their sizes alone.
+  List<NewFile> layout(UnsavedCheckpoint checkpoint) {
+    return SavePlan.of(checkpoint, 0, fileBytes).files();
+  }
+
   /// Saves what was planned.
   ///
   /// @param files the plan's files, or a snapshot of them

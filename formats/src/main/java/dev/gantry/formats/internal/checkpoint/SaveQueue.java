@@ -9,6 +9,7 @@ import dev.gantry.core.internal.commit.Snapshot;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.SnapshotMemory;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import java.util.List;
@@ -37,20 +38,66 @@ public final class SaveQueue implements AutoCloseable {
   private final BusyPolicy policy;
   private final SnapshotMemory memory;
   private final Semaphore room;
-  private final ExecutorService writer =
-      Executors.newSingleThreadExecutor(
-          Thread.ofPlatform().name("gantry-saver").daemon().factory());
+  private final ExecutorService writer = thread("gantry-saver");
+
+  /// Takes memory for snapshots, and snapshots that overlap the training.
+  private final ExecutorService copier;
+
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+  private CompletableFuture<Void> copying = CompletableFuture.completedFuture(null);
   private boolean closed;
 
   /// @param store which must stay open for as long as this
   public SaveQueue(
       CheckpointStore store, SnapshotLimits limits, BusyPolicy policy, WriteOptions options) {
+    this(store, limits, policy, options, newCopier());
+  }
+
+  /// @param copier one thread, which this ends; tests hold it
+  public SaveQueue(
+      CheckpointStore store,
+      SnapshotLimits limits,
+      BusyPolicy policy,
+      WriteOptions options,
+      ExecutorService copier) {
+    this.copier = copier;
     this.store = store;
     this.options = options;
     this.policy = policy;
     this.memory = new SnapshotMemory(limits);
     this.room = new Semaphore(policy == BusyPolicy.QUEUE ? 2 : 1);
+  }
+
+  /// The thread that takes memory and overlapped snapshots.
+  public static ExecutorService newCopier() {
+    return thread("gantry-snapshot");
+  }
+
+  private static ExecutorService thread(String name) {
+    return Executors.newSingleThreadExecutor(Thread.ofPlatform().name(name).daemon().factory());
+  }
+
+  /// Takes the memory for a snapshot in the background, so that the first save need not. Failures are
+  /// only logged: the save tries again.
+  ///
+  /// @param checkpoint like those that will be saved; of its tensors only the sizes count, and nothing is
+  ///     read when this has returned
+  /// @return ends when the memory is there, or cannot be had
+  /// @throws MisuseException if this is closed, or a tensor cannot be written under its name
+  public synchronized CompletableFuture<Void> prepare(UnsavedCheckpoint checkpoint) {
+    requireOpen();
+    List<NewFile> files = store.layout(checkpoint);
+    return CompletableFuture.runAsync(
+        () -> {
+          try {
+            if (!memory.prepare(files)) {
+              LOG.info("no memory for a snapshot could be prepared");
+            }
+          } catch (RuntimeException e) {
+            LOG.info("no memory for a snapshot could be prepared", e);
+          }
+        },
+        copier);
   }
 
   /// Takes a snapshot of a checkpoint, and has it written. Whatever was queued on devices before
@@ -65,39 +112,109 @@ public final class SaveQueue implements AutoCloseable {
   /// @throws MisuseException if this is closed, the caller is within [CheckpointStore#reading], or
   ///     a tensor cannot be written under its name
   public CompletableFuture<SaveOutcome> submit(UnsavedCheckpoint checkpoint) {
-    throwFailure();
     if (!enter()) {
       return CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step()));
     }
-    boolean handedOver = false;
-    Optional<Snapshot> snapshot = Optional.empty();
-    CompletableFuture<SaveOutcome> saved;
-    try {
-      // It may have come while this waited.
-      throwFailure();
-      requireOpen();
-      SavePlan plan = store.plan(checkpoint);
-      List<NewFile> files = plan.files();
-      snapshot = memory.take(files);
-      saved =
-          snapshot.isPresent()
-              ? write(plan, snapshot.get().files(), snapshot.get()::close)
-              : write(plan, files, () -> {});
-      handedOver = true;
-    } finally {
-      if (!handedOver) {
-        snapshot.ifPresent(Snapshot::close);
-        room.release();
-      }
+    Entered entered = reserve(checkpoint);
+    return entered.memory().isEmpty()
+        ? writeAndWait(entered)
+        : Cleanup.orUndo(
+            () -> {
+              Snapshot snapshot = entered.memory().get().fill();
+              return Cleanup.orUndo(() -> write(entered.plan(), snapshot), snapshot::close);
+            },
+            room::release);
+  }
+
+  /// A save whose snapshot is being taken.
+  ///
+  /// @param saved what becomes of the save
+  /// @param copied ends, never with a failure, when the tensors may change
+  public record Overlapped(CompletableFuture<SaveOutcome> saved, CompletableFuture<Void> copied) {}
+
+  /// As [#submit], but another thread takes the snapshot. A snapshot that fails is a save that failed.
+  ///
+  /// @param over called when the tensors may change; not if this throws
+  public Overlapped submitOverlapped(UnsavedCheckpoint checkpoint, Runnable over) {
+    if (!enter()) {
+      over.run();
+      return new Overlapped(
+          CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step())),
+          CompletableFuture.completedFuture(null));
     }
-    if (snapshot.isEmpty()) {
-      LOG.warn("step {}: no memory for a snapshot, so the save is waited for", checkpoint.step());
-      join(saved);
+    Entered entered = reserve(checkpoint);
+    if (entered.memory().isEmpty()) {
+      CompletableFuture<SaveOutcome> saved = writeAndWait(entered);
+      over.run();
+      return new Overlapped(saved, CompletableFuture.completedFuture(null));
     }
-    // A future that its holder completes, by a timeout for one, before its work begins, never
-    // begins
-    // it: the save would be lost, and its room and memory with it.
-    return saved.copy();
+    SnapshotMemory.Reserved reserved = entered.memory().get();
+    return Cleanup.orUndo(
+        () -> copyAndWrite(entered.plan(), reserved, over),
+        () -> Cleanup.runAll(List.of(reserved::giveBack, room::release)));
+  }
+
+  private synchronized Overlapped copyAndWrite(
+      SavePlan plan, SnapshotMemory.Reserved reserved, Runnable over) {
+    requireOpen();
+    CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
+    CompletableFuture<Void> copied =
+        CompletableFuture.runAsync(
+            () -> {
+              try {
+                Snapshot snapshot = reserved.fill();
+                Cleanup.orUndo(
+                    () -> {
+                      writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
+                      return saved;
+                    },
+                    snapshot::close);
+              } catch (RuntimeException | Error e) {
+                Runnable complete = failed(e, saved);
+                Cleanup.runAll(List.of(room::release, complete));
+              } finally {
+                over.run();
+              }
+            },
+            copier);
+    copying = copied;
+    return new Overlapped(saved.copy(), copied);
+  }
+
+  /// Waits until no snapshot is being taken any more: all tensors that were submitted may change.
+  public void awaitSnapshot() {
+    CompletableFuture<Void> last;
+    synchronized (this) {
+      last = copying;
+    }
+    last.join();
+  }
+
+  /// A save that may go on.
+  ///
+  /// @param memory empty if there is none for a snapshot
+  private record Entered(SavePlan plan, Optional<SnapshotMemory.Reserved> memory) {}
+
+  private Entered reserve(UnsavedCheckpoint checkpoint) {
+    return Cleanup.orUndo(
+        () -> {
+          // It may have come while this waited.
+          throwFailure();
+          requireOpen();
+          SavePlan plan = store.plan(checkpoint);
+          return new Entered(plan, memory.reserve(plan.files()));
+        },
+        room::release);
+  }
+
+  private CompletableFuture<SaveOutcome> writeAndWait(Entered entered) {
+    SavePlan plan = entered.plan();
+    CompletableFuture<SaveOutcome> saved =
+        Cleanup.orUndo(() -> write(plan, plan.files(), () -> {}), room::release);
+    LOG.warn(
+        "step {}: no memory for a snapshot, so the save is waited for", plan.checkpoint().step());
+    join(saved);
+    return saved;
   }
 
   private synchronized void requireOpen() {
@@ -106,7 +223,9 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
+  /// Whether this save is to be made.
   private boolean enter() {
+    throwFailure();
     if (policy == BusyPolicy.SKIP) {
       return room.tryAcquire();
     }
@@ -119,26 +238,36 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
+  private CompletableFuture<SaveOutcome> write(SavePlan plan, Snapshot snapshot) {
+    return write(plan, snapshot.files(), snapshot::close);
+  }
+
   /// @throws MisuseException if this has been closed meanwhile
   private synchronized CompletableFuture<SaveOutcome> write(
       SavePlan plan, List<NewFile> files, Runnable giveBack) {
     requireOpen();
-    return CompletableFuture.supplyAsync(
-        () -> {
-          try {
-            return store.commit(plan, files, options).outcome();
-          } catch (RuntimeException | Error e) {
-            failure.compareAndSet(null, e);
-            throw e;
-          } finally {
-            try {
-              giveBack.run();
-            } finally {
-              room.release();
-            }
-          }
-        },
-        writer);
+    CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
+    writer.execute(() -> commit(plan, files, giveBack, saved));
+    // The holder of the copy may complete it, by a timeout for one.
+    return saved.copy();
+  }
+
+  private void commit(
+      SavePlan plan, List<NewFile> files, Runnable giveBack, CompletableFuture<SaveOutcome> saved) {
+    Runnable complete;
+    try {
+      SaveOutcome outcome = store.commit(plan, files, options).outcome();
+      complete = () -> saved.complete(outcome);
+    } catch (RuntimeException | Error e) {
+      complete = failed(e, saved);
+    }
+    Cleanup.runAll(List.of(giveBack, room::release, complete));
+  }
+
+  /// Keeps the reason for the next call, before that finds room.
+  private Runnable failed(Throwable reason, CompletableFuture<SaveOutcome> saved) {
+    failure.compareAndSet(null, reason);
+    return () -> saved.completeExceptionally(reason);
   }
 
   /// Returns when the save has ended, one way or the other; its failure is for the next call.
@@ -154,7 +283,8 @@ public final class SaveQueue implements AutoCloseable {
   ///
   /// @throws TransferException if a save failed and no call has said so yet
   public void await() {
-    afterAll().ifPresentOrElse(CompletableFuture::join, this::awaitWriter);
+    awaitSnapshot();
+    afterAll().ifPresentOrElse(CompletableFuture::join, () -> awaitEnd(writer));
     throwFailure();
   }
 
@@ -179,20 +309,23 @@ public final class SaveQueue implements AutoCloseable {
   public void close() {
     synchronized (this) {
       closed = true;
-      writer.shutdown();
+      copier.shutdown();
     }
-    awaitWriter();
+    // What it copied is still written.
+    awaitEnd(copier);
+    writer.shutdown();
+    awaitEnd(writer);
     memory.close();
     throwFailure();
   }
 
   /// Not cut short by an interruption: what was submitted is to be saved.
-  private void awaitWriter() {
+  private static void awaitEnd(ExecutorService executor) {
     boolean interrupted = false;
     boolean ended = false;
     while (!ended) {
       try {
-        ended = writer.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
+        ended = executor.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
       } catch (InterruptedException _) {
         interrupted = true;
       }

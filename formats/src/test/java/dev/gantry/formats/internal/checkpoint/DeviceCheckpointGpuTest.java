@@ -114,4 +114,20 @@ class DeviceCheckpointGpuTest {
       requireSame(CheckpointStore.list(folder.resolve("run")).latest().orElseThrow(), Device.HOST);
     }
   }
+
+  /// The snapshot is taken by another thread, from prepared memory, and the tensors' memory goes then.
+  @ParameterizedTest
+  @CsvSource({"0,0", "0,1000000000", "1000000000,1000000000"})
+  void overlapped(long deviceBytes, long hostBytes) {
+    SnapshotLimits limits = new SnapshotLimits(deviceBytes, hostBytes);
+    Loaded loaded = tensors(new Device.Cuda(0));
+    try (CheckpointStore store =
+            CheckpointStore.open(session, folder.resolve("run"), Retention.ALL, 400_000);
+        SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, WriteOptions.defaults())) {
+      queue.prepare(checkpoint(loaded)).join();
+      SaveQueue.Overlapped save = queue.submitOverlapped(checkpoint(loaded), loaded::close);
+      assertThat(save.saved().join()).isInstanceOf(SaveOutcome.Saved.class);
+      requireSame(CheckpointStore.list(folder.resolve("run")).latest().orElseThrow(), Device.HOST);
+    }
+  }
 }

@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.natives.Errno;
@@ -16,19 +19,28 @@ import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.internal.checkpoint.TestCheckpoints.Name;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.MemoryFolder;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.Sessions;
+import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -190,6 +202,130 @@ class SaveQueueTest {
       gate.letPass(1);
     }
     assertThat(wholeSteps()).containsExactly(1L);
+  }
+
+  /// Whose work waits until the test lets it.
+  private static final class HeldCopier extends ThreadPoolExecutor {
+    private final CountDownLatch mayWork = new CountDownLatch(1);
+
+    HeldCopier() {
+      super(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
+    }
+
+    @Override
+    protected void beforeExecute(Thread thread, Runnable work) {
+      try {
+        mayWork.await();
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+
+  private SaveQueue queue(BusyPolicy policy, SnapshotLimits limits, HeldCopier copier) {
+    return new SaveQueue(store, limits, policy, TestCheckpoints.options(), copier);
+  }
+
+  @Test
+  void anOverlappedSnapshotIsAwaitedByHandAndByClose() throws Exception {
+    HeldCopier copier = new HeldCopier();
+    CountDownLatch over = new CountDownLatch(1);
+    SaveQueue queue = queue(BusyPolicy.WAIT, SnapshotLimits.DEFAULT, copier);
+    SaveQueue.Overlapped save = queue.submitOverlapped(TestCheckpoints.unsaved(1), over::countDown);
+    Call<Boolean> await =
+        Call.start(() -> {
+          queue.awaitSnapshot();
+          return true;
+        });
+    await.awaitWaiting();
+    Call<Boolean> close =
+        Call.start(() -> {
+          queue.close();
+          return true;
+        });
+    close.awaitWaiting();
+    assertThat(save.copied()).isNotDone();
+    assertThat(over.getCount()).isOne();
+    copier.mayWork.countDown();
+    assertThat(await.result().get()).isTrue();
+    assertThat(over.getCount()).isZero();
+    assertThat(save.saved()).isNotDone();
+    gate.letPass(1);
+    assertThat(close.result().get()).isTrue();
+    assertThat(savedStep(save.saved())).isEqualTo(1);
+    assertThat(wholeSteps()).containsExactly(1L);
+  }
+
+  @Test
+  void anOverlappedSaveThatIsSkippedOrWaitedForLeavesNothingToAwait() {
+    HeldCopier copier = new HeldCopier();
+    Semaphore over = new Semaphore(0);
+    try (SaveQueue queue = queue(BusyPolicy.SKIP, ONE, copier)) {
+      var first = queue.submitOverlapped(TestCheckpoints.unsaved(1), over::release);
+      var second = queue.submitOverlapped(TestCheckpoints.unsaved(2), over::release);
+      assertThat(second.copied()).isDone();
+      assertThat(second.saved()).isCompletedWithValue(new SaveOutcome.Skipped(2));
+      assertThat(over.availablePermits()).isOne();
+      copier.mayWork.countDown();
+      gate.letPass(1);
+      assertThat(savedStep(first.saved())).isEqualTo(1);
+      assertThat(over.availablePermits()).isEqualTo(2);
+    }
+    SnapshotLimits none = new SnapshotLimits(0, 0);
+    try (SaveQueue queue = queue(BusyPolicy.WAIT, none)) {
+      gate.letPass(1);
+      var third = queue.submitOverlapped(TestCheckpoints.unsaved(3), over::release);
+      assertThat(third.copied()).isDone();
+      assertThat(savedStep(third.saved())).isEqualTo(3);
+      assertThat(over.availablePermits()).isEqualTo(3);
+      queue.prepare(TestCheckpoints.unsaved(4)).join();
+    }
+    assertThat(wholeSteps()).containsExactly(1L, 3L);
+  }
+
+  @Test
+  void aFailureOfAnOverlappedSaveIsToldByTheNextCall() {
+    faulty.at(Function.FALLOCATE, 1, new Fails(Errno.ENOSPC));
+    gate.letPass(1);
+    try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE)) {
+      queue.prepare(TestCheckpoints.unsaved(1)).join();
+      SaveQueue.Overlapped failed = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {});
+      failed.copied().join();
+      Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();
+      assertThat(catchThrowable(() -> queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {})))
+          .isSameAs(onTheFuture)
+          .hasMessageContaining("ENOSPC");
+      gate.letPass(1);
+      assertThat(savedStep(queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> {}).saved()))
+          .isEqualTo(3);
+    }
+    assertThat(wholeSteps()).containsExactly(3L);
+  }
+
+  @Test
+  void anOverlappedSnapshotThatFailsIsASaveThatFailed() {
+    HeldCopier copier = new HeldCopier();
+    CountDownLatch over = new CountDownLatch(1);
+    try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE, copier)) {
+      SaveQueue.Overlapped failed;
+      try (Arena arena = Arena.ofConfined()) {
+        NewTensor tensor =
+            new NewTensor("t", DType.U8, Shape.of(9), new Memory.OnHost(arena.allocate(9)));
+        SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+        groups.put("model", List.of(tensor));
+        failed =
+            queue.submitOverlapped(
+                new UnsavedCheckpoint(1, groups, Map.of(), Map.of(), Map.of()), over::countDown);
+      }
+      copier.mayWork.countDown();
+      Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();
+      assertThat(failed.copied().join()).isNull();
+      assertThat(over.getCount()).isZero();
+      assertThat(catchThrowable(queue::await)).isSameAs(onTheFuture);
+      gate.letPass(1);
+      assertThat(savedStep(queue.submit(TestCheckpoints.unsaved(2)))).isEqualTo(2);
+    }
+    assertThat(wholeSteps()).containsExactly(2L);
   }
 
   @Test

@@ -41,6 +41,9 @@ public final class SnapshotMemory implements AutoCloseable {
   /// Snapshots leave one part in this many of the available host memory to others.
   private static final int SPARED_PART = 8;
 
+  /// What is prepared beyond the need: headers grow with what they say.
+  private static final long SPARE_BYTES = 1 << 20;
+
   private final SnapshotLimits limits;
 
   /// All, including those in use.
@@ -57,22 +60,66 @@ public final class SnapshotMemory implements AutoCloseable {
     this.limits = limits;
   }
 
-  /// Copies all parts of the files that are in memory; parts that are in other files stay as they are.
-  /// Work that was queued on a device before is done first. The copies are complete when this
-  /// returns.
+  /// Memory for one snapshot of some files, not filled yet. For one use.
+  public final class Reserved {
+    private final SnapshotCopy copy;
+    private final Map<Device, Slab> slabs;
+
+    private Reserved(SnapshotCopy copy, Map<Device, Slab> slabs) {
+      this.copy = copy;
+      this.slabs = slabs;
+    }
+
+    /// Copies all parts of the files that are in memory; parts that are in other files stay as they
+    /// are. Work that was queued on a device before is done first. The copies are complete when this
+    /// returns. If this throws, the memory is given back.
+    ///
+    /// @throws TransferException if a device fails, or the caller is interrupted
+    public Snapshot fill() {
+      return Cleanup.orUndo(
+          () -> new Snapshot(copy.run(slabs), () -> SnapshotMemory.this.giveBack(slabs, true)),
+          () -> SnapshotMemory.this.giveBack(slabs, copy.isAtRest()));
+    }
+
+    /// Instead of [#fill].
+    public void giveBack() {
+      SnapshotMemory.this.giveBack(slabs, true);
+    }
+  }
+
+  /// Takes the memory for a snapshot of these files.
   ///
   /// @return empty if the limits, a device or the host have no room for that much
-  /// @throws TransferException if a device fails, or the caller is interrupted
-  public Optional<Snapshot> take(List<NewFile> files) {
+  public Optional<Reserved> reserve(List<NewFile> files) {
     SnapshotCopy copy = new SnapshotCopy(files);
-    Optional<Map<Device, Slab>> taken = take(copy.sizes());
-    if (taken.isEmpty()) {
-      return Optional.empty();
-    }
-    Map<Device, Slab> slabs = taken.get();
-    return Cleanup.orUndo(
-        () -> Optional.of(new Snapshot(copy.run(slabs), () -> giveBack(slabs, true))),
-        () -> giveBack(slabs, copy.isAtRest()));
+    return take(copy.sizes()).map(slabs -> new Reserved(copy, slabs));
+  }
+
+  /// Takes memory for snapshots of files like these, so that the first one finds it here. Without
+  /// effect if there is such memory, in use or not.
+  ///
+  /// @param files of which only the sizes count; a header may be a little longer later
+  /// @return whether there is such memory
+  public synchronized boolean prepare(List<NewFile> files) {
+    Map<Device, Long> missing = new HashMap<>();
+    new SnapshotCopy(files)
+        .sizes()
+        .forEach((origin, bytes) -> {
+          if (homes.stream()
+              .noneMatch(home -> home.origin().equals(origin) && home.slab().size() >= bytes)) {
+            missing.put(origin, bytes + SPARE_BYTES);
+          }
+        });
+    Optional<Map<Device, Slab>> taken = take(missing);
+    taken.ifPresent(slabs -> {
+      for (Slab slab : slabs.values()) {
+        if (slab instanceof HostSlab host) {
+          host.touch();
+        }
+      }
+      giveBack(slabs, true);
+    });
+    return taken.isPresent();
   }
 
   private synchronized Optional<Map<Device, Slab>> take(Map<Device, Long> sizes) {

@@ -60,9 +60,9 @@ class RefusedSnapshotStubTest {
   @Test
   void memoryThatCannotBePinnedIsNoRoom() {
     cuda.fail("cuMemHostRegister", 0, CUDA_OUT_OF_MEMORY, 0);
-    assertThat(memory.take(files)).isEmpty();
+    assertThat(SnapshotContract.take(memory, files)).isEmpty();
     cuda.clear();
-    memory.take(files).orElseThrow().close();
+    SnapshotContract.take(memory, files).orElseThrow().close();
   }
 
   /// The first waits for each device are those before the copies.
@@ -74,7 +74,8 @@ class RefusedSnapshotStubTest {
     // The second is not counted down by the call that the first lets fail.
     cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(() -> memory.take(files)).isInstanceOf(TransferException.class);
+    assertThatThrownBy(() -> SnapshotContract.take(memory, files))
+        .isInstanceOf(TransferException.class);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     memory.close();
     assertThat(LiveResources.snapshot().slabs()).isEqualTo(before + 2);
@@ -87,9 +88,10 @@ class RefusedSnapshotStubTest {
   void memoryServesAgainWhereTheWholeDeviceWasAwaited() {
     cuda.clear();
     cuda.fail("cuStreamSynchronize", 1, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(() -> memory.take(files)).isInstanceOf(TransferException.class);
+    assertThatThrownBy(() -> SnapshotContract.take(memory, files))
+        .isInstanceOf(TransferException.class);
     long allocated = cuda.calls("cuMemAlloc");
-    memory.take(files).orElseThrow().close();
+    SnapshotContract.take(memory, files).orElseThrow().close();
     assertThat(cuda.calls("cuMemAlloc")).isEqualTo(allocated);
   }
 
@@ -97,7 +99,8 @@ class RefusedSnapshotStubTest {
   void allQueuesAreClosedAlsoWhereOneFails() {
     cuda.clear();
     cuda.fail("cuStreamSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
-    assertThatThrownBy(() -> memory.take(files)).isInstanceOf(TransferException.class);
+    assertThatThrownBy(() -> SnapshotContract.take(memory, files))
+        .isInstanceOf(TransferException.class);
     assertThat(cuda.calls("cuStreamDestroy")).isEqualTo(2);
   }
 }

@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -90,6 +91,10 @@ abstract class SnapshotContract {
     return all;
   }
 
+  static Optional<Snapshot> take(SnapshotMemory memory, List<NewFile> files) {
+    return memory.reserve(files).map(SnapshotMemory.Reserved::fill);
+  }
+
   private void writeAndCompare(Snapshot snapshot) throws IOException {
     gantry.write(snapshot.files(), WriteOptions.defaults().withRequestBytes(64 << 10));
     for (int i = 0; i < FILES; i++) {
@@ -101,7 +106,7 @@ abstract class SnapshotContract {
   @Test
   void theBytesOfTheMomentAreWritten() throws IOException {
     try (SnapshotMemory memory = new SnapshotMemory(limits());
-        Snapshot snapshot = memory.take(files()).orElseThrow()) {
+        Snapshot snapshot = take(memory, files()).orElseThrow()) {
       scribble();
       writeAndCompare(snapshot);
     }
@@ -111,14 +116,14 @@ abstract class SnapshotContract {
   void memoryIsKeptFromOneToTheNext() throws IOException {
     List<NewFile> files = files();
     try (SnapshotMemory memory = new SnapshotMemory(limits())) {
-      memory.take(files).orElseThrow().close();
+      take(memory, files).orElseThrow().close();
       LiveResources.Snapshot held = LiveResources.snapshot();
-      try (Snapshot again = memory.take(files).orElseThrow()) {
+      try (Snapshot again = take(memory, files).orElseThrow()) {
         assertThat(LiveResources.snapshot()).isEqualTo(held);
         writeAndCompare(again);
       }
-      try (Snapshot one = memory.take(files).orElseThrow();
-          Snapshot two = memory.take(files).orElseThrow()) {
+      try (Snapshot one = take(memory, files).orElseThrow();
+          Snapshot two = take(memory, files).orElseThrow()) {
         scribble();
         writeAndCompare(one);
         writeAndCompare(two);
@@ -127,11 +132,36 @@ abstract class SnapshotContract {
   }
 
   @Test
+  void preparedMemoryIsTheFirstSnapshots() throws IOException {
+    List<NewFile> files = files();
+    try (SnapshotMemory memory = new SnapshotMemory(limits())) {
+      assertThat(memory.prepare(files)).isTrue();
+      LiveResources.Snapshot held = LiveResources.snapshot();
+      assertThat(memory.prepare(files)).isTrue();
+      try (Snapshot snapshot = take(memory, files).orElseThrow()) {
+        assertThat(LiveResources.snapshot()).isEqualTo(held);
+        assertThat(memory.prepare(files)).isTrue();
+        assertThat(LiveResources.snapshot()).isEqualTo(held);
+        scribble();
+        writeAndCompare(snapshot);
+      }
+    }
+  }
+
+  @Test
+  void reservedMemoryCanBeGivenBack() {
+    try (SnapshotMemory memory = new SnapshotMemory(limits())) {
+      memory.reserve(files()).orElseThrow().giveBack();
+    }
+  }
+
+  @Test
   void whatIsTooMuchIsNotTaken() {
     List<NewFile> files = files();
     LiveResources.Snapshot before = LiveResources.snapshot();
     try (SnapshotMemory memory = new SnapshotMemory(new SnapshotLimits(1000, 1000))) {
-      assertThat(memory.take(files)).isEmpty();
+      assertThat(memory.prepare(files)).isFalse();
+      assertThat(take(memory, files)).isEmpty();
       assertThat(LiveResources.snapshot()).isEqualTo(before);
     }
   }
@@ -140,18 +170,18 @@ abstract class SnapshotContract {
   void aSnapshotOutlivesTheMemorysClose() throws IOException {
     SnapshotMemory memory = new SnapshotMemory(limits());
     List<NewFile> files = files();
-    try (Snapshot snapshot = memory.take(files).orElseThrow()) {
+    try (Snapshot snapshot = take(memory, files).orElseThrow()) {
       memory.close();
       scribble();
       writeAndCompare(snapshot);
-      assertThatThrownBy(() -> memory.take(files)).isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> take(memory, files)).isInstanceOf(MisuseException.class);
     }
   }
 
   @Test
   void partsLieAsInTheFile() {
     try (SnapshotMemory memory = new SnapshotMemory(limits());
-        Snapshot snapshot = memory.take(files()).orElseThrow()) {
+        Snapshot snapshot = take(memory, files()).orElseThrow()) {
       for (NewFile file : snapshot.files()) {
         long offset = 0;
         for (Source part : file.parts()) {
@@ -180,7 +210,7 @@ abstract class SnapshotContract {
   @Test
   void liesWhereTheLimitsSay() {
     try (SnapshotMemory memory = new SnapshotMemory(limits());
-        Snapshot snapshot = memory.take(files()).orElseThrow()) {
+        Snapshot snapshot = take(memory, files()).orElseThrow()) {
       assertThat(home(snapshot)).isEqualTo(expectedHome());
     }
   }

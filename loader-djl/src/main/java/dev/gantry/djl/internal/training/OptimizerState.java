@@ -3,6 +3,7 @@ package dev.gantry.djl.internal.training;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.MisuseException;
@@ -14,6 +15,8 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
@@ -79,18 +82,10 @@ public final class OptimizerState {
   public SavedOptimizer<NDArray> values() {
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
     for (OptimizerKind.State state : kind.states()) {
-      Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
       parts
           .parameters()
-          .forEach((path, parameter) -> {
-            Map<Device, NDArray> byDevice = byId.getOrDefault(parameter.getId(), Map.of());
-            parts.devices().stream()
-                .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
-                .findFirst()
-                // Another trainer's: DJL would copy it in this one's first step.
-                .or(() -> byDevice.values().stream().findFirst())
-                .ifPresent(array -> arrays.put(state.key(path), array));
-          });
+          .forEach((path, parameter) ->
+              value(state, parameter).ifPresent(array -> arrays.put(state.key(path), array)));
     }
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
     parts
@@ -102,6 +97,36 @@ public final class OptimizerState {
           }
         });
     return new SavedOptimizer<>(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
+  }
+
+  /// As the arrays of [#values] when all parameters have been updated. An array that is not there yet is
+  /// stood for by its parameter's, which is of the same shape and type.
+  SequencedMap<String, NDArray> expected() {
+    Map<String, NDArray> parameters = parts.values();
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    for (OptimizerKind.State state : kind.states()) {
+      parts
+          .parameters()
+          .forEach((path, parameter) -> {
+            Optional<NDArray> value = value(state, parameter);
+            if (value.isPresent()) {
+              arrays.put(state.key(path), value.get());
+            } else if (parameter.requiresGradient() && state.isUsedBy(parts.optimizer())) {
+              arrays.put(state.key(path), Objects.requireNonNull(parameters.get(path)));
+            }
+          });
+    }
+    return arrays;
+  }
+
+  private Optional<NDArray> value(OptimizerKind.State state, Parameter parameter) {
+    Map<Device, NDArray> byDevice =
+        state.arrays().get(parts.optimizer()).getOrDefault(parameter.getId(), Map.of());
+    return parts.devices().stream()
+        .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
+        .findFirst()
+        // Another trainer's: DJL would copy it in this one's first step.
+        .or(() -> byDevice.values().stream().findFirst());
   }
 
   /// Checks that the optimizer could have come to this state with the parameters it has.

@@ -63,6 +63,9 @@ public final class TrainerParts implements TensorLoad.Taker {
     PrivateField.requireAll(List.of(STORE, SERVER, OPTIMIZER));
     ParameterStore store = STORE.get(trainer);
     ParameterServer server = SERVER.get(store);
+    if (server instanceof UpdateFence fence) {
+      server = fence.real();
+    }
     if (!(server instanceof LocalParameterServer)) {
       throw new MisuseException(
           "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
@@ -83,6 +86,22 @@ public final class TrainerParts implements TensorLoad.Taker {
       }
     }
     return Collections.unmodifiableSequencedMap(byPath);
+  }
+
+  /// The fence before the trainer's updates. The first call puts it there, to stay.
+  public UpdateFence fence() {
+    ParameterServer server = SERVER.get(store);
+    if (server instanceof UpdateFence fence) {
+      return fence;
+    }
+    UpdateFence fence = new UpdateFence(server);
+    SERVER.set(store, fence);
+    return fence;
+  }
+
+  /// How many parameters a step updates.
+  public int updatedParameters() {
+    return (int) parameters.values().stream().filter(Parameter::requiresGradient).count();
   }
 
   Trainer trainer() {

@@ -71,6 +71,17 @@ public record TrainingContents(
     return contents;
   }
 
+  /// As the contents of a training that has made a step, of which only the sizes count.
+  ///
+  /// @throws MisuseException as [#of]
+  public static TrainingContents expected(Model model, Trainer trainer) {
+    requireOf(model, trainer);
+    TrainingContents contents =
+        new TrainingContents().with(TrainerParts.of(trainer).values(), 0, Optional.empty());
+    contents.groups.put(OPTIMIZER, OptimizerState.of(trainer).expected());
+    return contents;
+  }
+
   private TrainingContents with(
       SequencedMap<String, NDArray> parameters, long epoch, Optional<String> dataset) {
     groups.put(MODEL, parameters);

@@ -14,12 +14,14 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.optimizer.Sgd;
 import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -79,6 +81,24 @@ class OptimizerStateTest {
       Restores.optimizer(OptimizerState.of(training.trainer), NOTHING);
       assertThat(OptimizerState.of(training.trainer).values()).isEqualTo(NOTHING);
     }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.gantry.djl.internal.training.Optimizers#all")
+  void whatIsExpectedIsWhatThereIsAfterAStep(Supplier<Optimizer> optimizer) {
+    try (Training training = new Training(Training.perceptron(), optimizer.get())) {
+      OptimizerState state = OptimizerState.of(training.trainer);
+      Map<String, ArrayKind> expected = kinds(state.expected());
+      training.steps(0, 1);
+      assertThat(expected).isEqualTo(kinds(state.values().arrays()));
+      assertThat(state.expected()).isEqualTo(state.values().arrays());
+    }
+  }
+
+  private static Map<String, ArrayKind> kinds(Map<String, NDArray> arrays) {
+    Map<String, ArrayKind> kinds = new LinkedHashMap<>();
+    arrays.forEach((name, array) -> kinds.put(name, ArrayKind.of(array)));
+    return kinds;
   }
 
   @Test

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.training;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.training.ParameterServer;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+
+/// Stands before the parameter server that makes a trainer's steps: no parameter is updated while a
+/// snapshot of the training is being taken. Forward and backward passes go on meanwhile.
+///
+/// For the thread that steps the trainer.
+public final class UpdateFence implements ParameterServer {
+  private final ParameterServer real;
+  private final Queue<CompletableFuture<?>> held = new ArrayDeque<>();
+  private final List<AfterStep> afterSteps = new ArrayList<>();
+
+  private static final class AfterStep {
+    private final Runnable action;
+    private int updatesLeft;
+
+    private AfterStep(int updates, Runnable action) {
+      this.updatesLeft = updates;
+      this.action = action;
+    }
+  }
+
+  UpdateFence(ParameterServer real) {
+    this.real = real;
+  }
+
+  /// The parameter server behind the fence.
+  ParameterServer real() {
+    return real;
+  }
+
+  /// Holds updates until this has ended, one way or the other.
+  public void hold(CompletableFuture<?> snapshot) {
+    held.add(snapshot);
+  }
+
+  /// Runs `action` once, within the step to come, when so many parameters have been updated.
+  public void afterUpdates(int updates, Runnable action) {
+    afterSteps.add(new AfterStep(updates, action));
+  }
+
+  @Override
+  public void init(String parameter, NDArray[] values) {
+    real.init(parameter, values);
+  }
+
+  @Override
+  public void update(String parameter, NDArray[] gradients, NDArray[] values) {
+    for (CompletableFuture<?> next = held.poll(); next != null; next = held.poll()) {
+      next.handle((_, _) -> true).join();
+    }
+    real.update(parameter, gradients, values);
+    List<Runnable> due = new ArrayList<>();
+    for (Iterator<AfterStep> each = afterSteps.iterator(); each.hasNext(); ) {
+      AfterStep next = each.next();
+      next.updatesLeft--;
+      if (next.updatesLeft == 0) {
+        each.remove();
+        due.add(next.action);
+      }
+    }
+    due.forEach(Runnable::run);
+  }
+
+  @Override
+  public void close() {
+    real.close();
+  }
+}

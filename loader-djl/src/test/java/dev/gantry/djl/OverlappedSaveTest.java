@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.training.Fences;
+import dev.gantry.djl.internal.training.Optimizers;
+import dev.gantry.djl.internal.training.PlainState;
+import dev.gantry.djl.internal.training.Training;
+import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.testing.NoLeaks;
+import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The thread that takes the snapshot is held while the training goes on: what is saved is still the
+/// state of the step.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class OverlappedSaveTest {
+  private final Training training = new Training(Training.perceptron(), Optimizers.adam());
+  private final HeldThread copier = new HeldThread();
+
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  @AfterEach
+  void close() {
+    training.close();
+  }
+
+  /// Begins its work when it may.
+  private static final class HeldThread extends ThreadPoolExecutor {
+    private final CountDownLatch mayWork = new CountDownLatch(1);
+
+    HeldThread() {
+      super(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
+    }
+
+    void release() {
+      mayWork.countDown();
+    }
+
+    @Override
+    protected void beforeExecute(Thread thread, Runnable work) {
+      try {
+        mayWork.await();
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+
+  private CheckpointSaver saver() {
+    return CheckpointSaver.builder()
+        .setDirectory(folder)
+        .optAsync(true)
+        .optOverlap(true)
+        .optCopier(() -> copier)
+        .build();
+  }
+
+  private void assertRestores(CheckpointSaver saver, PlainState expected) {
+    Training.seed(99);
+    assertThat(saver.restoreLatest(training.model, training.trainer)).isPresent();
+    assertThat(PlainState.of(training.trainer)).isEqualTo(expected);
+  }
+
+  /// Returns when the thread waits for something.
+  private static void awaitWaiting(Thread thread) {
+    while (thread.getState() != Thread.State.WAITING) {
+      assertThat(thread.isAlive()).as("has not waited").isTrue();
+      assertThat(Thread.currentThread().isInterrupted()).as("out of time").isFalse();
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void theNextUpdateWaitsAndNothingBeforeIt() throws Exception {
+    try (CheckpointSaver saver = saver()) {
+      training.steps(0, 3);
+      PlainState saved = PlainState.of(training.trainer);
+      CompletableFuture<SaveOutcome> save = saver.save(3, training.model, training.trainer);
+      // Changes running means and random numbers.
+      training.backward(3);
+      FutureTask<Boolean> step =
+          new FutureTask<>(() -> {
+            training.trainer.step();
+            return true;
+          });
+      awaitWaiting(Thread.ofPlatform().start(step));
+      assertThat(save).isNotDone();
+      assertThat(PlainState.of(training.trainer).arrays()).isEqualTo(saved.arrays());
+      copier.release();
+      assertThat(step.get()).isTrue();
+      assertThat(PlainState.of(training.trainer).arrays()).isNotEqualTo(saved.arrays());
+      assertThat(save.join()).isInstanceOf(SaveOutcome.Saved.class);
+      training.steps(4, 6);
+      assertRestores(saver, saved);
+    }
+  }
+
+  /// So the test above tells a difference.
+  @Test
+  void withoutTheFenceTheSaveIsMixed() {
+    try (CheckpointSaver saver = saver()) {
+      training.steps(0, 3);
+      PlainState saved = PlainState.of(training.trainer);
+      var _ = saver.save(3, training.model, training.trainer);
+      Fences.remove(training.trainer);
+      training.steps(3, 4);
+      PlainState next = PlainState.of(training.trainer);
+      copier.release();
+      assertThat(saver.restoreLatest(training.model, training.trainer)).isPresent();
+      PlainState mixed = PlainState.of(training.trainer);
+      assertThat(mixed.arrays()).isEqualTo(next.arrays()).isNotEqualTo(saved.arrays());
+      assertThat(mixed.counts()).isEqualTo(saved.counts()).isNotEqualTo(next.counts());
+    }
+  }
+
+  @Test
+  void whoChangesParametersOtherwiseWaitsByHand() throws Exception {
+    try (CheckpointSaver saver = saver()) {
+      training.steps(0, 1);
+      PlainState saved = PlainState.of(training.trainer);
+      var _ = saver.save(1, training.model, training.trainer);
+      FutureTask<Boolean> wait =
+          new FutureTask<>(() -> {
+            saver.awaitSnapshot();
+            return true;
+          });
+      awaitWaiting(Thread.ofPlatform().start(wait));
+      copier.release();
+      assertThat(wait.get()).isTrue();
+      training
+          .model
+          .getBlock()
+          .getParameters()
+          .values()
+          .forEach(parameter -> parameter.getArray().muli(0));
+      assertRestores(saver, saved);
+    }
+  }
+
+  /// Their memory stays until it is copied.
+  @Test
+  void theTrainingMayCloseMeanwhile() {
+    PlainState saved;
+    try (CheckpointSaver saver = saver()) {
+      try (Training other = new Training(Training.perceptron(), Optimizers.adam())) {
+        other.steps(0, 2);
+        saved = PlainState.of(other.trainer);
+        var _ = saver.save(2, other.model, other.trainer);
+      }
+      copier.release();
+      assertRestores(saver, saved);
+    }
+  }
+
+  @Test
+  void withoutATrainerNothingHoldsUpdatesSoTheSnapshotIsTaken() {
+    try (CheckpointSaver saver = saver()) {
+      var _ = saver.save(SaveRequest.builder().setStep(1).setModel(training.model).build());
+      saver.awaitSnapshot();
+      copier.release();
+    }
+  }
+
+  @Test
+  void preparedMemoryIsThatOfAStepToCome() {
+    copier.release();
+    try (CheckpointSaver saver = saver()) {
+      saver.prepare(training.model, training.trainer).join();
+      training.steps(0, 1);
+      assertThat(saver.save(1, training.model, training.trainer).join())
+          .isInstanceOf(SaveOutcome.Saved.class);
+    }
+    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+      assertThat(saver.prepare(training.model, training.trainer)).isDone();
+    }
+  }
+
+  @Test
+  void needsAsync() {
+    CheckpointSaver.Builder builder =
+        CheckpointSaver.builder().setDirectory(folder).optOverlap(true);
+    assertThatThrownBy(builder::build)
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("optOverlap(true) needs optAsync(true)");
+    copier.shutdown();
+  }
+}
