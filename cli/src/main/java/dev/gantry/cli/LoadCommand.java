@@ -8,10 +8,14 @@ import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
@@ -80,11 +84,20 @@ final class LoadCommand implements Runnable {
           "Compare each tensor's checksum while it is read; `index` makes those of safetensors.")
   private boolean verify;
 
+  @Option(
+      names = "--dry-run",
+      description = "Load nothing: print the memory that a load takes at most, and what there is.")
+  private boolean dryRun;
+
   @Override
   public void run() {
     TransferOptions options = options();
     device.prepare();
     PrintWriter out = spec.commandLine().getOut();
+    if (dryRun) {
+      printMemory(device.device(), options, out);
+      return;
+    }
     Table table =
         new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
     try (GantrySession session = GantrySession.open()) {
@@ -120,6 +133,30 @@ final class LoadCommand implements Runnable {
       }
     }
     table.print(out);
+  }
+
+  private void printMemory(Device target, TransferOptions options, PrintWriter out) {
+    try (GantrySession session = GantrySession.open()) {
+      List<StoredTensor> tensors = List.copyOf(Input.weights(session, file).tensors().values());
+      MemoryUse most = LoadedTensors.memory(session, tensors, target, false, options).most();
+      String host =
+          HostMemory.availableBytes().stream()
+              .mapToObj(LoadCommand::bytes)
+              .findFirst()
+              .orElse("unknown");
+      Table table = new Table("memory", "takes at most", "available");
+      if (target instanceof Device.Cuda cuda) {
+        long free = Room.freeBytes(CudaContext.of(cuda));
+        table.row(target.toString(), bytes(most.deviceBytes()), bytes(free));
+        table.row("pinned", bytes(most.pinnedBytes()), host);
+      }
+      table.row("host", bytes(most.hostBytes()), host);
+      table.print(out);
+    }
+  }
+
+  private static String bytes(long bytes) {
+    return String.format(Locale.ROOT, "%,d bytes", bytes);
   }
 
   private TransferOptions options() {

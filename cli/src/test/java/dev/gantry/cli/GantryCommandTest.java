@@ -150,6 +150,17 @@ class GantryCommandTest {
   }
 
   @Test
+  void aDryRunPrintsTheMemoryAndLoadsNothing() {
+    CommandLineRun run = CommandLineRun.of("load", "--device", "host", "--dry-run", model);
+    assertThat(run.exitCode()).isZero();
+    List<String> lines = run.out().lines().toList();
+    assertThat(lines).hasSize(2);
+    assertThat(lines.getFirst()).matches("memory +takes at most +available");
+    // The files' 59,248 bytes, from block to block.
+    assertThat(lines.getLast()).matches("host +6[0-9],[0-9]{3} bytes +[0-9,]+ bytes");
+  }
+
+  @Test
   void doctorSaysWhichPathFilesTake() throws IOException {
     CommandLineRun run = CommandLineRun.of("doctor", "--json", model);
     assertThat(run.exitCode()).as(run.err()).isZero();

@@ -10,7 +10,10 @@ import java.util.Map;
 /// Counters never fall. A snapshot that is taken while the session works may mix several moments.
 ///
 /// @param holdings of the whole process, since what a session loaded outlives it
-public record Metrics(Loads loads, Reads reads, Saves saves, Batches batches, Holdings holdings) {
+/// @param mostUsed the most memory that the whole process used at once by Gantry, of each kind at its own
+///     moment, without what is kept for the next load
+public record Metrics(
+    Loads loads, Reads reads, Saves saves, Batches batches, Holdings holdings, MemoryUse mostUsed) {
 
   /// @param completed loads that returned
   /// @param failed loads that threw, cancelled ones included
@@ -78,4 +81,42 @@ public record Metrics(Loads loads, Reads reads, Saves saves, Batches batches, Ho
       long pinnedBytes,
       long deviceBytes,
       long registrations) {}
+
+  /// Memory by kind, in bytes: the most that a load, a dataset or a save takes, or the most that was used
+  /// at once.
+  ///
+  /// @param deviceBytes of all devices together
+  /// @param pinnedBytes of host memory that devices copy from and to
+  /// @param hostBytes of other host memory
+  public record MemoryUse(long deviceBytes, long pinnedBytes, long hostBytes) {
+    public static final MemoryUse NOTHING = new MemoryUse(0, 0, 0);
+
+    /// Memory of a device, or of the host.
+    public static MemoryUse on(Device device, long bytes) {
+      return switch (device) {
+        case Device.Host _ -> new MemoryUse(0, 0, bytes);
+        case Device.Cuda _ -> new MemoryUse(bytes, 0, 0);
+      };
+    }
+
+    /// What both take at the same time. More than a `long` counts is more than any machine has.
+    public MemoryUse plus(MemoryUse other) {
+      return new MemoryUse(
+          sum(deviceBytes, other.deviceBytes),
+          sum(pinnedBytes, other.pinnedBytes),
+          sum(hostBytes, other.hostBytes));
+    }
+
+    /// What one or the other takes.
+    public MemoryUse max(MemoryUse other) {
+      return new MemoryUse(
+          Math.max(deviceBytes, other.deviceBytes),
+          Math.max(pinnedBytes, other.pinnedBytes),
+          Math.max(hostBytes, other.hostBytes));
+    }
+
+    private static long sum(long one, long other) {
+      return one > Long.MAX_VALUE - other ? Long.MAX_VALUE : one + other;
+    }
+  }
 }

@@ -3,10 +3,13 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
+import dev.gantry.core.Device;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.djl.internal.datasets.DatasetIteration;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
 import java.time.Duration;
@@ -94,6 +97,18 @@ public abstract sealed class GantryDataset implements ResumableDataset
     // It says whether it is its own.
     batches.from(parsed).close();
     return parsed;
+  }
+
+  /// The most memory that an iteration takes, told before anything is allocated: where there is less for
+  /// its batches, `getData` is refused. Arrays that are kept beyond their batch, and those that DJL's
+  /// engine makes of a batch, are not counted; nor are the records of TFRecord streams, which
+  /// [TfRecordOptions][dev.gantry.formats.tfrecord.TfRecordOptions] bounds.
+  ///
+  /// @param manager whose device the batches go to, unless `optDevice` was called
+  public MemoryUse memoryUse(NDManager manager) {
+    MisuseException.requireGiven("manager", manager);
+    Device device = PyTorch.device(settings.device().orElseGet(manager::getDevice));
+    return settings.session().ringMemory(settings.ring(batches, device), batches.mostRows());
   }
 
   /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.

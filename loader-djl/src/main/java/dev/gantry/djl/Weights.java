@@ -12,6 +12,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
@@ -225,8 +226,33 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return new TensorLoad(session, manager, settings(options), scales)
-        .load(options.selection().orElseGet(TensorSelection::all).of(contents.tensors()));
+    return new TensorLoad(session, manager, settings(options), scales).load(selected(options));
+  }
+
+  /// The most memory that [#load(NDManager, LoadOptions)] of the same takes, told before anything is
+  /// allocated: where there is less, that load is refused. It counts arrays that DJL's engine makes by
+  /// casts, and of pinned memory what the load takes if it stages all bytes.
+  ///
+  /// A load into a block takes as much for the parameters that have no array, cast to the types that
+  /// these get, and for the others no more than two slabs of 512 MiB.
+  ///
+  /// @throws dev.gantry.core.MisuseException as the load
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened
+  public MemoryUse memoryUse(NDManager manager, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("options", options);
+    requireOpen();
+    return new TensorLoad(session, manager, settings(options), scales).memoryUse(selected(options));
+  }
+
+  /// The most memory that [#loadInto(Map, LoadOptions)] of the same takes beside the arrays: its readers'
+  /// buffers, and tensors that must be decoded.
+  ///
+  /// @throws dev.gantry.core.MisuseException as the load
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened
+  public MemoryUse memoryUseInto(Map<String, NDArray> arrays, LoadOptions options) {
+    MisuseException.requireGiven("arrays", arrays);
+    return into("loadInto", options).memoryUse(selected(options), arrays);
   }
 
   /// Loads tensors as plain memory, for libraries other than DJL, in their stored types.
@@ -244,9 +270,7 @@ public final class Weights implements AutoCloseable {
           "loadMemory takes no optCast, optAsStored or optLazy: they are for NDArrays");
     }
     Device device = PyTorch.device(settings.device().orElseGet(ai.djl.Device::cpu));
-    List<StoredTensor> selected =
-        List.copyOf(
-            options.selection().orElseGet(TensorSelection::all).of(contents.tensors()).values());
+    List<StoredTensor> selected = List.copyOf(selected(options).values());
     LoadedTensors loaded = LoadedTensors.load(session, selected, device, settings.transfer());
     return Cleanup.orUndo(
         () -> {

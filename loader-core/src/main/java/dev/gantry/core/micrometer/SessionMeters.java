@@ -3,6 +3,7 @@ package dev.gantry.core.micrometer;
 
 import dev.gantry.core.Metrics;
 import dev.gantry.core.Metrics.Holdings;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.Session;
 import dev.gantry.core.Transport;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -118,6 +119,9 @@ public final class SessionMeters implements MeterBinder {
     memory("mapped", Holdings::mappedBytes, registry);
     memory("pinned", Holdings::pinnedBytes, registry);
     memory("device", Holdings::deviceBytes, registry);
+    mostUsed("host", MemoryUse::hostBytes, registry);
+    mostUsed("pinned", MemoryUse::pinnedBytes, registry);
+    mostUsed("device", MemoryUse::deviceBytes, registry);
     gauge("gantry.registrations", Holdings::registrations)
         .description("Pieces of memory that cuFile knows")
         .register(registry);
@@ -126,6 +130,14 @@ public final class SessionMeters implements MeterBinder {
   private void memory(String kind, ToLongFunction<Holdings> bytes, MeterRegistry registry) {
     gauge("gantry.memory.used", bytes)
         .description("Memory that the process holds by Gantry")
+        .baseUnit(BaseUnits.BYTES)
+        .tag("kind", kind)
+        .register(registry);
+  }
+
+  private void mostUsed(String kind, ToLongFunction<MemoryUse> bytes, MeterRegistry registry) {
+    Gauge.builder("gantry.memory.most", session, now -> bytes.applyAsLong(now.metrics().mostUsed()))
+        .description("The most memory that was in use by Gantry at once")
         .baseUnit(BaseUnits.BYTES)
         .tag("kind", kind)
         .register(registry);

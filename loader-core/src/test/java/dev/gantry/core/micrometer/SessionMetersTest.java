@@ -48,6 +48,9 @@ class SessionMetersTest {
               TransferOptions.defaults().withCachePolicy(CachePolicy.BUFFERED))) {
         assertThat(registry.get("gantry.memory.used").tag("kind", "host").gauge().value())
             .isEqualTo((double) LiveResources.snapshot().hostBytes());
+        assertThat(registry.get("gantry.memory.most").tag("kind", "host").gauge().value())
+            .isEqualTo((double) LiveResources.mostUsed().hostBytes())
+            .isGreaterThanOrEqualTo(LENGTH);
       }
       assertThat(registry.get("gantry.loads").tag("outcome", "completed").functionCounter().count())
           .isEqualTo(1);
@@ -73,7 +76,7 @@ class SessionMetersTest {
       new SessionMeters(session).bindTo(registry);
     }
     assertThat(registry.getMeters())
-        .hasSize(29)
+        .hasSize(32)
         .allSatisfy(meter -> assertThat(page).contains(row(meter)));
   }
 

@@ -15,6 +15,11 @@ public interface Batches extends AutoCloseable {
   /// The most bytes of a batch that the CPU makes.
   long hostBytes();
 
+  /// The most rows of a batch that are brought from files as they lie there; 0 if none are.
+  default long mostRows() {
+    return 0;
+  }
+
   /// How many batches each epoch has on each rank, where that is known without reading it.
   OptionalLong batchesPerEpoch();
 

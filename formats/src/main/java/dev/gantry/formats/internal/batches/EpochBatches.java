@@ -65,6 +65,11 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
+  public long mostRows() {
+    return (long) options.batchSize() * store.fields().size();
+  }
+
+  @Override
   public OptionalLong batchesPerEpoch() {
     return OptionalLong.of(batches);
   }

@@ -6,9 +6,11 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
+import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.spi.StoredTensor;
@@ -45,6 +47,10 @@ public final class LoadedTensors implements AutoCloseable {
           session.load(tensors.stream().map(LoadedTensors::wanted).toList(), device, options),
           null);
     }
+    Room.require(
+        memory(session, tensors, device, false, options).most(),
+        device,
+        "load fewer tensors at once, or close what is loaded and not needed");
     long plainBytes = bytes(plain);
     long total = bytes(tensors);
     ProgressListener progress = options.progress();
@@ -60,6 +66,34 @@ public final class LoadedTensors implements AutoCloseable {
         read,
         device,
         options.withProgress((done, _) -> progress.onProgress(plainBytes + done, total)));
+  }
+
+  /// The memory that [#load] takes, or [#map], told before anything is allocated.
+  ///
+  /// @param lazy whether the files are mapped
+  public static LoadMemory memory(
+      GantrySession session,
+      List<StoredTensor> tensors,
+      Device device,
+      boolean lazy,
+      TransferOptions options) {
+    List<Wanted> plain = new ArrayList<>();
+    List<Long> others = new ArrayList<>();
+    List<Integer> order = new ArrayList<>(tensors.size());
+    int plainTensors = (int) tensors.stream().filter(StoredTensor::isPlain).count();
+    for (StoredTensor tensor : tensors) {
+      if (tensor.isPlain()) {
+        order.add(plain.size());
+        plain.add(wanted(tensor));
+      } else {
+        order.add(plainTensors + others.size());
+        others.add(tensor.bytes());
+      }
+    }
+    LoadMemory read = lazy ? session.mapMemory(plain) : session.loadMemory(plain, device, options);
+    return others.isEmpty()
+        ? read
+        : read.then(session.fillMemory(others, device, options)).inOrder(order);
   }
 
   /// Maps the files of plain tensors; the others are read at once. For memory of the CPU.

@@ -73,7 +73,7 @@ public final class SessionCounters {
   }
 
   /// What was counted so far.
-  public Metrics snapshot(Holdings holdings) {
+  public Metrics snapshot(Holdings holdings, Metrics.MemoryUse mostUsed) {
     return new Metrics(
         new Metrics.Loads(loads.sum(), failedLoads.sum()),
         new Metrics.Reads(
@@ -85,7 +85,8 @@ public final class SessionCounters {
             fallbacks.sum()),
         new Metrics.Saves(saves.sum(), failedSaves.sum(), files.sum(), sums(savedBytes)),
         new Metrics.Batches(batches.sum(), waits.sum(), Duration.ofNanos(waitedNanos.sum())),
-        holdings);
+        holdings,
+        mostUsed);
   }
 
   private long sum(Residency residency) {

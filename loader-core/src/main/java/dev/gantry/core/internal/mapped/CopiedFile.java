@@ -31,7 +31,7 @@ final class CopiedFile implements KeptFile {
     long block = PlanLimits.BLOCK_BYTES;
     long bytes = Math.ceilDiv(file.size(), block) * block;
     HostMemory.require(bytes);
-    slab = HostSlab.allocate(bytes);
+    slab = HostSlab.allocateKept(bytes);
     Cleanup.orUndo(
         () -> {
           for (long at = 0; at < file.size(); at += STEP_BYTES) {

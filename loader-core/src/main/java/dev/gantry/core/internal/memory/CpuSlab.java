@@ -6,8 +6,8 @@ import java.lang.foreign.MemorySegment;
 
 /// Host memory.
 public abstract sealed class CpuSlab extends Slab permits HostSlab, MappedSlab, PinnedSlab {
-  CpuSlab(long address, long size, LiveResources.Kind kind) {
-    super(address, size, kind);
+  CpuSlab(long address, long size, LiveResources.Kind kind, boolean kept) {
+    super(address, size, kind, size, kept);
   }
 
   /// The memory as a segment, which does not keep the slab alive: hold a share while you use it.

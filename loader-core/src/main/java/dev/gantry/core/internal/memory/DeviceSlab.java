@@ -34,13 +34,15 @@ public final class DeviceSlab extends Slab {
   /// To record when this goes; null if no slab had the memory before.
   private final CudaDriver.@Nullable Event released;
 
+  /// @param asked for: what it counts as, though a block that is used again may be larger
   private DeviceSlab(
       CudaContext context,
       long allocated,
       long size,
+      long asked,
       long capacity,
       CudaDriver.@Nullable Event released) {
-    super(aligned(allocated), size, LiveResources.Kind.DEVICE_BYTES);
+    super(aligned(allocated), size, LiveResources.Kind.DEVICE_BYTES, asked, false);
     this.context = context;
     this.allocated = allocated;
     this.capacity = capacity;
@@ -82,12 +84,14 @@ public final class DeviceSlab extends Slab {
     checkSize(size);
     Block idle = context.idleDevice().take(capacity);
     if (idle == null) {
-      return new DeviceSlab(context, allocateNew(context, capacity), size, capacity, null);
+      return new DeviceSlab(
+          context, allocateNew(context, capacity), size, capacity, capacity, null);
     }
     return Cleanup.orUndo(
         () -> {
           order.accept(idle.released());
-          return new DeviceSlab(context, idle.allocated(), size, idle.capacity(), idle.released());
+          return new DeviceSlab(
+              context, idle.allocated(), size, capacity, idle.capacity(), idle.released());
         },
         () -> free(context, idle));
   }

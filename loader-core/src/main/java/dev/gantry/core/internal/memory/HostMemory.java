@@ -12,6 +12,7 @@ import java.util.OptionalLong;
 /// that use it, so a load reserves its memory here before it starts and until it has filled it. Thread-safe.
 public final class HostMemory {
   private static final int ENOMEM = 12;
+  private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
   /// Bytes that are reserved and not yet taken from the kernel.
   private static long promisedBytes;
@@ -22,13 +23,27 @@ public final class HostMemory {
   ///
   /// @throws TransferException if the machine or this control group has less available
   public static void require(long bytes) {
-    reserve(bytes).close();
+    require(bytes, FREE_SOME);
+  }
+
+  /// As [#require(long)].
+  ///
+  /// @param change what a user can do about it
+  public static void require(long bytes, String change) {
+    reserve(bytes, change).close();
   }
 
   /// Reserves `bytes`: other callers of this class do not get them.
   ///
   /// @throws TransferException if the machine or this control group has less available
-  public static synchronized Reservation reserve(long bytes) {
+  public static Reservation reserve(long bytes) {
+    return reserve(bytes, FREE_SOME);
+  }
+
+  /// As [#reserve(long)].
+  ///
+  /// @param change what a user can do about it
+  public static synchronized Reservation reserve(long bytes, String change) {
     OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
       String others =
@@ -37,7 +52,9 @@ public final class HostMemory {
           "allocate",
           bytes + " bytes of host memory",
           new Failure.Errno(
-              ENOMEM, "ENOMEM", "only " + available.getAsLong() + " bytes are available" + others));
+              ENOMEM,
+              "ENOMEM",
+              "only " + available.getAsLong() + " bytes are available" + others + "; " + change));
     }
     promisedBytes += bytes;
     if (kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes) {

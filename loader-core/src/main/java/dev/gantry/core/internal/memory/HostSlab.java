@@ -22,8 +22,8 @@ public final class HostSlab extends CpuSlab {
 
   private final HugePages pages;
 
-  private HostSlab(HugePages pages, long size) {
-    super(pages.address(), size, LiveResources.Kind.HOST_BYTES);
+  private HostSlab(HugePages pages, long size, boolean kept) {
+    super(pages.address(), size, LiveResources.Kind.HOST_BYTES, kept);
     this.pages = pages;
   }
 
@@ -40,9 +40,19 @@ public final class HostSlab extends CpuSlab {
   ///
   /// @throws TransferException if the kernel has no room
   public static HostSlab allocate(long size) {
+    return allocate(size, false);
+  }
+
+  /// As [#allocate], for what the caller gives back when others need the memory: it does not count as
+  /// used.
+  public static HostSlab allocateKept(long size) {
+    return allocate(size, true);
+  }
+
+  private static HostSlab allocate(long size, boolean kept) {
     checkSize(size);
     HugePages idle = size < LEAST_IDLE_BYTES ? null : IDLE.take(size);
-    return new HostSlab(idle == null ? HugePages.map(size) : idle, size);
+    return new HostSlab(idle == null ? HugePages.map(size) : idle, size, kept);
   }
 
   /// Makes the kernel provide all pages now. The bytes are arbitrary afterwards.

@@ -30,11 +30,61 @@ public final class LiveResources {
     }
   }
 
+  /// Of what slabs use, by kind: what is kept for the next ones does not count.
+  private static final Map<Kind, Used> USED = new EnumMap<>(Kind.class);
+
+  static {
+    for (Kind kind : Kind.values()) {
+      USED.put(kind, new Used());
+    }
+  }
+
+  private static final class Used {
+    private long now;
+    private long most;
+
+    synchronized void add(long amount) {
+      now += amount;
+      most = Math.max(most, now);
+    }
+
+    synchronized long most() {
+      return most;
+    }
+
+    synchronized void forget() {
+      most = now;
+    }
+  }
+
   private LiveResources() {}
 
   /// Adds `amount`, which may be negative, to the count of `kind`. For the owners of resources only.
   public static void add(Kind kind, long amount) {
     adder(kind).add(amount);
+  }
+
+  /// Counts bytes that a slab uses from now on, or no longer where `bytes` is negative.
+  static void use(Kind kind, long bytes) {
+    add(kind, bytes);
+    used(kind).add(bytes);
+  }
+
+  private static Used used(Kind kind) {
+    return Objects.requireNonNull(USED.get(kind));
+  }
+
+  /// The most that slabs used at once since the process began, of each kind at its own moment.
+  public static Metrics.MemoryUse mostUsed() {
+    return new Metrics.MemoryUse(
+        used(Kind.DEVICE_BYTES).most(),
+        used(Kind.PINNED_BYTES).most(),
+        used(Kind.HOST_BYTES).most());
+  }
+
+  /// For tests: has [#mostUsed] begin now.
+  public static void forgetMostUsed() {
+    USED.values().forEach(Used::forget);
   }
 
   private static long count(Kind kind) {

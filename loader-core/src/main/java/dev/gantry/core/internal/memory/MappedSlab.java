@@ -13,7 +13,7 @@ import java.nio.file.Path;
 /// which ends the process.
 public final class MappedSlab extends CpuSlab {
   private MappedSlab(long address, long size) {
-    super(address, size, LiveResources.Kind.MAPPED_BYTES);
+    super(address, size, LiveResources.Kind.MAPPED_BYTES, false);
   }
 
   /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The

@@ -7,7 +7,7 @@ public final class PinnedSlab extends CpuSlab {
   private final HugePages pages;
 
   private PinnedSlab(CudaContext context, HugePages pages, long size) {
-    super(pages.address(), size, LiveResources.Kind.PINNED_BYTES);
+    super(pages.address(), size, LiveResources.Kind.PINNED_BYTES, false);
     this.context = context;
     this.pages = pages;
   }

@@ -24,15 +24,29 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
 
   private final long size;
   private final LiveResources.Kind kind;
+  private final long taken;
+  private final boolean kept;
   private final AtomicLong shares = new AtomicLong(1);
   private final Deque<Runnable> beforeFree = new ArrayDeque<>();
 
-  Slab(long address, long size, LiveResources.Kind kind) {
+  /// @param taken of the memory of this kind, in bytes: `size` or more
+  /// @param kept whether it is given back when others need the memory, and does not count as used
+  Slab(long address, long size, LiveResources.Kind kind, long taken, boolean kept) {
     this.address = address;
     this.size = size;
     this.kind = kind;
+    this.taken = taken;
+    this.kept = kept;
     LiveResources.add(LiveResources.Kind.SLABS, 1);
-    LiveResources.add(kind, size);
+    count(taken);
+  }
+
+  private void count(long bytes) {
+    if (kept) {
+      LiveResources.add(kind, bytes);
+    } else {
+      LiveResources.use(kind, bytes);
+    }
   }
 
   /// The device that has the memory.
@@ -83,7 +97,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     if (left == 0) {
       runBeforeFree();
       free();
-      LiveResources.add(kind, -size);
+      count(-taken);
       LiveResources.add(LiveResources.Kind.SLABS, -1);
     }
   }

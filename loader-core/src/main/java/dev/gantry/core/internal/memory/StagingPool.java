@@ -63,6 +63,15 @@ public final class StagingPool {
     return new Share();
   }
 
+  /// The most that so many threads take at once, in bytes.
+  ///
+  /// @param bufferBytes the size of each of their buffers
+  public long mostBytes(int threads, long bufferBytes) {
+    long pairBytes = Math.multiplyExact(2, bufferBytes);
+    long pairs = Math.min(Math.min(threads, mostPairs), Math.max(1, mostBytes / pairBytes));
+    return pairs * pairBytes;
+  }
+
   /// How many threads wait for a pair right now.
   public synchronized int waiting() {
     return (int) waiters.stream().filter(Waiter::waits).count();

@@ -144,6 +144,16 @@ final class DeviceSlot extends Slot {
     return List.of();
   }
 
+  /// Room for more: later batches may have more pieces.
+  private static long tableBytes(long leastBytes) {
+    return Math.max(LEAST_TABLE_BYTES, 2 * leastBytes);
+  }
+
+  /// The largest table of a slot whose batches have so many rows.
+  static long tableBytes(long rows, long slotBytes) {
+    return tableBytes(Gathering.mostTableBytes(rows, slotBytes));
+  }
+
   /// The last kernel that used it has run, since its batch was handed over.
   private PinnedSlab table(long leastBytes) {
     PinnedSlab now = table;
@@ -152,7 +162,7 @@ final class DeviceSlot extends Slot {
       if (now != null) {
         now.release();
       }
-      now = PinnedSlab.allocate(context, Math.max(LEAST_TABLE_BYTES, 2 * leastBytes));
+      now = PinnedSlab.allocate(context, tableBytes(leastBytes));
       table = now;
     }
     return now;

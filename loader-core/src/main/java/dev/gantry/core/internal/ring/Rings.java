@@ -2,11 +2,12 @@
 package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
@@ -15,6 +16,9 @@ import java.util.List;
 
 /// A session's open rings. Thread-safe.
 public final class Rings implements AutoCloseable {
+  private static final String CHANGE =
+      "keep fewer batches (optPrefetch) or smaller ones (setSampling)";
+
   private final Transports transports;
   private final List<PrefetchRing<?>> open = new ArrayList<>();
   private boolean closed;
@@ -45,14 +49,10 @@ public final class Rings implements AutoCloseable {
 
   private <T> PrefetchRing<T> build(
       RingOptions options, BatchPlanSource<T> source, List<Runnable> undo) {
-    TransferOptions reads = options.transfer();
     OnDemandTransfer transfer =
-        transports.onDemand(
-            options.device(),
-            reads.withLimits(reads.limits().withRequestBytes(options.requestBytes())),
-            source::opened);
+        transports.onDemand(options.device(), reads(options), source::opened);
     undo.add(transfer::close);
-    HostMemory.require(hostBytes(options, transfer));
+    Room.require(use(options), options.device(), CHANGE);
     List<Slot> slots = new ArrayList<>();
     KernelTurns kernels = new KernelTurns(options.slots());
     for (int i = 0; i < options.slots(); i++) {
@@ -66,15 +66,33 @@ public final class Rings implements AutoCloseable {
         options, source, transfer, slots, transports.counters(), this::forget);
   }
 
-  private static long hostBytes(RingOptions options, OnDemandTransfer transfer) {
-    long each =
+  /// The most memory that a ring takes, as long as its batches go back to it.
+  ///
+  /// @param rows the most rows of a batch that a kernel may fetch; 0 if none does
+  public MemoryUse use(RingOptions options, long rows) {
+    long table =
+        rows > 0 && Transports.mayFetch(options.device(), options.transfer())
+            ? options.slots() * DeviceSlot.tableBytes(rows, options.slotBytes())
+            : 0;
+    return use(options).plus(new MemoryUse(0, table, 0));
+  }
+
+  private MemoryUse use(RingOptions options) {
+    MemoryUse slot =
         switch (options.device()) {
-          case Device.Host _ -> options.slotBytes();
-          case Device.Cuda _ -> options.hostBytes();
+          case Device.Host _ -> MemoryUse.on(options.device(), options.slotBytes());
+          case Device.Cuda _ -> new MemoryUse(options.slotBytes(), options.hostBytes(), 0);
         };
-    // More than a long can count is more than any machine has.
-    long most = (Long.MAX_VALUE - transfer.stagingBytes()) / options.slots();
-    return each > most ? Long.MAX_VALUE : options.slots() * each + transfer.stagingBytes();
+    MemoryUse all = transports.onDemandUse(options.device(), reads(options));
+    for (int i = 0; i < options.slots(); i++) {
+      all = all.plus(slot);
+    }
+    return all;
+  }
+
+  private static TransferOptions reads(RingOptions options) {
+    TransferOptions reads = options.transfer();
+    return reads.withLimits(reads.limits().withRequestBytes(options.requestBytes()));
   }
 
   private static Slot slot(RingOptions options, KernelTurns kernels) {

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -11,7 +12,9 @@ import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -39,8 +42,10 @@ final class FillOperation {
     List<Slab> slabs = new ArrayList<>();
     List<Region> regions = new ArrayList<>(fills.size());
     try {
+      List<Long> bytes = fills.stream().map(HostFill::bytes).toList();
+      Room.require(memory(bytes, device, options.limits()).most(), device, LoadOperation.CHANGE);
       for (int first = 0; first < fills.size(); ) {
-        int end = endOfSlab(first);
+        int end = endOfSlab(bytes, first, options.limits());
         fill(fills.subList(first, end), slabs, regions);
         first = end;
       }
@@ -55,14 +60,35 @@ final class FillOperation {
         new TransferReport(Map.of(Transport.HOST, total), 0, 0, fills.size(), List.of(), elapsed));
   }
 
-  private int endOfSlab(int first) {
-    long room = options.limits().slabBytes() - padded(fills.get(first).bytes());
+  private static int endOfSlab(List<Long> bytes, int first, PlanLimits limits) {
+    long room = limits.slabBytes() - padded(bytes.get(first));
     int end = first + 1;
-    while (end < fills.size() && room >= padded(fills.get(end).bytes())) {
-      room -= padded(fills.get(end).bytes());
+    while (end < bytes.size() && room >= padded(bytes.get(end))) {
+      room -= padded(bytes.get(end));
       end++;
     }
     return end;
+  }
+
+  /// What it takes to fill so many bytes each.
+  static LoadMemory memory(List<Long> bytes, Device device, PlanLimits limits) {
+    List<Long> slabs = new ArrayList<>();
+    List<Integer> slabOf = new ArrayList<>(bytes.size());
+    long all = 0;
+    MemoryUse most = MemoryUse.NOTHING;
+    for (int first = 0; first < bytes.size(); ) {
+      int end = endOfSlab(bytes, first, limits);
+      List<Long> some = bytes.subList(first, end);
+      long size = some.stream().mapToLong(FillOperation::padded).sum();
+      some.forEach(each -> slabOf.add(each == 0 ? LoadMemory.NOWHERE : slabs.size()));
+      slabs.add(size);
+      all += size;
+      MemoryUse now = MemoryUse.on(device, all);
+      most =
+          most.max(device instanceof Device.Cuda ? now.plus(MemoryUse.on(Device.HOST, size)) : now);
+      first = end;
+    }
+    return new LoadMemory(device, most, slabs, slabOf);
   }
 
   /// So that the next one's elements are aligned, whatever they are.

@@ -9,6 +9,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
 import dev.gantry.core.Metrics;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
@@ -108,6 +109,43 @@ public final class GantrySession implements Session {
   public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
     return new LoadOperation(transports, plan, device, options).run();
+  }
+
+  /// The memory that [#load] of the same will take, before anything is allocated.
+  ///
+  /// @throws TransferException if a file cannot be opened, which may be needed to know how it is read
+  public LoadMemory loadMemory(List<Wanted> wanted, Device device, TransferOptions options) {
+    ReadPlan plan = Planner.plan(wanted, options.limits());
+    return transports.using(() ->
+        LoadMemory.of(
+            plan, device, options.slabCapacity(), transports.readersUse(plan, device, options)));
+  }
+
+  /// The memory that [#fill] of so many bytes each will take.
+  public LoadMemory fillMemory(List<Long> bytes, Device device, TransferOptions options) {
+    return FillOperation.memory(bytes, device, options.limits());
+  }
+
+  /// The memory that [#map] will take, without what is mapped: that is the files' own.
+  public LoadMemory mapMemory(List<Wanted> wanted) {
+    return transports.calls().descriptorAbsence().isEmpty()
+        ? MapOperation.memory(wanted)
+        : loadMemory(wanted, Device.HOST, TransferOptions.defaults());
+  }
+
+  /// The memory that [#read] of the same will take beside the memory that is there.
+  public MemoryUse readMemory(List<ReadInto> parts, TransferOptions options) {
+    return transports.using(() -> ReadIntoOperation.memory(transports, parts, options));
+  }
+
+  /// What loads take that run at once, given what each of them takes.
+  public MemoryUse atOnce(MemoryUse loads, Device device, TransferOptions options) {
+    return transports.sharedUse(loads, device, options);
+  }
+
+  /// The memory that [#ring] will take; see [Rings#use].
+  public MemoryUse ringMemory(RingOptions options, long rows) {
+    return transports.using(() -> rings.use(options, rows));
   }
 
   /// Reads bytes of files into memory that is there, and returns when all are there. Before that it
@@ -261,7 +299,9 @@ public final class GantrySession implements Session {
 
   @Override
   public Metrics metrics() {
-    return transports.counters().snapshot(LiveResources.snapshot().holdings());
+    return transports
+        .counters()
+        .snapshot(LiveResources.snapshot().holdings(), LiveResources.mostUsed());
   }
 
   /// What this machine has, and why it lacks the rest.

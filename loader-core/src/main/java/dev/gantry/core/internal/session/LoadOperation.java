@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.LoadEvent;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -9,6 +10,7 @@ import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -25,6 +27,8 @@ final class LoadOperation {
   private final ReadPlan plan;
   private final Device device;
   private final TransferOptions options;
+
+  static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";
 
   /// Reserved host memory; null before [#allocate], and on devices.
   private HostMemory.@Nullable Reservation room;
@@ -78,11 +82,13 @@ final class LoadOperation {
   private void allocate(List<Slab> slabs) {
     switch (device) {
       case Device.Host _ -> {
-        room = HostMemory.reserve(plan.allocatedBytes());
+        room = HostMemory.reserve(plan.allocatedBytes(), CHANGE);
         plan.slabSizes().forEach(size -> slabs.add(HostSlab.allocate(size)));
       }
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
+        LoadMemory memory = LoadMemory.of(plan, device, options.slabCapacity(), MemoryUse.NOTHING);
+        Room.require(memory.most(), device, CHANGE);
         plan.slabSizes()
             .forEach(size ->
                 slabs.add(

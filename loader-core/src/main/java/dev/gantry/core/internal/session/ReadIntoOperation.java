@@ -2,7 +2,9 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.LoadEvent;
@@ -35,6 +37,20 @@ final class ReadIntoOperation {
     this.missing =
         new AtomicLongArray(parts.stream().mapToLong(part -> part.extent().length()).toArray());
     this.memories = MemoryCheck.ofTargets(parts);
+  }
+
+  /// What the read takes for itself, of one device after the other.
+  static MemoryUse memory(Transports transports, List<ReadInto> parts, TransferOptions options) {
+    Map<Device, List<Extent>> byDevice = new LinkedHashMap<>();
+    for (ReadInto part : parts) {
+      byDevice.computeIfAbsent(part.memory().device(), _ -> new ArrayList<>()).add(part.extent());
+    }
+    MemoryUse most = MemoryUse.NOTHING;
+    for (Map.Entry<Device, List<Extent>> device : byDevice.entrySet()) {
+      ScatterPlan plan = ScatterPlan.of(device.getValue(), options.limits());
+      most = most.max(transports.readersUse(plan, device.getKey(), options));
+    }
+    return most;
   }
 
   TransferReport run() {

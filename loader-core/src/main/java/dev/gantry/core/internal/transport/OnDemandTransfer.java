@@ -54,11 +54,6 @@ public final class OnDemandTransfer implements AutoCloseable {
     return threads;
   }
 
-  /// The most host memory that the readers take for themselves, in bytes.
-  public long stagingBytes() {
-    return staged == null ? 0 : Math.multiplyExact(2L * threads, staged.bufferBytes());
-  }
-
   /// How a kernel or the CPU fetches the batch without reads, if that can be done and pays; else reads bring
   /// it. The caller closes it when that is done.
   ///

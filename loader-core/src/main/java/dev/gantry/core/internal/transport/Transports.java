@@ -6,6 +6,7 @@ import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
@@ -15,6 +16,7 @@ import dev.gantry.core.internal.mapped.MappedFiles;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
@@ -58,6 +60,9 @@ public final class Transports implements AutoCloseable {
   private static final int FEWEST_FILES = 8;
 
   private static final int MOST_FILES = 16_384;
+
+  private static final String FEWER_READERS =
+      "take fewer readers (optThreads) or smaller requests (optRequestBytes)";
 
   private final FileCalls calls;
   private final Stores stores;
@@ -175,11 +180,13 @@ public final class Transports implements AutoCloseable {
         }
         file.source().checkHolds(read.fileOffset() + read.required());
       }
-      List<Task> all = tasks.get();
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
+      int threads = threads(device, options, inMemory);
+      Room.require(readersUse(reads.size(), 0, threads, device, options), device, FEWER_READERS);
+      List<Task> all = tasks.get();
       TransferReport report =
           new PlannedTransfer(all, files, sharedStaging(device, options), options, counters)
-              .run(threads(device, options, inMemory));
+              .run(threads);
       if (options.sums() != null) {
         List<KnownSums.Known> _ = options.sums().compare();
       }
@@ -187,6 +194,64 @@ public final class Transports implements AutoCloseable {
     } finally {
       Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
     }
+  }
+
+  /// The most that the readers of a load into slabs take for themselves.
+  ///
+  /// @throws TransferException if a file cannot be opened
+  public MemoryUse readersUse(ReadPlan plan, Device device, TransferOptions options) {
+    return readersUse(
+        plan.reads().size(), 0, threads(plan.reads(), device, options), device, options);
+  }
+
+  /// As [#readersUse(ReadPlan, Device, TransferOptions)], into memory that is there: a reader may need a
+  /// buffer then for what does not lie there as it does in the file.
+  public MemoryUse readersUse(ScatterPlan plan, Device device, TransferOptions options) {
+    List<Read> reads = plan.steps().stream().map(ScatterPlan.Step::read).toList();
+    long longest = reads.stream().mapToLong(Read::length).max().orElse(0);
+    return readersUse(reads.size(), longest, threads(reads, device, options), device, options);
+  }
+
+  private MemoryUse readersUse(
+      int reads, long bufferBytes, int threads, Device device, TransferOptions options) {
+    int readers = Math.min(threads, reads);
+    return switch (device) {
+      case Device.Host _ -> MemoryUse.on(device, readers * bufferBytes);
+      case Device.Cuda cuda ->
+          stages(transport(device, options))
+              ? new MemoryUse(
+                  0, stagingPool(cuda).mostBytes(readers, options.limits().requestBytes()), 0)
+              : MemoryUse.NOTHING;
+    };
+  }
+
+  /// What several loads take together that run at once: they share the buffers.
+  public MemoryUse sharedUse(MemoryUse loads, Device device, TransferOptions options) {
+    if (!(device instanceof Device.Cuda cuda)) {
+      return loads;
+    }
+    long most = stagingPool(cuda).mostBytes(MOST_STAGING_PAIRS, options.limits().requestBytes());
+    return new MemoryUse(
+        loads.deviceBytes(), Math.min(loads.pinnedBytes(), most), loads.hostBytes());
+  }
+
+  /// As [#threads(Device, TransferOptions, boolean)], by a look at the files only where it matters.
+  private int threads(List<Read> reads, Device device, TransferOptions options) {
+    int most = threads(device, options, true);
+    int least = threads(device, options, false);
+    return least == most || reads.stream().map(Read::file).distinct().anyMatch(this::isInMemory)
+        ? most
+        : least;
+  }
+
+  private boolean isInMemory(Location location) {
+    try (SourceFile file = openFile(location, CachePolicy.BUFFERED)) {
+      return file.inMemory();
+    }
+  }
+
+  private static boolean stages(@Nullable Transport asked) {
+    return asked == null || asked == Transport.STAGED;
   }
 
   /// Opens a file and chooses its transport.
@@ -278,14 +343,33 @@ public final class Transports implements AutoCloseable {
   /// them wait.
   private static @Nullable StagedTransport ownStaging(
       Device device, TransferOptions options, int threads) {
-    boolean stages = options.transport() == null || options.transport() == Transport.STAGED;
-    if (!stages || !(device instanceof Device.Cuda cuda)) {
+    if (!stages(options.transport()) || !(device instanceof Device.Cuda cuda)) {
       return null;
     }
     CudaContext context = CudaContext.of(cuda);
     StagingPool pool = new StagingPool(context, threads, Long.MAX_VALUE);
-    long bufferBytes = options.limits().requestBytes() + SMALL_READS_BYTES;
+    long bufferBytes = ownBufferBytes(options);
     return new StagedTransport(context, pool.share(), bufferBytes, true);
+  }
+
+  private static long ownBufferBytes(TransferOptions options) {
+    return options.limits().requestBytes() + SMALL_READS_BYTES;
+  }
+
+  /// The most that the readers of an on-demand transfer take for themselves.
+  public MemoryUse onDemandUse(Device device, TransferOptions options) {
+    boolean stages = device instanceof Device.Cuda && stages(options.transport());
+    long pinned =
+        stages
+            ? Math.multiplyExact(2L * threads(device, options, false), ownBufferBytes(options))
+            : 0;
+    return new MemoryUse(0, pinned, 0);
+  }
+
+  /// Whether an on-demand transfer may have a kernel fetch what it brings.
+  public static boolean mayFetch(Device device, TransferOptions options) {
+    boolean allowed = options.transport() == null && options.cachePolicy() != CachePolicy.DIRECT;
+    return device instanceof Device.Cuda && (options.transport() == Transport.MAPPED || allowed);
   }
 
   private @Nullable StagedTransport sharedStaging(Device device, TransferOptions options) {

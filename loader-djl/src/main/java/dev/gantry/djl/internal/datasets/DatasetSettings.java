@@ -27,7 +27,8 @@ public record DatasetSettings(
     FieldRoles roles,
     UnaryOperator<NDList> transform,
     UnaryOperator<NDList> labelTransform) {
-  RingOptions ring(Batches batches, dev.gantry.core.Device target) {
+  /// The ring of an iteration.
+  public RingOptions ring(Batches batches, dev.gantry.core.Device target) {
     return new RingOptions(
         target, slots, batches.slotBytes(), batches.hostBytes(), transfer, poison);
   }

@@ -117,8 +117,8 @@ final class Dequantiser implements AutoCloseable {
     long[] offsets = new long[tasks.size()];
     long end = 0;
     for (int i = 0; i < offsets.length; i++) {
-      offsets[i] = Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
-      end = Math.addExact(offsets[i], bytes(tasks.get(i)));
+      end = endOf(end, tasks.get(i).rows(), tasks.get(i).type());
+      offsets[i] = end - bytes(tasks.get(i));
     }
     if (end == 0) {
       return tasks.stream().map(task -> wrap(task, new Region(null, 0, 0))).toList();
@@ -163,9 +163,20 @@ final class Dequantiser implements AutoCloseable {
     };
   }
 
+  /// Where one more result ends in the memory of a part's results.
+  ///
+  /// @param end of the result before
+  static long endOf(long end, StoredTensor rows, DataType type) {
+    return Math.addExact(Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES, bytes(rows, type));
+  }
+
   private static long bytes(Task task) {
+    return bytes(task.rows(), task.type());
+  }
+
+  private static long bytes(StoredTensor rows, DataType type) {
     return Math.multiplyExact(
-        task.rows().shape().elements().orElseThrow(), target(task.type()).bits() / Byte.SIZE);
+        rows.shape().elements().orElseThrow(), target(type).bits() / Byte.SIZE);
   }
 
   private NDArray wrap(Task task, Region region) {

@@ -3,9 +3,12 @@ package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDList;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.LoadMemory;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
@@ -20,6 +23,30 @@ import java.util.function.IntFunction;
 final class PartsAhead implements AutoCloseable {
   /// In memory at once.
   private static final int DEPTH = 2;
+
+  /// The memory that a part takes.
+  ///
+  /// @param load while it is loaded, and until its user closes it
+  /// @param made what its user makes of it
+  /// @param stays of both, when it is closed
+  record Part(LoadMemory load, MemoryUse made, MemoryUse stays) {}
+
+  /// The most memory that parts take which are loaded so.
+  static MemoryUse most(List<Part> parts) {
+    MemoryUse most = MemoryUse.NOTHING;
+    MemoryUse stayed = MemoryUse.NOTHING;
+    for (int i = 0; i < parts.size(); i++) {
+      Part part = parts.get(i);
+      MemoryUse beside = stayed;
+      for (Part next : parts.subList(i + 1, Math.min(parts.size(), i + DEPTH))) {
+        beside = beside.plus(next.load().most());
+      }
+      most = most.max(beside.plus(part.load().most()));
+      most = most.max(beside.plus(part.load().stays()).plus(part.made()));
+      stayed = stayed.plus(part.stays());
+    }
+    return most;
+  }
 
   private final int parts;
   private final IntFunction<NDList> loader;

@@ -7,13 +7,16 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
@@ -69,6 +72,16 @@ public final class TensorLoad {
   /// Loads all of these at once, in the types that the settings ask for, and tells the settings'
   /// listener.
   public NDList load(SequencedMap<String, StoredTensor> tensors) {
+    NDList arrays = arrays(requests(tensors));
+    return Cleanup.orUndo(
+        () -> {
+          report();
+          return arrays;
+        },
+        arrays::close);
+  }
+
+  private List<Request> requests(SequencedMap<String, StoredTensor> tensors) {
     List<Request> requests = new ArrayList<>();
     for (StoredTensor tensor : tensors.values()) {
       Optional<DataType> type = settings.types().of(tensor.name());
@@ -76,13 +89,68 @@ public final class TensorLoad {
         requests.add(new Request(tensor, type));
       }
     }
-    NDList arrays = arrays(requests);
-    return Cleanup.orUndo(
-        () -> {
-          report();
-          return arrays;
-        },
-        arrays::close);
+    return requests;
+  }
+
+  /// The most memory that [#load] of the same takes.
+  public MemoryUse memoryUse(SequencedMap<String, StoredTensor> tensors) {
+    List<Request> requests = requests(tensors);
+    return changesAny(requests)
+        ? mostChanged(requests, true)
+        : memory(requests.stream().map(Request::tensor).toList(), settings.transfer()).most();
+  }
+
+  private LoadMemory memory(List<StoredTensor> tensors, TransferOptions transfer) {
+    return LoadedTensors.memory(session, tensors, device, settings.lazy(), transfer);
+  }
+
+  /// @param casts whether to count the arrays that the engine makes by casts: it may have their memory
+  ///     already
+  private MemoryUse mostChanged(List<Request> requests, boolean casts) {
+    List<List<Piece>> parts =
+        parts(
+            requests.stream().map(request -> new Piece(request, 0)).toList(),
+            request -> request.tensor().bytes());
+    LoadMemory factors =
+        memory(
+            requests.stream()
+                .filter(this::converts)
+                .flatMap(request -> scales.scalesOf(request.tensor().name()).stream())
+                .toList(),
+            settings.transfer());
+    List<PartsAhead.Part> each =
+        parts.stream().map(part -> memory(part, transfer(parts.size()), casts)).toList();
+    return session.atOnce(
+        factors.most().max(factors.stays().plus(PartsAhead.most(each))),
+        device,
+        settings.transfer());
+  }
+
+  private PartsAhead.Part memory(List<Piece> part, TransferOptions transfer, boolean casts) {
+    long made = 0;
+    long madeByEngine = 0;
+    boolean madeStays = false;
+    for (Piece piece : part) {
+      Request request = piece.rows();
+      if (changes(request)) {
+        DataType type = request.type().orElseThrow();
+        if (converts(request)) {
+          made = Dequantiser.endOf(made, request.tensor(), type);
+          madeStays |= type != DataType.FLOAT64;
+        }
+        if (casts && (!converts(request) || type == DataType.FLOAT64)) {
+          madeByEngine += request.tensor().shape().elements().orElseThrow() * type.getNumOfBytes();
+        }
+      }
+    }
+    LoadMemory load = memory(tensors(part), transfer);
+    MemoryUse engine = MemoryUse.on(device, madeByEngine);
+    return new PartsAhead.Part(
+        load,
+        MemoryUse.on(device, made).plus(engine),
+        load.stays(i -> !changes(part.get(i).rows()))
+            .plus(MemoryUse.on(device, madeStays ? made : 0))
+            .plus(engine));
   }
 
   /// Whether a [Taker] has taken something.
@@ -97,10 +165,15 @@ public final class TensorLoad {
 
   /// An array for each request, with its tensor's name.
   NDList arrays(List<Request> requests) {
-    // A list: all of them are asked, so that an impossible cast is refused.
-    return requests.stream().map(this::changes).toList().contains(true)
+    return changesAny(requests)
         ? loadedChanged(requests)
         : loaded(requests.stream().map(Request::tensor).toList(), settings.transfer());
+  }
+
+  /// @throws MisuseException if there is no such cast
+  private boolean changesAny(List<Request> requests) {
+    // A list: all of them are asked, so that an impossible cast is refused.
+    return requests.stream().map(this::changes).toList().contains(true);
   }
 
   /// @throws MisuseException if there is no such cast
@@ -125,6 +198,10 @@ public final class TensorLoad {
 
   /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
   private NDList loadedChanged(List<Request> requests) {
+    Room.require(
+        mostChanged(requests, false),
+        device,
+        "load fewer tensors at once (optSelection), or as they are stored");
     List<Piece> pieces = requests.stream().map(request -> new Piece(request, 0)).toList();
     NDList arrays = new NDList(requests.size());
     return Cleanup.orUndo(
@@ -309,18 +386,12 @@ public final class TensorLoad {
     List<List<Piece>> parts = parts(pieces, memory);
     Progress progress = new Progress(parts);
     long begin = System.nanoTime();
-    // Beside the tensors of a part, a slab holds the blocks at their edges.
-    long capacity = settings.transfer().limits().slabBytes() + EDGES_BYTES;
+    long capacity = transfer(parts.size()).slabCapacity();
     try (dequantiser;
         PartsAhead ahead =
             new PartsAhead(
                 parts.size(),
-                i ->
-                    loaded(
-                        tensors(parts.get(i)),
-                        parts.size() == 1
-                            ? progress.of(i)
-                            : progress.of(i).withSlabCapacity(capacity)))) {
+                i -> loaded(tensors(parts.get(i)), progress.of(i).withSlabCapacity(capacity)))) {
       for (int i = 0; i < parts.size(); i++) {
         try (NDList arrays = next(ahead)) {
           if (i == parts.size() - 1) {
@@ -335,6 +406,15 @@ public final class TensorLoad {
     if (parts.isEmpty()) {
       beforeLast.run();
     }
+  }
+
+  /// Several parts have the same memory of a device, one after the other. Beside the tensors of a part, a
+  /// slab holds the blocks at their edges.
+  private TransferOptions transfer(int parts) {
+    TransferOptions transfer = settings.transfer();
+    return parts == 1
+        ? transfer
+        : transfer.withSlabCapacity(transfer.limits().slabBytes() + EDGES_BYTES);
   }
 
   /// Parts that fit into a slab.

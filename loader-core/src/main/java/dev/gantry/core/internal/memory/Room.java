@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.TransferException;
+
+/// Whether there is so much memory now, so that what takes it is refused before it begins. What is kept
+/// for the next slabs counts as there.
+public final class Room {
+  private static final int OUT_OF_MEMORY = 2;
+
+  private Room() {}
+
+  /// @param device whose memory it is, beside the host's
+  /// @param change what a user can do about it
+  /// @throws TransferException if there is less, with the figures
+  public static void require(MemoryUse use, Device device, String change) {
+    if (use.hostBytes() > 0) {
+      HostMemory.require(use.hostBytes(), change);
+    }
+    if (device instanceof Device.Cuda cuda) {
+      CudaContext context = CudaContext.of(cuda);
+      requireOnDevice(context, use.deviceBytes(), change);
+      long pinned = use.pinnedBytes() - context.idlePinned().bytes();
+      if (pinned > 0) {
+        HostMemory.require(pinned, change);
+      }
+    }
+  }
+
+  private static void requireOnDevice(CudaContext context, long bytes, String change) {
+    if (bytes == 0) {
+      return;
+    }
+    long free = freeBytes(context);
+    if (bytes > free) {
+      throw new TransferException(
+          "allocate",
+          bytes + " bytes of memory of " + context.device(),
+          new Failure.Cuda(
+              OUT_OF_MEMORY,
+              "CUDA_ERROR_OUT_OF_MEMORY",
+              "only " + free + " bytes are free; " + change));
+    }
+  }
+
+  /// What a device has for slabs.
+  public static long freeBytes(CudaContext context) {
+    try (var _ = context.enter()) {
+      return context.driver().memoryInfo().freeBytes() + context.idleDevice().bytes();
+    }
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What comes to a GPU takes the memory that was told before, by the counters of what is in use.
+@Tag("gpu")
+@ExtendWith(NoLeaks.class)
+class MemoryUseGpuTest {
+  private static final int BLOCK = PlanLimits.BLOCK_BYTES;
+  private static final Device.Cuda DEVICE = new Device.Cuda(0);
+  private static final int FILE_BYTES = 9_000_001;
+
+  @TempDir private Path folder;
+  private Path file;
+
+  @BeforeEach
+  void begin() {
+    file = TestFiles.write(folder.resolve("file"), 3, FILE_BYTES);
+    LiveResources.forgetMostUsed();
+    assertThat(LiveResources.mostUsed()).as("in use before").isEqualTo(MemoryUse.NOTHING);
+  }
+
+  /// Has so many readers at work at once: none reads before each of them is about to.
+  private static GantrySession together(int readers) {
+    Set<Thread> seen = ConcurrentHashMap.newKeySet();
+    CountDownLatch all = new CountDownLatch(readers);
+    return GantrySession.open(
+        new ForwardingFileCalls(Libc.INSTANCE) {
+          @Override
+          public long pread(int fd, MemorySegment target, long length, long offset) {
+            if (seen.add(Thread.currentThread())) {
+              all.countDown();
+            }
+            try {
+              assertThat(all.await(60, TimeUnit.SECONDS)).isTrue();
+            } catch (InterruptedException e) {
+              throw new IllegalStateException(e);
+            }
+            return super.pread(fd, target, length, offset);
+          }
+        });
+  }
+
+  private static TransferOptions options(int threads, long requestBytes) {
+    return TransferOptions.defaults()
+        .withThreads(threads)
+        .withTransport(Transport.STAGED)
+        .withLimits(new PlanLimits(requestBytes, 0, 2 << 20));
+  }
+
+  /// Large ones and small ones, of which some are moved.
+  private List<Wanted> wanted() {
+    List<Wanted> wanted = new ArrayList<>();
+    for (int length : new int[] {1, 5_000_000, 4096, 77, 2_000_000, 1_500_000}) {
+      long offset = wanted.isEmpty() ? 0 : wanted.getLast().extent().end();
+      wanted.add(new Wanted(new Extent(file, offset, length), 8));
+    }
+    return wanted;
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 4096, 0", "1, 1048576, 3000000", "3, 1048576, 0", "4, 262144, 5000000"})
+  void aLoad(int threads, long requestBytes, long slabCapacity) {
+    TransferOptions options = options(threads, requestBytes).withSlabCapacity(slabCapacity);
+    try (GantrySession session = together(threads)) {
+      LoadMemory told = session.loadMemory(wanted(), DEVICE, options);
+      assertThat(told.most().pinnedBytes()).isEqualTo(2 * threads * requestBytes);
+      assertThat(told.most().deviceBytes()).isGreaterThan(FILE_BYTES / 10 * 9);
+      Loaded loaded = session.load(wanted(), DEVICE, options);
+      assertThat(LiveResources.mostUsed()).isEqualTo(told.most());
+      LiveResources.forgetMostUsed();
+      assertThat(LiveResources.mostUsed()).as("stays").isEqualTo(told.stays());
+      loaded.close();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Transport.class,
+      names = {"STAGED", "COMPAT"})
+  void aLoadOfOneReader(Transport transport) {
+    TransferOptions options = options(1, 1 << 20).withTransport(transport);
+    try (GantrySession session = GantrySession.open()) {
+      if (transport == Transport.COMPAT && !session.diagnose().cuFileAbsence().isEmpty()) {
+        return;
+      }
+      MemoryUse told = session.loadMemory(wanted(), DEVICE, options).most();
+      session.load(wanted(), DEVICE, options).close();
+      assertThat(LiveResources.mostUsed()).isEqualTo(told);
+    }
+  }
+
+  @Test
+  void readersOfManyLoadsShareTheBuffers() {
+    TransferOptions options = options(64, 64 << 20);
+    MemoryUse many = new MemoryUse(5, 1L << 40, 7);
+    try (GantrySession session = GantrySession.open()) {
+      assertThat(session.atOnce(many, DEVICE, options)).isEqualTo(new MemoryUse(5, 1L << 30, 7));
+    }
+  }
+
+  @Test
+  void whatTheCpuMakes() {
+    List<Long> bytes = List.of(1_000_000L, 0L, 1_500_000L, 63L, 600_000L);
+    TransferOptions options = options(1, 1 << 20);
+    try (GantrySession session = GantrySession.open()) {
+      LoadMemory told = session.fillMemory(bytes, DEVICE, options);
+      List<HostFill> fills = bytes.stream().map(size -> new HostFill(size, _ -> {})).toList();
+      session.fill(fills, DEVICE, options).close();
+      assertThat(LiveResources.mostUsed()).isEqualTo(told.most());
+    }
+  }
+
+  @Test
+  void intoMemoryThatIsThere() {
+    DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), FILE_BYTES);
+    TransferOptions options = options(2, 1 << 20);
+    List<ReadInto> parts =
+        List.of(
+            new ReadInto(
+                "all",
+                new Extent(file, 0, FILE_BYTES),
+                new Memory.OnDevice(DEVICE, slab.address(), FILE_BYTES)));
+    try (GantrySession session = together(2)) {
+      MemoryUse told = session.readMemory(parts, options);
+      assertThat(told).isEqualTo(new MemoryUse(0, 4 << 20, 0));
+      var _ = session.read(parts, options);
+      assertThat(LiveResources.mostUsed()).isEqualTo(told.plus(new MemoryUse(FILE_BYTES, 0, 0)));
+    } finally {
+      slab.release();
+    }
+  }
+
+  /// Batches of rows that begin anywhere, by reads or by a kernel.
+  private final class Rows implements BatchPlanSource<Integer> {
+    private static final int ROWS = 3000;
+    private int next;
+
+    @Override
+    public Optional<BatchPlan<Integer>> next() {
+      if (next == 20) {
+        return Optional.empty();
+      }
+      int batch = next++;
+      List<Read> reads = new ArrayList<>();
+      List<Gather> gathers = new ArrayList<>();
+      for (int i = 0; i < 8; i++) {
+        long offset = (long) (batch * 8 + i) * 8 * BLOCK;
+        reads.add(
+            new Read(Location.of(file), offset, 8 * BLOCK, 8 * BLOCK, 0, (long) i * 8 * BLOCK));
+      }
+      for (int i = 0; i < ROWS; i++) {
+        gathers.add(new Gather(new Extent(file, batch * 100L + i, 50), i * 50L));
+      }
+      return Optional.of(
+          new BatchPlan<>(
+              reads,
+              new HostWrites(64L * BLOCK, 8, List.of(target -> target.fill((byte) 1))),
+              List.of(),
+              gathers,
+              batch,
+              null));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Transport.class,
+      names = {"STAGED", "MAPPED"})
+  void aRing(Transport transport) {
+    TransferOptions transfer = options(2, 16 * BLOCK).withTransport(transport);
+    RingOptions options = new RingOptions(DEVICE, 3, 65 * BLOCK, BLOCK, transfer, false);
+    try (GantrySession session =
+        transport == Transport.STAGED ? together(2) : GantrySession.open()) {
+      MemoryUse told = session.ringMemory(options, Rows.ROWS);
+      assertThat(told.deviceBytes()).isEqualTo(3L * 65 * BLOCK);
+      long others =
+          transport == Transport.STAGED
+              ? 2 * 2 * (16 * BLOCK + (64 << 10))
+              : 3L * 2 * (Rows.ROWS + 65 * BLOCK / (64 << 10)) * 24;
+      assertThat(told.pinnedBytes()).isEqualTo(3L * BLOCK + others);
+      try (PrefetchRing<Integer> ring = session.ring(options, new Rows())) {
+        for (Optional<RingBatch<Integer>> batch = ring.next();
+            batch.isPresent();
+            batch = ring.next()) {
+          batch.get().close();
+        }
+      }
+      MemoryUse used = LiveResources.mostUsed();
+      if (transport == Transport.STAGED) {
+        assertThat(used).isEqualTo(told);
+      } else {
+        // The table has no piece for a row that is not long.
+        assertThat(used.deviceBytes()).isEqualTo(told.deviceBytes());
+        assertThat(used.pinnedBytes())
+            .isEqualTo(told.pinnedBytes() - 3L * 2 * (65 * BLOCK / (64 << 10)) * 24);
+      }
+    }
+  }
+
+  @Test
+  void whatDoesNotFitTheDeviceIsRefusedBeforeAnythingIsTaken() throws IOException {
+    long huge = 1L << 43;
+    try (RandomAccessFile out = new RandomAccessFile(file.toFile(), "rw")) {
+      out.setLength(huge);
+    }
+    TransferOptions options = options(1, 64 << 20).withCachePolicy(CachePolicy.BUFFERED);
+    List<Wanted> all = List.of(new Wanted(new Extent(file, 0, huge), 1));
+    try (GantrySession session = GantrySession.open()) {
+      assertThatThrownBy(() -> session.load(all, DEVICE, options))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContainingAll(
+              huge + " bytes of memory of cuda:0", "only ", " bytes are free", "fewer tensors");
+      RingOptions ring = new RingOptions(DEVICE, 2, huge, 0, options, false);
+      assertThatThrownBy(() -> session.ring(ring, new Rows()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContainingAll(2 * huge + " bytes of memory of cuda:0", "optPrefetch");
+    }
+    assertThat(LiveResources.mostUsed()).isEqualTo(MemoryUse.NOTHING);
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.Shape;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.Sessions;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Loads take the memory that was told before, by the counters of what is in use.
+@ExtendWith(NoLeaks.class)
+class WeightsMemoryTest {
+  private static final long SEED = 1422;
+  private static final int SLAB_BYTES = 64 << 10;
+
+  @TempDir private Path folder;
+  private NDManager manager;
+
+  @BeforeEach
+  void open() {
+    manager = NDManager.newBaseManager();
+  }
+
+  @AfterEach
+  void close() {
+    manager.close();
+  }
+
+  private static MemoryUse mostUsed(Runnable work) {
+    LiveResources.forgetMostUsed();
+    assertThat(LiveResources.mostUsed()).as("in use before").isEqualTo(MemoryUse.NOTHING);
+    work.run();
+    return LiveResources.mostUsed();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 4095, 70_000, 3_000_001})
+  void aLoadTakesWhatWasTold(int length) throws IOException {
+    Random random = new Random(SEED + length);
+    WeightsFile file = new WeightsFile();
+    // Behind an odd length the others break their alignment, and are moved.
+    for (DType dtype : List.of(DType.U8, DType.F32, DType.BF16, DType.I64, DType.F8_E4M3)) {
+      int elements = length == 0 ? 0 : 1 + random.nextInt(length);
+      file.raw(
+          dtype.name(), dtype, Shape.of(elements), new byte[elements * dtype.bits() / Byte.SIZE]);
+    }
+    file.write(folder.resolve("w.safetensors"));
+    for (LoadOptions options :
+        List.of(
+            LoadOptions.defaults(),
+            LoadOptions.builder().slabBytes(SLAB_BYTES).optRequestBytes(4096).build(),
+            LoadOptions.builder().optCachePolicy(CachePolicy.DIRECT).optThreads(3).build(),
+            LoadOptions.builder().optLazy(true).build(),
+            LoadOptions.builder().optSelection(TensorSelection.names(List.of("I64"))).build())) {
+      try (Weights weights = Weights.open(folder)) {
+        MemoryUse told = weights.memoryUse(manager, options);
+        assertThat(mostUsed(() -> weights.load(manager, options).close())).isEqualTo(told);
+        if (!options.settings().lazy() && length > 0) {
+          assertThat(told.hostBytes()).isPositive();
+        }
+      }
+    }
+  }
+
+  /// In NumPy's files some lie in Fortran's order, and some are compressed.
+  @Test
+  void tensorsThatAreDecodedCountToo() throws IOException {
+    Path corpus =
+        Path.of(System.getProperty("gantry.corpus", "../formats/src/test/resources/corpus"))
+            .resolve("numpy");
+    List<Path> files;
+    try (Stream<Path> all = Files.list(corpus)) {
+      files = all.filter(file -> file.toString().matches(".*\\.np[yz]")).toList();
+    }
+    int decoded = 0;
+    for (Path file : files) {
+      try (Weights weights = Weights.open(file)) {
+        decoded++;
+        for (boolean lazy : new boolean[] {false, true}) {
+          LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
+          MemoryUse told = weights.memoryUse(manager, options);
+          assertThat(mostUsed(() -> weights.load(manager, options).close()))
+              .as("%s", file)
+              .isEqualTo(told);
+        }
+      } catch (MalformedFileException _) {
+        // The corpus has damaged ones, too.
+      }
+    }
+    assertThat(decoded).isGreaterThan(5);
+  }
+
+  /// Has two parts of a load in memory at once: a part is read when the one behind it has its memory.
+  private static final class Together extends ForwardingFileCalls {
+    private final long begin;
+    private final long partBytes;
+    private final List<CountDownLatch> begun = new ArrayList<>();
+
+    Together(long begin, long partBytes, int parts) {
+      super(Libc.INSTANCE);
+      this.begin = begin;
+      this.partBytes = partBytes;
+      for (int i = 0; i < parts; i++) {
+        begun.add(new CountDownLatch(1));
+      }
+    }
+
+    @Override
+    public long pread(int fd, MemorySegment target, long length, long offset) {
+      int part = (int) ((offset + 4095 - begin) / partBytes);
+      if (length > 4096 && part < begun.size()) {
+        begun.get(part).countDown();
+        await(begun.get(Math.min(part + 1, begun.size() - 1)));
+      }
+      return super.pread(fd, target, length, offset);
+    }
+
+    private static void await(CountDownLatch latch) {
+      try {
+        assertThat(latch.await(60, TimeUnit.SECONDS)).isTrue();
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = DataType.class,
+      names = {"FLOAT32", "BFLOAT16", "FLOAT64"})
+  void inPartsTwoAreThereAtOnce(DataType type) throws IOException {
+    int parts = 5;
+    WeightsFile file = new WeightsFile();
+    for (int i = 0; i < parts; i++) {
+      file.raw("w" + i, DType.F8_E4M3, Shape.of(SLAB_BYTES), new byte[SLAB_BYTES]);
+    }
+    Path path = file.write(folder.resolve("w.safetensors"));
+    long begin = path.toFile().length() - (long) parts * SLAB_BYTES;
+    LoadOptions options =
+        LoadOptions.builder().slabBytes(SLAB_BYTES).optThreads(1).optCast(type).build();
+    try (GantrySession session = Sessions.over(new Together(begin, SLAB_BYTES, parts));
+        Weights weights = Weights.open(path, session)) {
+      MemoryUse told = weights.memoryUse(manager, options);
+      MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
+      if (type == DataType.FLOAT64) {
+        // The engine makes it of FLOAT32, in its own memory.
+        long results = (long) parts * SLAB_BYTES * Double.BYTES;
+        assertThat(told.hostBytes())
+            .isBetween(Math.max(used.hostBytes(), results), used.hostBytes() + results);
+      } else {
+        assertThat(used).isEqualTo(told);
+        long results = (long) parts * SLAB_BYTES * type.getNumOfBytes();
+        assertThat(told.hostBytes()).isGreaterThan(results).isLessThan(results + 3L * SLAB_BYTES);
+      }
+    }
+  }
+
+  @Test
+  void aCastOfTheEngineCounts() throws IOException {
+    int elements = 50_000;
+    new WeightsFile()
+        .raw("half", DType.F16, Shape.of(elements), new byte[2 * elements])
+        .raw("whole", DType.I32, Shape.of(elements), new byte[4 * elements])
+        .write(folder.resolve("w.safetensors"));
+    LoadOptions cast = LoadOptions.builder().optCast(DataType.FLOAT32).build();
+    try (Weights weights = Weights.open(folder)) {
+      MemoryUse plain = weights.memoryUse(manager, LoadOptions.defaults());
+      MemoryUse told = weights.memoryUse(manager, cast);
+      assertThat(told.hostBytes() - plain.hostBytes()).isEqualTo(4L * elements);
+      assertThat(mostUsed(() -> weights.load(manager, cast).close())).isEqualTo(plain);
+    }
+  }
+
+  @Test
+  void intoArraysThatAreThereItTakesBuffersAtMost() throws IOException {
+    int elements = 3_000_001;
+    Path path =
+        new WeightsFile()
+            .raw("odd", DType.U8, Shape.of(elements), new byte[elements])
+            .write(folder.resolve("w.safetensors"));
+    try (Weights weights = Weights.open(path);
+        NDArray array = manager.zeros(new ai.djl.ndarray.types.Shape(elements), DataType.UINT8);
+        NDArray view = array.get(":")) {
+      LoadOptions direct =
+          LoadOptions.builder()
+              .optCachePolicy(CachePolicy.DIRECT)
+              .optThreads(1)
+              .optRequestBytes(1 << 20)
+              .build();
+      MemoryUse told = weights.memoryUseInto(Map.of("odd", view), direct);
+      assertThat(told).isEqualTo(new MemoryUse(0, 0, 1 << 20));
+      assertThat(mostUsed(() -> weights.loadInto(Map.of("odd", view), direct))).isEqualTo(told);
+      LoadOptions buffered = LoadOptions.builder().optCachePolicy(CachePolicy.BUFFERED).build();
+      assertThat(mostUsed(() -> weights.loadInto(Map.of("odd", view), buffered)))
+          .as("straight to its place")
+          .isEqualTo(MemoryUse.NOTHING);
+    }
+  }
+
+  @Test
+  void whatDoesNotFitIsRefusedBeforeAnythingIsTaken() throws IOException {
+    WeightsFile.writeSparse(folder.resolve("w.safetensors"), "huge", 1L << 43);
+    try (Weights weights = Weights.open(folder)) {
+      MemoryUse told = weights.memoryUse(manager, LoadOptions.defaults());
+      assertThat(told.hostBytes()).isBetween(1L << 43, (1L << 43) + (1 << 20));
+      for (LoadOptions options :
+          List.of(
+              LoadOptions.defaults(), LoadOptions.builder().optCast(DataType.FLOAT32).build())) {
+        MemoryUse used =
+            mostUsed(() ->
+                assertThatThrownBy(() -> weights.load(manager, options))
+                    .isInstanceOf(TransferException.class)
+                    .hasMessageContainingAll(
+                        "bytes of host memory", "only ", " bytes are available", "fewer tensors"));
+        assertThat(used).isEqualTo(MemoryUse.NOTHING);
+      }
+    }
+  }
+
+  @Test
+  void severalLoadsAddUp() throws IOException {
+    new WeightsFile()
+        .raw("w", DType.U8, Shape.of(100_000), new byte[100_000])
+        .write(folder.resolve("w.safetensors"));
+    try (Weights weights = Weights.open(folder)) {
+      MemoryUse once = weights.memoryUse(manager, LoadOptions.defaults());
+      MemoryUse both =
+          mostUsed(() -> {
+            NDList first = weights.load(manager);
+            weights.load(manager).close();
+            first.close();
+          });
+      assertThat(both).isEqualTo(once.plus(once));
+      assertThat(GantrySession.shared().metrics().mostUsed()).isEqualTo(both);
+    }
+  }
+}
