@@ -131,6 +131,14 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
+  /// Whether any file is kept.
+  ///
+  /// @param copied for the CPU, else registered for kernels
+  public synchronized boolean keepsAny(boolean copied) {
+    return entries.entrySet().stream()
+        .anyMatch(entry -> entry.getKey().copied() == copied && entry.getValue().kept != null);
+  }
+
   /// The files of a batch, if all of them are kept; else why not.
   ///
   /// @param context whose kernels gather, or null for the CPU

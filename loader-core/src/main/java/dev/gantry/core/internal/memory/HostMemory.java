@@ -3,6 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -44,7 +45,8 @@ public final class HostMemory {
   ///
   /// @param change what a user can do about it
   public static synchronized Reservation reserve(long bytes, String change) {
-    OptionalLong available = availableBytes();
+    OptionalLong kernel = kernelBytes();
+    OptionalLong available = available(kernel);
     if (available.isPresent() && bytes > available.getAsLong()) {
       String others =
           promisedBytes == 0 ? "" : ", besides " + promisedBytes + " reserved by other loads";
@@ -57,7 +59,7 @@ public final class HostMemory {
               "only " + available.getAsLong() + " bytes are available" + others + "; " + change));
     }
     promisedBytes += bytes;
-    if (kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes) {
+    if (kernel.orElse(Long.MAX_VALUE) < promisedBytes) {
       HostSlab.freeIdle();
     }
     return new Reservation(bytes);
@@ -94,7 +96,10 @@ public final class HostMemory {
   /// would give back, minus reservations; empty if
   /// neither can be read.
   public static synchronized OptionalLong availableBytes() {
-    OptionalLong kernel = kernelBytes();
+    return available(kernelBytes());
+  }
+
+  private static OptionalLong available(OptionalLong kernel) {
     return kernel.isEmpty()
         ? kernel
         : OptionalLong.of(Math.max(0, kernel.getAsLong() + HostSlab.idleBytes() - promisedBytes));
@@ -104,9 +109,13 @@ public final class HostMemory {
   static OptionalLong kernelBytes() {
     try {
       long available = Long.MAX_VALUE;
-      for (String line : Files.readAllLines(Path.of("/proc/meminfo"))) {
-        if (line.startsWith("MemAvailable:")) {
-          available = Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
+      try (BufferedReader lines = Files.newBufferedReader(Path.of("/proc/meminfo"))) {
+        // Among the first lines.
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+          if (line.startsWith("MemAvailable:")) {
+            available = Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
+            break;
+          }
         }
       }
       available =

@@ -22,7 +22,7 @@ final class RingReader<T> implements Runnable {
   private final RingOptions options;
   private final OnDemandTransfer transfer;
 
-  /// Whether the last batch was; written by one reader at a time.
+  /// Whether the last batch was, and so the next one is likely to be; written by one reader at a time.
   private volatile boolean gathered;
 
   private volatile @Nullable Thread asker;
@@ -36,6 +36,7 @@ final class RingReader<T> implements Runnable {
     this.source = source;
     this.options = options;
     this.transfer = transfer;
+    this.gathered = transfer.isReadyToGather();
   }
 
   @Override

@@ -30,6 +30,11 @@ record FetchedFiles(MappedFiles mapped, @Nullable CudaContext context, boolean a
   /// average, it reads them as fast as it copies them.
   private static final long SHORT_BYTES = 16 << 10;
 
+  /// Whether batches are likely to be fetched: files are kept for it.
+  boolean isReady() {
+    return mapped.keepsAny(context == null);
+  }
+
   Optional<Gathering> gathering(List<Gather> gathers, OpenFiles files, TransferCounter counter) {
     if (gathers.isEmpty()) {
       return refused("these batches are decoded by the CPU");

@@ -54,6 +54,11 @@ public final class OnDemandTransfer implements AutoCloseable {
     return threads;
   }
 
+  /// Whether the next batch is likely to be fetched without reads.
+  public boolean isReadyToGather() {
+    return fetched != null && fetched.isReady();
+  }
+
   /// How a kernel or the CPU fetches the batch without reads, if that can be done and pays; else reads bring
   /// it. The caller closes it when that is done.
   ///
