@@ -15,6 +15,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /// Makes a [ReadPlan]: extents are aligned outward to blocks, neighbours coalesced into runs, runs
 /// packed into slabs and split into requests.
@@ -48,35 +49,79 @@ public final class Planner {
   }
 
   private ReadPlan plan() {
-    Map<Location, List<Integer>> byFile = new LinkedHashMap<>();
-    for (int i = 0; i < wanted.size(); i++) {
-      Extent extent = wanted.get(i).extent();
+    Map<Location, Group> groups = new LinkedHashMap<>();
+    Group group = new Group();
+    @Nullable Location file = null;
+    for (int i = 0; i < placements.length; i++) {
+      Extent extent = extent(i);
       if (extent.length() == 0) {
         placements[i] = Placement.EMPTY;
-      } else {
-        byFile.computeIfAbsent(extent.file(), _ -> new ArrayList<>()).add(i);
+        continue;
       }
+      if (!extent.file().equals(file)) {
+        file = extent.file();
+        group = groups.computeIfAbsent(file, _ -> new Group());
+      }
+      group.add(i, extent);
     }
-    byFile.forEach(this::planFile);
+    groups.forEach((each, extents) -> planFile(each, extents.sorted()));
     slabOpen = false;
     relocate();
     return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
   }
 
-  private void planFile(Location file, List<Integer> indexes) {
-    indexes.sort(
-        Comparator.comparingLong((Integer i) -> extent(i).offset())
-            .thenComparingLong(i -> extent(i).length()));
+  /// The extents of one file, as indexes. Most come in their order in the file: those need no sorting, which
+  /// takes longer than the rest of a plan.
+  private final class Group {
+    private int[] indexes = {};
+    private int count;
+    private boolean inOrder = true;
+    private long lastOffset;
+    private long lastLength;
+
+    void add(int index, Extent extent) {
+      if (count == indexes.length) {
+        indexes = Arrays.copyOf(indexes, Math.max(16, 2 * count));
+      }
+      inOrder &=
+          extent.offset() > lastOffset
+              || (extent.offset() == lastOffset && extent.length() >= lastLength);
+      lastOffset = extent.offset();
+      lastLength = extent.length();
+      indexes[count++] = index;
+    }
+
+    /// By offset, then length, then as they were asked for.
+    int[] sorted() {
+      return inOrder
+          ? Arrays.copyOf(indexes, count)
+          : Arrays.stream(indexes, 0, count)
+              .boxed()
+              .sorted(
+                  Comparator.comparingLong((Integer i) -> extent(i).offset())
+                      .thenComparingLong(i -> extent(i).length()))
+              .mapToInt(Integer::intValue)
+              .toArray();
+    }
+  }
+
+  /// @param indexes of the file's extents, by their offsets
+  private void planFile(Location file, int[] indexes) {
     int first = 0;
-    while (first < indexes.size()) {
-      long start = floor(extent(indexes.get(first)).offset());
-      long end = extent(indexes.get(first)).end();
+    while (first < indexes.length) {
+      Extent extent = extent(indexes[first]);
+      long start = floor(extent.offset());
+      long end = extent.end();
       int next = first + 1;
-      while (next < indexes.size() && joins(extent(indexes.get(next)), start, end)) {
-        end = Math.max(end, extent(indexes.get(next)).end());
+      while (next < indexes.length) {
+        extent = extent(indexes[next]);
+        if (!joins(extent, start, end)) {
+          break;
+        }
+        end = Math.max(end, extent.end());
         next++;
       }
-      placeRun(file, start, end, indexes.subList(first, next));
+      placeRun(file, start, end, indexes, first, next);
       first = next;
     }
   }
@@ -91,11 +136,13 @@ public final class Planner {
         && ceiling(extent.end()) - start <= limits.slabBytes();
   }
 
-  private void placeRun(Location file, long start, long end, List<Integer> indexes) {
+  /// @param indexes of which those between `first` and `next` are the run's
+  private void placeRun(Location file, long start, long end, int[] indexes, int first, int next) {
     long length = ceiling(end) - start;
     long base = takeRoom(length);
     int slab = slabSizes.size() - 1;
-    for (int i : indexes) {
+    for (int at = first; at < next; at++) {
+      int i = indexes[at];
       Extent extent = extent(i);
       placements[i] = new Placement(slab, base + (extent.offset() - start), extent.length());
     }
