@@ -68,6 +68,10 @@ public final class MappedFiles implements AutoCloseable {
     int users;
     long usedNanos;
     boolean underWay;
+
+    /// Whether it is given up as soon as the batches that use it are there, and serves no others.
+    boolean leaving;
+
     String refusal = "";
     @Nullable KeptFile kept;
 
@@ -127,6 +131,9 @@ public final class MappedFiles implements AutoCloseable {
       if (entry != null) {
         entry.users--;
         entry.usedNanos = System.nanoTime();
+        if (entry.leaving && entry.users == 0) {
+          drop(entry);
+        }
       }
     }
   }
@@ -188,7 +195,11 @@ public final class MappedFiles implements AutoCloseable {
         }
         return Availability.absent(file.file() + " was modified since it was copied");
       }
+      if (entry.leaving && !now) {
+        return Availability.absent("it is being given up: the machine needs the memory");
+      }
       if (entry.kept != null) {
+        entry.leaving = false;
         entry.users++;
         return Availability.present(entry.kept);
       }
@@ -366,7 +377,9 @@ public final class MappedFiles implements AutoCloseable {
   ///
   /// @return whether files are left
   private synchronized boolean look() {
-    dropUnused(availableBytes.getAsLong() / 2);
+    long most = availableBytes.getAsLong() / 2;
+    dropUnused(most);
+    letUsedLeave(most);
     long now = System.nanoTime();
     for (Entry entry : entries.values()) {
       if (entry.users == 0 && now - entry.usedNanos > IDLE_NANOS) {
@@ -388,10 +401,21 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
+  /// Of files that batches in random order use all the time, none is ever unused.
+  private synchronized void letUsedLeave(long most) {
+    long staying = keptBytes;
+    for (Entry entry : entries.values()) {
+      KeptFile kept = entry.kept;
+      entry.leaving = kept != null && entry.users > 0 && staying > Math.max(0, most);
+      staying -= kept != null && entry.leaving ? kept.bytes() : 0;
+    }
+  }
+
   private synchronized void drop(@Nullable Entry entry) {
     if (entry != null && entry.kept != null) {
       KeptFile dropped = entry.kept;
       entry.kept = null;
+      entry.leaving = false;
       entry.readBytes = 0;
       keptBytes -= dropped.bytes();
       dropped.close();

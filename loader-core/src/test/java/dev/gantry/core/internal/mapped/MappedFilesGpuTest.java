@@ -183,6 +183,24 @@ class MappedFilesGpuTest {
   }
 
   @Test
+  void aRegisteredFileThatBatchesUseAllTheTimeGoesToo() throws InterruptedException {
+    SourceFile used = file(1);
+    String reason = "";
+    try (MappedFiles.Lease _ = leaseNow(used)) {
+      availableBytes = BYTES;
+      for (int i = 0; i < 1000 && reason.isEmpty(); i++) {
+        Thread.sleep(5);
+        Availability<MappedFiles.Lease> next = lease(used, 1, false);
+        next.toOptional().ifPresent(MappedFiles.Lease::close);
+        reason = next.toOptional().isPresent() ? "" : reason(next);
+      }
+      assertThat(reason).isEqualTo("it is being given up: the machine needs the memory");
+      assertThat(pinned()).isEqualTo(BYTES);
+    }
+    assertThat(pinned()).isZero();
+  }
+
+  @Test
   void aFileThatIsChangedInPlaceIsAnError() throws IOException {
     SourceFile file = file(1);
     try (MappedFiles.Lease lease = leaseNow(file)) {
