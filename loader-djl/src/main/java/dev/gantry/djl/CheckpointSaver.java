@@ -5,6 +5,7 @@ import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Session;
@@ -221,6 +222,27 @@ public final class CheckpointSaver implements AutoCloseable {
     TrainingContents contents = TrainingContents.expected(model, trainer);
     try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of())) {
       return queue.prepare(unsaved.checkpoint());
+    }
+  }
+
+  /// The most memory that a save takes, told before anything is allocated: with `optAsync` a snapshot, or
+  /// two with `BusyPolicy.QUEUE`; and two buffers of a request for each thread that writes. Copies that
+  /// DJL's engine makes are not counted. Where there is less, a save takes fewer threads, and without room
+  /// for a snapshot it is written before the call returns.
+  ///
+  /// @param trainer that has been initialised, or null if none is saved
+  /// @throws MisuseException as [#save(SaveRequest)]
+  public MemoryUse memoryUse(Model model, @Nullable Trainer trainer) {
+    MisuseException.requireGiven("model", model);
+    requireOpen();
+    TrainingContents contents =
+        trainer == null
+            ? TrainingContents.of(model, 0, Optional.empty())
+            : TrainingContents.expected(model, trainer);
+    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of())) {
+      return queue == null
+          ? store.memoryUse(unsaved.checkpoint(), options)
+          : queue.memoryUse(unsaved.checkpoint());
     }
   }
 

@@ -49,6 +49,7 @@ public final class OverlapSaves {
                 .optOverlap(true)
                 .build()) {
       trainer.initialize(new Shape(1, 64));
+      System.out.println("a save takes " + saver.memoryUse(model, trainer));
       // In the background: the memory of snapshots.
       var _ = saver.prepare(model, trainer);
 

@@ -113,7 +113,7 @@ class SamplesTest {
         sample(
             "OverlapSaves",
             OverlapSaves::main,
-            "step 4\nstep 8\n",
+            "a save takes MemoryUse.*\nstep 4\nstep 8\n",
             temporary.resolve("overlapped")),
         sample("FollowTraining", FollowTraining::main, "(.* has the mean .*\n){2}", checkpoints, 2),
         sample("RefreshServer", RefreshServer::main, "serving http:.*\n", checkpoints, 0, 1),

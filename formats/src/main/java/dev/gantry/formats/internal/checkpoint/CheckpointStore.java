@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
@@ -38,6 +40,8 @@ import org.slf4j.LoggerFactory;
 /// Thread-safe; saves are made one after the other.
 public final class CheckpointStore implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
+
+  private static final long MANIFEST_REQUEST_BYTES = 256 << 10;
 
   private final GantrySession session;
   private final StoreFolder folder;
@@ -177,6 +181,20 @@ public final class CheckpointStore implements AutoCloseable {
     return SavePlan.of(checkpoint, 0, fileBytes).files();
   }
 
+  /// The most memory that [#commit] of files takes for itself.
+  ///
+  /// @param inMemory whether all bytes are in host memory, whatever the files say: those of a snapshot
+  MemoryUse writing(List<NewFile> files, boolean inMemory, WriteOptions options) {
+    return session
+        .writeMemory(files, inMemory, options)
+        .max(MemoryUse.on(Device.HOST, 2 * MANIFEST_REQUEST_BYTES));
+  }
+
+  /// The most memory that [#save] of a checkpoint like this one takes.
+  public MemoryUse memoryUse(UnsavedCheckpoint checkpoint, WriteOptions options) {
+    return writing(layout(checkpoint), false, options);
+  }
+
   /// Saves what was planned.
   ///
   /// @param files the plan's files, or a snapshot of them
@@ -215,6 +233,8 @@ public final class CheckpointStore implements AutoCloseable {
     session.write(
         List.of(file),
         WriteOptions.defaults()
+            .withThreads(1)
+            .withRequestBytes(MANIFEST_REQUEST_BYTES)
             .withPageCache(options.pageCache())
             .withCancellation(options.cancellation()));
   }

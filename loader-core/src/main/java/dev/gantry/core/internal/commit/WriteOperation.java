@@ -4,6 +4,8 @@ package dev.gantry.core.internal.commit;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
@@ -12,8 +14,10 @@ import dev.gantry.core.internal.events.SaveEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferCounter;
 import dev.gantry.core.internal.transport.TransportOracle;
@@ -27,8 +31,10 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Writes files: all of them are on the disk before the first gets its name. For one use, by one
@@ -44,6 +50,9 @@ public final class WriteOperation {
   private final WorkQueue<WriteTask> tasks;
   private final TransferCounter counter;
 
+  /// Of each of a writer's two buffers of ordinary host memory.
+  private final long bufferBytes;
+
   /// The buffers that device memory is copied to, or null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
@@ -54,6 +63,7 @@ public final class WriteOperation {
     this.folders = new Folders(transports.calls());
     requireUniqueNames(files);
     this.files = files.stream().map(file -> new FileCommit(transports, file, options)).toList();
+    bufferBytes = bufferBytes(files.stream(), options);
     devices =
         files.stream()
             .flatMap(FileCommit::devices)
@@ -74,6 +84,37 @@ public final class WriteOperation {
     }
   }
 
+  /// The most memory that a write of these files takes for itself.
+  ///
+  /// @param inMemory whether all bytes are in host memory, whatever the files say: those of a snapshot
+  public static MemoryUse use(
+      Transports transports, List<NewFile> files, boolean inMemory, WriteOptions options) {
+    long writes =
+        files.stream().mapToLong(file -> Math.ceilDiv(file.size(), options.requestBytes())).sum();
+    int writers = (int) Math.min(threads(options), writes);
+    Optional<Device.Cuda> device =
+        files.stream()
+            .flatMap(file -> file.parts().stream())
+            .flatMap(part ->
+                !inMemory && part instanceof Memory.OnDevice memory
+                    ? Stream.of(memory.device())
+                    : Stream.empty())
+            .findFirst();
+    return device
+        .map(cuda ->
+            new MemoryUse(
+                0, transports.stagingPool(cuda).mostBytes(writers, options.requestBytes()), 0))
+        .orElseGet(
+            () -> MemoryUse.on(Device.HOST, 2L * writers * bufferBytes(files.stream(), options)));
+  }
+
+  /// Of ordinary host memory: no more than the longest write needs.
+  private static long bufferBytes(Stream<NewFile> files, WriteOptions options) {
+    long block = PlanLimits.BLOCK_BYTES;
+    long longest = files.mapToLong(NewFile::size).max().orElse(0);
+    return Math.min(options.requestBytes(), Math.ceilDiv(longest, block) * block);
+  }
+
   public WriteReport run() {
     if (options.transport() == Transport.HOST && !devices.isEmpty()) {
       throw TransportOracle.unavailable(Transport.HOST, "the bytes are in memory of " + devices);
@@ -87,9 +128,7 @@ public final class WriteOperation {
       devices.forEach(device -> CudaContext.of(device).synchronize());
       long total = files.stream().mapToLong(FileCommit::size).sum();
       workers.work(
-          Math.min(threads(), tasks.size()),
-          this::writeAll,
-          () -> options.progress().onProgress(counter.bytes(), total));
+          writers(), this::writeAll, () -> options.progress().onProgress(counter.bytes(), total));
       // Empty files have no last write that would finish them.
       files.stream().filter(file -> file.size() == 0).forEach(FileCommit::finish);
       workers.throwIfCancelled();
@@ -136,12 +175,27 @@ public final class WriteOperation {
     }
   }
 
-  private int threads() {
+  private static int threads(WriteOptions options) {
     if (options.threads() > 0) {
       return options.threads();
     }
     // One writer reaches a disk's speed; the others do checksums and copies meanwhile.
     return Math.clamp(Runtime.getRuntime().availableProcessors(), 2, 4);
+  }
+
+  /// Fewer where there is no memory for the buffers of more.
+  private int writers() {
+    int writers = Math.min(threads(options), tasks.size());
+    if (writers == 0) {
+      return 0;
+    }
+    Device device = staging == null ? Device.HOST : devices.iterator().next();
+    MemoryUse each =
+        staging == null
+            ? MemoryUse.on(device, 2 * bufferBytes)
+            : new MemoryUse(0, 2 * options.requestBytes(), 0);
+    Room.require(each, device, "save by smaller requests (optRequestBytes)");
+    return Room.countOf(writers, each, device);
   }
 
   private void writeAll() {
@@ -187,9 +241,8 @@ public final class WriteOperation {
       return null;
     }
     if (staging == null) {
-      HostSlab first = HostSlab.allocate(options.requestBytes());
-      HostSlab second =
-          Cleanup.orUndo(() -> HostSlab.allocate(options.requestBytes()), first::release);
+      HostSlab first = HostSlab.allocate(bufferBytes);
+      HostSlab second = Cleanup.orUndo(() -> HostSlab.allocate(bufferBytes), first::release);
       Runnable release = () -> Slab.releaseAll(List.of(first, second));
       return new DoubleBufferedWriter.Buffers(first, second, release, () -> {});
     }

@@ -46,6 +46,18 @@ public final class Room {
     }
   }
 
+  /// How many of `most` things there is room for that take so much each, but one at least.
+  ///
+  /// @param each of the host's memory and of pinned memory
+  public static int countOf(int most, MemoryUse each, Device device) {
+    long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
+    long pinned =
+        device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().bytes() : 0;
+    long bytes = Math.max(1, each.hostBytes() + each.pinnedBytes());
+    long room = each.pinnedBytes() > 0 ? Math.max(available, available + pinned) : available;
+    return Math.clamp(room / bytes, 1, Math.max(1, most));
+  }
+
   /// What a device has for slabs.
   public static long freeBytes(CudaContext context) {
     try (var _ = context.enter()) {

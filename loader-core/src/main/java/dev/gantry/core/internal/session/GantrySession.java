@@ -209,6 +209,11 @@ public final class GantrySession implements Session {
     return transports.using(() -> new WriteOperation(transports, files, options).run());
   }
 
+  /// The memory that [#write] of the same will take for itself; see [WriteOperation#use].
+  public MemoryUse writeMemory(List<NewFile> files, boolean inMemory, WriteOptions options) {
+    return transports.using(() -> WriteOperation.use(transports, files, inMemory, options));
+  }
+
   /// Writes ranges of a file in place, and returns when they are on the disk. The file is created if
   /// it is not there, and grows if a range reaches past its end; its other bytes stay as they are.
   ///

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.optimizer.Optimizer;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.djl.internal.training.Training;
+import dev.gantry.formats.checkpoint.BusyPolicy;
+import java.nio.file.Path;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Saves take the memory that was told before, by the counters of what is in use.
+@ExtendWith(NoLeaks.class)
+class SaverMemoryTest {
+  /// What a snapshot may have beyond its need.
+  private static final long SPARE_BYTES = 1 << 20;
+
+  /// For the manifest.
+  private static final long LEAST_BYTES = 512 << 10;
+
+  @TempDir private Path folder;
+
+  private static MemoryUse mostUsed(Runnable work) {
+    LiveResources.forgetMostUsed();
+    work.run();
+    return LiveResources.mostUsed();
+  }
+
+  /// @param units of the layer's input and output
+  @ParameterizedTest
+  @CsvSource({"10, 4096", "700, 4096", "700, 1048576", "1500, 16777216"})
+  void ofOneWriter(int units, long requestBytes) {
+    try (NDManager manager = NDManager.newBaseManager();
+        Model model = Model.newInstance("model")) {
+      Block block = Linear.builder().setUnits(units).build();
+      block.initialize(manager, DataType.FLOAT32, new Shape(1, units));
+      model.setBlock(block);
+      try (CheckpointSaver saver =
+          CheckpointSaver.builder()
+              .setDirectory(folder)
+              .optThreads(1)
+              .optRequestBytes(requestBytes)
+              .build()) {
+        SaveRequest request = SaveRequest.builder().setStep(1).setModel(model).build();
+        MemoryUse told = saver.memoryUse(model, null);
+        MemoryUse used = mostUsed(() -> saver.save(request).join());
+        assertThat(told.hostBytes())
+            .isEqualTo(Math.max(used.hostBytes(), LEAST_BYTES))
+            .isLessThanOrEqualTo(Math.max(2 * requestBytes, LEAST_BYTES));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"WAIT, false", "WAIT, true", "QUEUE, false", "SKIP, true"})
+  void withASnapshot(BusyPolicy policy, boolean prepare) {
+    try (Training training = new Training(Training.perceptron(), Optimizer.adam().build());
+        CheckpointSaver saver =
+            CheckpointSaver.builder()
+                .setDirectory(folder)
+                .optAsync(true)
+                .optBusyPolicy(policy)
+                .optThreads(1)
+                .optRequestBytes(1 << 20)
+                .build()) {
+      training.steps(0, 2);
+      MemoryUse told = saver.memoryUse(training.model, training.trainer);
+      MemoryUse used =
+          mostUsed(() -> {
+            if (prepare) {
+              saver.prepare(training.model, training.trainer).join();
+            }
+            for (int step = 2; step < 6; step++) {
+              var _ = saver.save(step, training.model, training.trainer);
+            }
+            saver.await();
+          });
+      assertThat(used.hostBytes())
+          .isLessThanOrEqualTo(told.hostBytes())
+          .isGreaterThan(told.hostBytes() - 2 * SPARE_BYTES - LEAST_BYTES);
+      if (prepare) {
+        assertThat(used.hostBytes()).isGreaterThan(SPARE_BYTES);
+      }
+    }
+  }
+}
