@@ -70,8 +70,12 @@ class SamplesTest {
         sample(
             "FillMemory",
             FillMemory::main,
-            "a load of all takes MemoryUse.*\nthe sum is -?\\d.*\nthe first value is -?\\d.*\n"
-                + "the copy is the same: true\n",
+            """
+            a load of all takes MemoryUse.*
+            the sum is -?\\d.*
+            the first value is -?\\d.*
+            the copy is the same: true
+            """,
             MODEL,
             "fc1.bias",
             temporary.resolve("exchanged")),
