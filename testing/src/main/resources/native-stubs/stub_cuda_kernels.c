@@ -1,5 +1,5 @@
 /* Modules and kernels. The stub reads no PTX but for the names of its entries; it knows what those of
- * convert.cu and gather.cu do. */
+ * convert.cu, gather.cu and normalize.cu do. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,10 +88,28 @@ struct piece {
   uint64_t bytes;
 };
 
+/* As in normalize.cu. */
+enum type { T_BOOL, T_U8, T_I8, T_I16, T_U16, T_F16, T_BF16, T_I32, T_U32, T_F32, T_F64, T_I64, T_U64 };
+enum { STAGE_BYTES = 16 << 10, MOST_CHANNELS = 256 };
+
+struct sample_piece {
+  const uint8_t *source;
+  uint8_t *target;
+  uint32_t first, units;
+};
+
+struct normalization {
+  const struct sample_piece *pieces;
+  uint64_t pixels;
+  uint32_t channels, channels_last, from, to;
+  float scale[MOST_CHANNELS], shift[MOST_CHANNELS];
+};
+
 struct launch {
   union {
     struct conversion what;
     const struct piece *pieces;
+    struct normalization normalization;
   };
   unsigned int blocks;
   struct function *function;
@@ -134,6 +152,18 @@ static float from_f16(uint32_t half) {
   return sign ? -magnitude : magnitude;
 }
 
+static uint32_t bits_of(enum type to, float value) {
+  uint32_t bits = as_bits(value);
+  switch (to) {
+    case T_F32:
+      return value != value ? 0x7fc00000 : bits;
+    case T_F16:
+      return value != value ? 0x7e00 : to_f16(value);
+    default:
+      return value != value ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  }
+}
+
 static float scale_at(const struct conversion *what, uint64_t index) {
   uint16_t two;
   float scale;
@@ -156,15 +186,12 @@ static float scale_at(const struct conversion *what, uint64_t index) {
 
 static void store(const struct launch *one, int64_t at, float value) {
   const char *name = one->function->name;
-  uint32_t bits = as_bits(value);
   if (strcmp(name, "convert_to_f32") == 0) {
-    bits = value != value ? 0x7fc00000 : bits;
-    memcpy(one->what.target + 4 * at, &bits, 4);
+    uint32_t four = bits_of(T_F32, value);
+    memcpy(one->what.target + 4 * at, &four, 4);
     return;
   }
-  uint16_t two = strcmp(name, "convert_to_f16") == 0
-                     ? (value != value ? 0x7e00 : to_f16(value))
-                     : (value != value ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  uint16_t two = bits_of(strcmp(name, "convert_to_f16") == 0 ? T_F16 : T_BF16, value);
   memcpy(one->what.target + 2 * at, &two, 2);
 }
 
@@ -238,6 +265,68 @@ static void gather(void *argument) {
   free(one);
 }
 
+static uint64_t bytes_of(enum type type) {
+  return type <= T_I8 ? 1 : type <= T_BF16 ? 2 : type <= T_F32 ? 4 : 8;
+}
+
+static float value_at(const uint8_t *at, enum type type) {
+  uint64_t bits = 0;
+  double wide;
+  memcpy(&bits, at, bytes_of(type));
+  memcpy(&wide, &bits, sizeof wide);
+  switch (type) {
+    case T_BOOL: return bits != 0;
+    case T_U8: case T_U16: case T_U32: case T_U64: return (float)bits;
+    case T_I8: return (int8_t)bits;
+    case T_I16: return (int16_t)bits;
+    case T_F16: return from_f16((uint32_t)bits);
+    case T_BF16: return as_float((uint32_t)bits << 16);
+    case T_I32: return (float)(int32_t)bits;
+    case T_F32: return as_float((uint32_t)bits);
+    case T_F64: return (float)wide;
+    default: return (float)(int64_t)bits;
+  }
+}
+
+static void normalize_piece(const struct normalization *what, const struct sample_piece *piece) {
+  uint64_t element = bytes_of(what->from);
+  uint64_t beside = what->channels_last ? what->channels : 1;
+  for (uint64_t i = 0; i < piece->units * beside; i++) {
+    uint64_t index = what->channels_last
+                         ? i % beside * what->pixels + piece->first + i / beside
+                         : piece->first + i;
+    uint64_t channel = index / what->pixels;
+    /* In two steps: no fused multiply-add. */
+    volatile float product = value_at(piece->source + i * element, what->from) * what->scale[channel];
+    uint32_t bits = bits_of(what->to, product + what->shift[channel]);
+    memcpy(piece->target + index * bytes_of(what->to), &bits, bytes_of(what->to));
+  }
+}
+
+static void normalize(void *argument) {
+  struct launch *one = argument;
+  const struct normalization *what = &one->normalization;
+  int reachable = one->function->module->live && what->channels <= MOST_CHANNELS &&
+                  is_reachable(what->pieces, one->blocks * sizeof *what->pieces);
+  for (unsigned int i = 0; reachable && i < one->blocks; i++) {
+    const struct sample_piece *piece = &what->pieces[i];
+    uint64_t beside = what->channels_last ? what->channels : 1;
+    uint64_t bytes = bytes_of(what->from) * piece->units * beside;
+    uint64_t results = bytes_of(what->to) * what->pixels * what->channels;
+    reachable = bytes <= STAGE_BYTES && (uintptr_t)piece->target % bytes_of(what->to) == 0 &&
+                piece->first + piece->units <= what->pixels * what->channels / beside &&
+                (is_device(piece->source, bytes) || is_reachable(piece->source, bytes)) &&
+                is_device(piece->target, results);
+    if (reachable) {
+      normalize_piece(what, piece);
+    }
+  }
+  if (!reachable) {
+    stub_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  free(one);
+}
+
 EXPORT CUresult cuLaunchKernel(
     struct function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
@@ -252,11 +341,18 @@ EXPORT CUresult cuLaunchKernel(
     return CUDA_ERROR_INVALID_VALUE;
   }
   int gathers = strcmp(function->name, "gather") == 0;
+  int normalizes = strcmp(function->name, "normalize") == 0;
   struct launch *one = calloc(1, sizeof *one);
-  memcpy(&one->what, parameters[0], gathers ? sizeof one->pieces : sizeof one->what);
+  memcpy(&one->what, parameters[0],
+         gathers ? sizeof one->pieces
+         : normalizes ? sizeof one->normalization : sizeof one->what);
   one->blocks = grid_x;
   one->function = function;
   stub_submit(
-      stream, (struct operation){.what = CALL, .call = gathers ? gather : convert, .argument = one});
+      stream,
+      (struct operation){
+          .what = CALL,
+          .call = gathers ? gather : normalizes ? normalize : convert,
+          .argument = one});
   return CUDA_SUCCESS;
 }

@@ -3,28 +3,38 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
-import dev.gantry.djl.internal.datasets.Normalization;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.batches.FieldNormalization;
+import dev.gantry.formats.internal.batches.NormalizedBatches;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -39,6 +49,9 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   private static final int DEFAULT_SLOTS = 2;
 
+  private static final Set<DataType> RESULTS =
+      EnumSet.of(DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16);
+
   private int batchSize;
   private LastBatch lastBatch = LastBatch.KEEP;
   private Shuffle shuffle = new Shuffle.None();
@@ -51,7 +64,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   private @Nullable Device device;
   private @Nullable List<String> data;
   private @Nullable List<String> labels;
-  private final Map<String, Normalization> normalizations = new LinkedHashMap<>();
+  private final Map<String, FieldNormalization> normalizations = new LinkedHashMap<>();
+  private final Set<String> channelsFirst = new LinkedHashSet<>();
   private UnaryOperator<NDList> transform = UnaryOperator.identity();
   private UnaryOperator<NDList> labelTransform = UnaryOperator.identity();
   private TransferOptions transfer = TransferOptions.defaults().withLimits(EpochBatches.LIMITS);
@@ -171,12 +185,52 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return List.of(fields);
   }
 
-  /// Turns a field into FLOAT32 on the device: `value · scale + shift`. What differs by channel is
-  /// for [#optTransform].
+  /// Turns a field into FLOAT32: `value · scale + shift`. See [#optNormalize(String, float\[\], float\[\], DataType)].
   public T optNormalize(String field, float scale, float shift) {
-    normalizations.put(
-        MisuseException.requireGiven("optNormalize: field", field),
-        new Normalization(scale, shift));
+    return optNormalize(field, new float[] {scale}, new float[] {shift});
+  }
+
+  /// Turns a field into FLOAT32, with a scale and a shift for each channel.
+  public T optNormalize(String field, float[] scale, float[] shift) {
+    return optNormalize(field, scale, shift, DataType.FLOAT32);
+  }
+
+  /// Turns a field into `value · scale + shift`, with a scale and a shift for each channel, while batches are
+  /// read ahead: where the GPU fetches samples by itself, it does so on their way. For bytes and a mean and
+  /// a standard deviation of values from 0 to 1, as of DJL's `Normalize`, the scale is `1 / (255 · std)` and
+  /// the shift `-mean / std`.
+  ///
+  /// Value, product and sum are rounded to FLOAT32, one after the other, and the sum to the type of the
+  /// result: the bits are the same on every device and by every transport.
+  ///
+  /// @param scale one for all channels, or one for each. The channels are the first axis of a sample; with
+  ///     [#optChannelsFirst] the last
+  /// @param shift as many as there are scales
+  /// @param to FLOAT32, FLOAT16 or BFLOAT16
+  public T optNormalize(String field, float[] scale, float[] shift, DataType to) {
+    String name = MisuseException.requireGiven("optNormalize: field", field);
+    List<Float> scales = floats("optNormalize: scale", scale);
+    List<Float> shifts = floats("optNormalize: shift", shift);
+    if (!RESULTS.contains(MisuseException.requireGiven("optNormalize: to", to))) {
+      throw new MisuseException("optNormalize: to must be one of " + RESULTS + " (was " + to + ")");
+    }
+    normalizations.put(name, new FieldNormalization(scales, shifts, PyTorch.dtype(to), false));
+    return self();
+  }
+
+  private static List<Float> floats(String what, float[] values) {
+    List<Float> floats = new ArrayList<>();
+    for (float value : MisuseException.requireGiven(what, values)) {
+      floats.add(value);
+    }
+    return floats;
+  }
+
+  /// Makes the last axis of a field's samples the first, as images become what DJL's blocks take: of
+  /// (height, width, channels), (channels, height, width). For fields of [#optNormalize], which does both at
+  /// once.
+  public T optChannelsFirst(String field) {
+    channelsFirst.add(MisuseException.requireGiven("optChannelsFirst: field", field));
     return self();
   }
 
@@ -262,7 +316,33 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @param available the names of the dataset's fields
   FieldRoles roles(List<String> available) {
     return FieldRoles.of(
-        available, Optional.ofNullable(data), Optional.ofNullable(labels), normalizations);
+        available, Optional.ofNullable(data), Optional.ofNullable(labels), normalizations());
+  }
+
+  private Map<String, FieldNormalization> normalizations() {
+    Map<String, FieldNormalization> all = new LinkedHashMap<>(normalizations);
+    for (String field : channelsFirst) {
+      FieldNormalization normalization = all.get(field);
+      if (normalization == null) {
+        throw new MisuseException(
+            "optChannelsFirst names the field '"
+                + field
+                + "'; it must be one that optNormalize names: "
+                + all.keySet());
+      }
+      all.put(field, normalization.withChannelsFirst());
+    }
+    return all;
+  }
+
+  /// Has the fields of batches normalised.
+  ///
+  /// @param batches closed if this throws
+  /// @param fields of the dataset
+  Batches normalized(Batches batches, List<Field> fields, FieldRoles roles) {
+    return Cleanup.orUndo(
+        () -> NormalizedBatches.of(batches, fields, roles.normalizations(), batchSize),
+        batches::close);
   }
 
   /// @throws MisuseException if there is no such file or folder

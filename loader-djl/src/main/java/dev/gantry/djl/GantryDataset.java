@@ -108,7 +108,10 @@ public abstract sealed class GantryDataset implements ResumableDataset
   public MemoryUse memoryUse(NDManager manager) {
     MisuseException.requireGiven("manager", manager);
     Device device = PyTorch.device(settings.device().orElseGet(manager::getDevice));
-    return settings.session().ringMemory(settings.ring(batches, device), batches.mostRows());
+    return settings
+        .session()
+        .ringMemory(
+            settings.ring(batches, device), batches.mostRows(), batches.normalizedTableBytes());
   }
 
   /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.

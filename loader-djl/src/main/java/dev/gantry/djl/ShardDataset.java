@@ -66,7 +66,7 @@ public final class ShardDataset extends GantryDataset {
       if (verify) {
         shards.verify(session());
       }
-      return new ShardDataset(batches, settings);
+      return new ShardDataset(normalized(batches, shards.fields(), roles), settings);
     }
   }
 }

@@ -37,8 +37,8 @@ import java.util.Optional;
 public final class TfRecordDataset extends GantryDataset {
   private final Batches source;
 
-  private TfRecordDataset(Batches source, DatasetSettings settings) {
-    super(source, settings);
+  private TfRecordDataset(Batches source, Batches batches, DatasetSettings settings) {
+    super(batches, settings);
     this.source = source;
   }
 
@@ -135,8 +135,8 @@ public final class TfRecordDataset extends GantryDataset {
         feature.lengthField().ifPresent(length -> byField.put(length.name(), feature));
       }
       known.forEach(feature -> byField.put(feature.name(), feature));
-      FieldRoles roles =
-          roles(new ExampleParser(known).fields().stream().map(Field::name).toList());
+      List<Field> fields = new ExampleParser(known).fields();
+      FieldRoles roles = roles(fields.stream().map(Field::name).toList());
       DatasetSettings settings = settings(roles);
       List<FeatureSpec> read =
           roles.all().stream()
@@ -151,7 +151,7 @@ public final class TfRecordDataset extends GantryDataset {
             case BUILD -> source.built();
             case WHERE_THERE -> source.preferablyIndexed();
           };
-      return new TfRecordDataset(batches, settings);
+      return new TfRecordDataset(batches, normalized(batches, fields, roles), settings);
     }
   }
 }

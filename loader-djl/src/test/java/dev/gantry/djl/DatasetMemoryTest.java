@@ -64,7 +64,10 @@ class DatasetMemoryTest {
     for (CachePolicy policy : CachePolicy.values()) {
       for (ShardDataset.Builder builder :
           new ShardDataset.Builder[] {
-            shards(batch), shards(batch).optShuffle(7), shards(batch).optShuffleBlocks(7, 4)
+            shards(batch),
+            shards(batch).optShuffle(7),
+            shards(batch).optShuffleBlocks(7, 4),
+            shards(batch).optShuffle(7).optNormalize("image", 2, 1)
           }) {
         try (ShardDataset dataset = builder.optPrefetch(slots).optCachePolicy(policy).build()) {
           MemoryUse told = dataset.memoryUse(manager);

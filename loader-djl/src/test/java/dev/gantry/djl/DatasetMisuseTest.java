@@ -4,9 +4,11 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.datasets.FieldRoles;
-import dev.gantry.djl.internal.datasets.Normalization;
+import dev.gantry.formats.internal.batches.FieldNormalization;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.nio.file.Path;
@@ -113,8 +115,41 @@ class DatasetMisuseTest {
     isRefused(
         () ->
             FieldRoles.of(
-                fields, Optional.empty(), Optional.empty(), Map.of("x", new Normalization(1, 0))),
+                fields,
+                Optional.empty(),
+                Optional.empty(),
+                Map.of("x", new FieldNormalization(List.of(1f), List.of(0f), DType.F32, false))),
         "optNormalize names the field 'x'; it must be one that is read: [image, label]");
+  }
+
+  @Test
+  void whatCannotBeNormalisedIsNamed() {
+    Path shards = ImageShards.write(folder.resolve("shards"), 5, 5);
+    float[] three = {1, 2, 3};
+    isRefused(
+        () -> ShardDataset.builder().optNormalize("image", three, new float[1]),
+        "optNormalize: there must be as many shifts as scales (were 1 and 3)");
+    isRefused(
+        () -> ShardDataset.builder().optNormalize("image", three, three, DataType.FLOAT64),
+        "optNormalize: to must be one of [float32, float16, bfloat16] (was float64)");
+    ShardDataset.Builder builder = ShardDataset.builder().setPath(shards).setSampling(2);
+    isRefused(
+        () -> builder.optChannelsFirst("image").build(),
+        "optChannelsFirst names the field 'image'; it must be one that optNormalize names: []");
+    isRefused(
+        () -> builder.optNormalize("image", three, three).build(),
+        "optNormalize: the field 'image' has samples of shape [3, 5], with the channels last; there"
+            + " must be one scale, or 5 (was 3)");
+    isRefused(
+        () ->
+            ShardDataset.builder()
+                .setPath(shards)
+                .setSampling(2)
+                .optNormalize("label", 1, 0)
+                .optChannelsFirst("label")
+                .build(),
+        "optChannelsFirst: the field 'label' has samples of shape []; they must have two axes or"
+            + " more, the channels last");
   }
 
   @Test

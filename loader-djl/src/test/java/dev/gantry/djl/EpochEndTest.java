@@ -68,12 +68,15 @@ class EpochEndTest {
 
   /// Four samples a batch.
   static ShardDataset.Builder shards(Path path) {
+    return plainShards(path).optNormalize("image", 1 / 255f, 0).optTransform(EpochEndTest::inputs);
+  }
+
+  /// With neither normalised nor transformed images.
+  static ShardDataset.Builder plainShards(Path path) {
     return ShardDataset.builder()
         .setPath(path)
         .setSampling(4)
         .optData("image")
-        .optNormalize("image", 1 / 255f, 0)
-        .optTransform(EpochEndTest::inputs)
         .optLabelTransform(EpochEndTest::classes);
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.samples;
 
 import ai.djl.Model;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
 import ai.djl.nn.Block;
@@ -49,6 +50,26 @@ public final class TrainFromShards {
         .setSampling(32)
         .optShuffle(42)
         .optNormalize("image", 1 / 255f, 0)
+        .build();
+  }
+
+  /// Photographs of (height, width, 3) bytes, as networks that were trained on ImageNet take them:
+  /// (3, height, width) numbers, less the mean and divided by the standard deviation of each colour.
+  static ShardDataset photographs(Path folder) {
+    float[] mean = {0.485f, 0.456f, 0.406f};
+    float[] std = {0.229f, 0.224f, 0.225f};
+    float[] scale = new float[3];
+    float[] shift = new float[3];
+    for (int i = 0; i < 3; i++) {
+      scale[i] = 1 / (255 * std[i]);
+      shift[i] = -mean[i] / std[i];
+    }
+    return ShardDataset.builder()
+        .setPath(folder)
+        .setSampling(32)
+        .optShuffle(42)
+        .optNormalize("image", scale, shift, DataType.FLOAT16)
+        .optChannelsFirst("image")
         .build();
   }
 

@@ -9,20 +9,29 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.ArrayDataset;
+import ai.djl.training.dataset.Batch;
 import ai.djl.translate.TranslateException;
+import dev.gantry.core.DType;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.LoadReport;
+import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.Weights;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.testing.NoLeaks;
 import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -130,6 +139,34 @@ class SamplesTest {
         sample("ResumeMidEpoch", ResumeMidEpoch::main, "(step (20|40|60)\n){3}", shards, images, 1),
         sample(
             "ResumeMidEpoch", ResumeMidEpoch::main, "(step (80|100|120)\n){3}", shards, images, 2));
+  }
+
+  @Test
+  void photographsAreNormalised() {
+    List<Field> fields =
+        List.of(
+            new Field("image", DType.U8, dev.gantry.core.Shape.of(2, 4, 3)),
+            new Field("label", DType.I64, dev.gantry.core.Shape.of()));
+    Path folder = temporary.resolve("photographs");
+    byte[] image = new byte[24];
+    Arrays.fill(image, (byte) 255);
+    try (ShardWriter writer = ShardWriter.create(folder, fields, ShardOptions.defaults())) {
+      writer.append(
+          Map.of(
+              "image", MemorySegment.ofArray(image),
+              "label", MemorySegment.ofArray(new long[1])));
+      var _ = writer.finish();
+    }
+    try (ShardDataset dataset = TrainFromShards.photographs(folder);
+        NDManager manager = NDManager.newBaseManager();
+        Batch batch = dataset.getData(manager).iterator().next()) {
+      NDArray data = batch.getData().singletonOrThrow();
+      assertThat(data.getShape()).isEqualTo(new Shape(1, 3, 2, 4));
+      assertThat(data.getDataType()).isEqualTo(DataType.FLOAT16);
+      float[] values = data.toType(DataType.FLOAT32, true).toFloatArray();
+      assertThat(values[0]).isCloseTo((1 - 0.485f) / 0.229f, Offset.offset(1e-3f));
+      assertThat(values[23]).isCloseTo((1 - 0.406f) / 0.225f, Offset.offset(1e-3f));
+    }
   }
 
   private static Path image() {

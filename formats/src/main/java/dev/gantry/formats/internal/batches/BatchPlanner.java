@@ -4,7 +4,7 @@ package dev.gantry.formats.internal.batches;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.BatchPlan;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -64,7 +64,7 @@ final class BatchPlanner {
     }
     List<FieldView> views = new ArrayList<>();
     List<SlotCopy> copies = new ArrayList<>();
-    List<Gather> gathers = new ArrayList<>();
+    Gathers.Builder gathers = new Gathers.Builder(wanted.size());
     HostFields made = new HostFields(store, runs, samples);
     long packedAt = layout.packedOffset();
     int placed = 0;
@@ -83,7 +83,7 @@ final class BatchPlanner {
         int elementBytes = field.dtype().alignmentBytes();
         if (ofField.viewable(elementBytes)) {
           for (int k = 0; k < placements.size(); k++) {
-            gathers.add(new Gather(ofField.pieces().get(k).extent(), placements.get(k).offset()));
+            add(gathers, ofField.pieces().get(k).extent(), placements.get(k).offset());
           }
           views.add(
               FieldView.spaced(
@@ -97,7 +97,7 @@ final class BatchPlanner {
           ofField.pack(packedAt, copies);
           long to = packedAt;
           for (Wanted piece : ofField.pieces()) {
-            gathers.add(new Gather(piece.extent(), to));
+            add(gathers, piece.extent(), to);
             to += piece.extent().length();
           }
           views.add(dense(field, samples, packedAt));
@@ -108,14 +108,24 @@ final class BatchPlanner {
     check(packedAt <= layout.hostOffset() && made.bytes() <= layout.hostBytes());
     HostWrites unwritten = made.bytes() == 0 ? HostWrites.NONE : made.at(layout.hostOffset());
     return new BatchPlan<>(
-        plan.reads(), unwritten, copies, gathers, new BatchView(samples, views, after), null);
+        plan.reads(),
+        unwritten,
+        copies,
+        gathers.build(),
+        List.of(),
+        new BatchView(samples, views, after),
+        null);
+  }
+
+  private static void add(Gathers.Builder gathers, Extent from, long to) {
+    gathers.add(from.file(), from.offset(), from.length(), to);
   }
 
   /// The batch by gathers only, each field packed at the slot's start; see [#plan].
   BatchPlan<BatchView> gathers(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldView> views = new ArrayList<>(fields.size());
-    List<Gather> gathers = new ArrayList<>(runs.size() * fields.size());
+    Gathers.Builder gathers = new Gathers.Builder(runs.size() * fields.size());
     HostFields made = new HostFields(store, runs, samples);
     long at = 0;
     for (int i = 0; i < fields.size(); i++) {
@@ -140,7 +150,8 @@ final class BatchPlanner {
         List.of(),
         unwritten,
         List.of(),
-        gathers,
+        gathers.build(),
+        List.of(),
         new BatchView(samples, views, after),
         () -> plan(runs, after).withHostWrites(unwritten));
   }
@@ -148,10 +159,10 @@ final class BatchPlanner {
   /// One field's values, end to end from an offset of the slot on.
   private static final class GatherSink implements SampleCatalogue.PieceSink {
     private final long rowBytes;
-    private final List<Gather> gathers;
+    private final Gathers.Builder gathers;
     private long to;
 
-    GatherSink(long rowBytes, long to, List<Gather> gathers) {
+    GatherSink(long rowBytes, long to, Gathers.Builder gathers) {
       this.rowBytes = rowBytes;
       this.to = to;
       this.gathers = gathers;
@@ -159,9 +170,9 @@ final class BatchPlanner {
 
     @Override
     public void piece(Location file, long offset, int samples) {
-      Extent from = new Extent(file, offset, Math.multiplyExact(rowBytes, samples));
-      gathers.add(new Gather(from, to));
-      to += from.length();
+      long bytes = Math.multiplyExact(rowBytes, samples);
+      gathers.add(file, offset, bytes, to);
+      to += bytes;
     }
   }
 

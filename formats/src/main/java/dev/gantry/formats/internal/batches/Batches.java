@@ -20,6 +20,11 @@ public interface Batches extends AutoCloseable {
     return 0;
   }
 
+  /// The most that the tables of the kernels take that normalise a batch on a device; 0 if none does.
+  default long normalizedTableBytes() {
+    return 0;
+  }
+
   /// How many batches each epoch has on each rank, where that is known without reading it.
   OptionalLong batchesPerEpoch();
 

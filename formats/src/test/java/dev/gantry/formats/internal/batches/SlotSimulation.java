@@ -3,10 +3,9 @@ package dev.gantry.formats.internal.batches;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Extent;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.batch.BatchPlan;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -53,16 +52,18 @@ final class SlotSimulation {
     boolean[] written = new boolean[slot.length];
     make(plan.hostWrites(), slot, written, mostMadeBytes);
     assertThat(plan.hostCopies()).isEmpty();
-    for (Gather gather : plan.gathers()) {
-      Extent from = gather.from();
-      assertThat(from.length()).isPositive();
-      mark(written, gather.slotOffset(), from.length());
+    Gathers gathers = plan.gathers();
+    for (int i = 0; i < gathers.count(); i++) {
+      assertThat(gathers.length(i)).isPositive();
+      assertThat(gathers.end(gathers.file(i)))
+          .isGreaterThanOrEqualTo(gathers.offset(i) + gathers.length(i));
+      mark(written, gathers.slotOffset(i), gathers.length(i));
       System.arraycopy(
-          store.file(from.file().path()),
-          (int) from.offset(),
+          store.file(gathers.files().get(gathers.file(i)).path()),
+          (int) gathers.offset(i),
           slot,
-          (int) gather.slotOffset(),
-          (int) from.length());
+          (int) gathers.slotOffset(i),
+          (int) gathers.length(i));
     }
     return slot;
   }

@@ -6,6 +6,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /// How to fill one slot with one batch: the reads and host writes first, each into its own place;
@@ -16,7 +17,9 @@ import org.jspecify.annotations.Nullable;
 /// @param copies whose targets overlap no read, no host write and no copy's source
 /// @param gathers what the reads bring and the copies move of it, straight from the files to its places:
 ///     for transports that bring bytes from any offset to any other. They do these instead of the reads,
-///     and of all copies but those of host writes. Empty if there are none
+///     and of all copies but those of host writes. [Gathers#NONE] if there are none
+/// @param normalized what is computed last, of what lies in the slot then. A transport that gathers may
+///     normalise what it gathers on its way, and leave the places unwritten where it would lie before
 /// @param label the source's description of the batch, handed to the consumer
 /// @param otherwise the same batch by reads, for a plan that has gathers only; null for one that has reads
 ///     where it needs them
@@ -24,18 +27,19 @@ public record BatchPlan<T>(
     List<Read> reads,
     HostWrites hostWrites,
     List<SlotCopy> copies,
-    List<Gather> gathers,
+    Gathers gathers,
+    List<NormalizedRows> normalized,
     T label,
     @Nullable Supplier<BatchPlan<T>> otherwise) {
   public BatchPlan {
     reads = List.copyOf(reads);
     copies = List.copyOf(copies);
-    gathers = List.copyOf(gathers);
+    normalized = List.copyOf(normalized);
   }
 
-  /// Without gathers.
+  /// Without gathers, and with nothing to normalise.
   public BatchPlan(List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, T label) {
-    this(reads, hostWrites, copies, List.of(), label, null);
+    this(reads, hostWrites, copies, Gathers.NONE, List.of(), label, null);
   }
 
   /// The plan that serves where nothing gathers: this one, unless it has gathers only.
@@ -50,8 +54,25 @@ public record BatchPlan<T>(
         others,
         copies,
         gathers,
+        normalized,
         label,
         otherwise == null ? null : () -> otherwise.get().withHostWrites(others));
+  }
+
+  /// The same with what is to be normalised at the end.
+  ///
+  /// @param otherLabel of this batch
+  /// @param others does likewise with [#byReads]
+  public BatchPlan<T> withNormalized(
+      List<NormalizedRows> rows, T otherLabel, UnaryOperator<BatchPlan<T>> others) {
+    return new BatchPlan<>(
+        reads,
+        hostWrites,
+        copies,
+        gathers,
+        rows,
+        otherLabel,
+        otherwise == null ? null : () -> others.apply(otherwise.get()));
   }
 
   /// The copies of what the CPU writes, which no gather replaces.
@@ -65,9 +86,7 @@ public record BatchPlan<T>(
   /// Bytes that are read, or gathered, and written by the CPU.
   public long bytes() {
     long brought =
-        otherwise == null
-            ? reads.stream().mapToLong(Read::length).sum()
-            : gathers.stream().mapToLong(gather -> gather.from().length()).sum();
+        otherwise == null ? reads.stream().mapToLong(Read::length).sum() : gathers.bytes();
     return hostWrites.bytes() + brought;
   }
 
@@ -89,9 +108,10 @@ public record BatchPlan<T>(
       }
       requireWithin("host writes", hostWrites.slotOffset(), hostWrites.bytes(), slotBytes);
       copies.forEach(copy -> requireFits(copy, slotBytes));
-      for (Gather gather : gathers) {
-        requireWithin("a gather", gather.slotOffset(), gather.from().length(), slotBytes);
+      for (int i = 0; i < gathers.count(); i++) {
+        requireWithin("a gather", gathers.slotOffset(i), gathers.length(i), slotBytes);
       }
+      normalized.forEach(rows -> requireFits(rows, slotBytes));
     } catch (MisuseException e) {
       throw new MisuseException("batch " + number + " does not fit its slot: " + e.getMessage());
     }
@@ -119,6 +139,15 @@ public record BatchPlan<T>(
       requireWithin("a copy", copy.to(), copy.toEnd() - copy.to(), slotBytes);
     } catch (ArithmeticException _) {
       throw new MisuseException("a copy ends beyond any slot: " + copy);
+    }
+  }
+
+  private static void requireFits(NormalizedRows rows, long slotBytes) {
+    try {
+      requireWithin("samples", rows.from(), rows.fromEnd() - rows.from(), slotBytes);
+      requireWithin("results", rows.to(), rows.toEnd() - rows.to(), slotBytes);
+    } catch (ArithmeticException _) {
+      throw new MisuseException("results end beyond any slot: " + rows);
     }
   }
 

@@ -9,6 +9,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,6 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
 /// [#close].
 public final class Converters implements AutoCloseable {
   private final Map<Device.Cuda, CudaConverter> devices = new ConcurrentHashMap<>();
+  private final Map<Device.Cuda, CudaNormalizer> normalizers = new ConcurrentHashMap<>();
 
   /// Converts, and returns when all is done. On a CUDA device, that is after all work that was queued
   /// on its default stream before.
@@ -48,14 +50,22 @@ public final class Converters implements AutoCloseable {
     return devices.computeIfAbsent(device, _ -> new CudaConverter(CudaContext.of(device)));
   }
 
+  /// What normalises batches on a device.
+  public CudaNormalizer normalizer(CudaContext context) {
+    return normalizers.computeIfAbsent(context.device(), _ -> new CudaNormalizer(context));
+  }
+
   /// Unloads the kernels, none of which runs any more.
   @Override
   public void close() {
+    List<Runnable> closers = new ArrayList<>();
+    devices.values().forEach(converter -> closers.add(converter::close));
+    normalizers.values().forEach(normalizer -> closers.add(normalizer::close));
     try {
-      Cleanup.runAll(
-          devices.values().stream().<Runnable>map(converter -> converter::close).toList());
+      Cleanup.runAll(closers);
     } finally {
       devices.clear();
+      normalizers.clear();
     }
   }
 }

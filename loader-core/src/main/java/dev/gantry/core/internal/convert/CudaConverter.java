@@ -59,7 +59,7 @@ final class CudaConverter implements AutoCloseable {
         });
   }
 
-  private static String ptx(String name) {
+  static String ptx(String name) {
     try (InputStream in =
         Objects.requireNonNull(CudaConverter.class.getResourceAsStream(name), name)) {
       return new String(in.readAllBytes(), StandardCharsets.UTF_8);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.mapped;
 
-import dev.gantry.core.Extent;
-import dev.gantry.core.Location;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
+import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
-import java.util.Objects;
+import java.util.Optional;
 
 /// A batch whose rows a kernel fetches, or the CPU: its files stay where they are until this is closed,
 /// which must come after the kernel. For one thread at a time, but for [#copy].
@@ -19,29 +19,108 @@ public final class Gathering implements AutoCloseable {
 
   private final MappedFiles files;
   private final MappedFiles.Lease lease;
-  private final List<Gather> gathers;
-  private final long bytes;
+  private final Gathers gathers;
+  private final List<Fused> fused;
   private final int pieces;
 
+  /// What another kernel fetches: samples that it normalises on their way.
+  ///
+  /// @param first of the gathers that it does
+  /// @param end of them
+  public record Fused(NormalizedRows rows, int first, int end) {}
+
+  /// Takes gathers one by one.
+  @FunctionalInterface
+  public interface Sink {
+    /// @param source address of the first byte in the file
+    /// @param slotOffset where it belongs
+    void gather(long source, long slotOffset, long bytes);
+  }
+
   /// @param lease owned by this
+  /// @param normalized on its way, where that can be done
   /// @throws ArithmeticException if the batch has more pieces than a kernel can have blocks
-  public Gathering(MappedFiles files, MappedFiles.Lease lease, List<Gather> gathers) {
+  public Gathering(
+      MappedFiles files,
+      MappedFiles.Lease lease,
+      Gathers gathers,
+      List<NormalizedRows> normalized) {
     this.files = files;
     this.lease = lease;
     this.gathers = gathers;
-    long all = 0;
-    long count = 0;
-    for (Gather gather : gathers) {
-      all += gather.from().length();
-      count += Math.ceilDiv(gather.from().length(), PIECE_BYTES);
+    this.fused = fuse(normalized);
+    long[] count = {0};
+    forEachPlain((_, _, bytes) -> count[0] += Math.ceilDiv(bytes, PIECE_BYTES));
+    this.pieces = Math.toIntExact(count[0]);
+  }
+
+  private List<Fused> fuse(List<NormalizedRows> normalized) {
+    List<Fused> all = new ArrayList<>();
+    for (NormalizedRows rows : normalized) {
+      int first = 0;
+      while (first < gathers.count() && gathers.slotOffset(first) != rows.from()) {
+        first++;
+      }
+      int end = endOfSamples(rows, first);
+      if (end > first) {
+        all.add(new Fused(rows, first, end));
+      }
     }
-    this.bytes = all;
-    this.pieces = Math.toIntExact(count);
+    all.sort(Comparator.comparingInt(Fused::first));
+    return all;
+  }
+
+  /// The end of the gathers from `first` on that bring these samples and nothing else, each of them whole; or
+  /// 0 if they do not.
+  private int endOfSamples(NormalizedRows rows, int first) {
+    long rowBytes = rows.what().fromBytes();
+    long at = rows.from();
+    long end = at + rows.rows() * rowBytes;
+    int next = first;
+    while (next < gathers.count()
+        && at < end
+        && gathers.slotOffset(next) == at
+        && gathers.length(next) % rowBytes == 0) {
+      at += gathers.length(next++);
+    }
+    return rows.isDense() && at == end ? next : 0;
+  }
+
+  /// All that no other kernel fetches.
+  private void forEachPlain(Sink sink) {
+    int at = 0;
+    for (Fused each : fused) {
+      forEach(at, each.first, sink);
+      at = each.end;
+    }
+    forEach(at, gathers.count(), sink);
+  }
+
+  /// What was left to another kernel.
+  public void forEach(Fused samples, Sink sink) {
+    forEach(samples.first, samples.end, sink);
+  }
+
+  private void forEach(int first, int end, Sink sink) {
+    int file = -1;
+    long begin = 0;
+    for (int i = first; i < end; i++) {
+      if (gathers.file(i) != file) {
+        file = gathers.file(i);
+        begin = lease.file(gathers.files().get(file)).address(0);
+      }
+      sink.gather(begin + gathers.offset(i), gathers.slotOffset(i), gathers.length(i));
+    }
+  }
+
+  /// Whether [#launch] leaves these samples to the kernel that normalises them.
+  public Optional<Fused> fused(NormalizedRows rows) {
+    return fused.stream().filter(each -> each.rows.equals(rows)).findFirst();
   }
 
   /// What is fetched, in bytes.
   public long bytes() {
-    return bytes;
+    return gathers.bytes();
   }
 
   /// Room for the kernel's table of pieces, in bytes.
@@ -56,60 +135,52 @@ public final class Gathering implements AutoCloseable {
 
   /// Writes the table of pieces.
   ///
-  /// @param table of [#tableBytes] or more; stays until the kernel has run
+  /// @param table of [#tableBytes] or more, in pinned memory; stays until the kernel has run
   /// @param slot address of the slot on the device
-  public void prepare(PinnedSlab table, long slot) {
-    long index = 0;
-    Location location = null;
-    long begin = 0;
-    for (Gather gather : gathers) {
-      Extent from = gather.from();
-      if (!Objects.equals(from.file(), location)) {
-        location = from.file();
-        begin = lease.file(location).address(0);
-      }
-      long source = begin + from.offset();
-      long target = slot + gather.slotOffset();
-      for (long done = 0; done < from.length(); done += PIECE_BYTES) {
+  public void prepare(MemorySegment table, long slot) {
+    long[] index = {0};
+    forEachPlain((source, slotOffset, bytes) -> {
+      for (long done = 0; done < bytes; done += PIECE_BYTES) {
         GatherKernel.write(
-            table.segment(),
-            index++,
+            table,
+            index[0]++,
             source + done,
-            target + done,
-            Math.min(PIECE_BYTES, from.length() - done));
+            slot + slotOffset + done,
+            Math.min(PIECE_BYTES, bytes - done));
       }
-    }
+    });
   }
 
   /// Queues the kernel. The device's context must be current.
   ///
-  /// @param table that [#prepare] wrote
+  /// @param table address of what [#prepare] wrote
   /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
-  public void launch(CudaContext context, PinnedSlab table, CudaDriver.Stream stream) {
-    if (pieces > 0) {
+  public void launch(CudaContext context, long table, CudaDriver.Stream stream) {
+    if (gathers.count() > 0) {
       lease.requireUnchanged();
-      files.kernel(context).launch(table.address(), pieces, stream);
+    }
+    if (pieces > 0) {
+      files.kernel(context).launch(table, pieces, stream);
     }
   }
 
   /// How many rows there are.
   public int rows() {
-    return gathers.size();
+    return gathers.count();
   }
 
   /// Copies some rows on this thread, out of files that were copied for the CPU.
   ///
   /// @param slot all of its memory
   public void copy(MemorySegment slot, int first, int end) {
-    Location location = null;
+    int number = -1;
     MemorySegment file = MemorySegment.NULL;
-    for (Gather gather : gathers.subList(first, end)) {
-      Extent from = gather.from();
-      if (!Objects.equals(from.file(), location)) {
-        location = from.file();
-        file = lease.file(location).segment();
+    for (int i = first; i < end; i++) {
+      if (gathers.file(i) != number) {
+        number = gathers.file(i);
+        file = lease.file(gathers.files().get(number)).segment();
       }
-      MemorySegment.copy(file, from.offset(), slot, gather.slotOffset(), from.length());
+      MemorySegment.copy(file, gathers.offset(i), slot, gathers.slotOffset(i), gathers.length(i));
     }
   }
 

@@ -17,6 +17,13 @@ final class BatchWork<T> {
     void run(OnDemandTransfer.Reader reader);
   }
 
+  /// What its pieces do: those of one phase are done before those of the next begin.
+  private enum Phase {
+    BRING,
+    COPY,
+    NORMALIZE
+  }
+
   private final long number;
   private final Slot slot;
   private final BatchPlan<T> plan;
@@ -24,7 +31,7 @@ final class BatchWork<T> {
   private List<Piece> pieces = new ArrayList<>();
   private int taken;
   private int done;
-  private boolean copying;
+  private Phase phase = Phase.BRING;
   private long filledNanos;
   private boolean filled;
 
@@ -74,15 +81,27 @@ final class BatchWork<T> {
     return done == pieces.size();
   }
 
-  /// Whether the reads and host writes are done, and only copies were left to do.
-  boolean isCopying() {
-    return copying;
+  /// Starts what follows the pieces, all of which are done. For the thread that did the last one, without the
+  /// ring's lock.
+  ///
+  /// @return what readers have to do then; empty if only the device has work left
+  List<Piece> startNext() {
+    List<Piece> next = List.of();
+    while (next.isEmpty() && phase != Phase.NORMALIZE) {
+      if (phase == Phase.BRING) {
+        phase = Phase.COPY;
+        next = slot.startCopies(plan);
+      } else {
+        phase = Phase.NORMALIZE;
+        next = slot.startNormalizing(plan);
+      }
+    }
+    return next;
   }
 
-  /// Replaces the pieces, all of which are done, by the copies that follow them.
-  void startCopying(List<Piece> copies) {
-    copying = true;
-    pieces = copies;
+  /// Replaces the pieces by those that [#startNext] gave.
+  void replace(List<Piece> next) {
+    pieces = next;
     taken = 0;
     done = 0;
   }

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
+import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -26,8 +27,8 @@ import org.jspecify.annotations.Nullable;
 /// 1. [#orderAfterConsumer]: the consumer's stream → `consumed` → the slot's stream (→ poison) →
 ///    `free`;
 /// 2. [#target]: the copies of all readers;
-/// 3. [#startCopies]: the upload of the host writes, and the plan's copies or the kernel that gathers →
-///    `ready`.
+/// 3. [#startCopies]: the upload of the host writes, the plan's copies or the kernel that gathers, and those
+///    that normalise → `ready`.
 ///
 /// There is a stream for each slot rather than for each reader, so that copies which wait for a slot
 /// delay no other slot's. A device has 8 queues for all streams, and a waiting copy delays everything
@@ -36,11 +37,11 @@ import org.jspecify.annotations.Nullable;
 /// The host waits for `ready` before it hands the slot over, so the pinned memory is not written
 /// while the device copies from it.
 final class DeviceSlot extends Slot {
-  private static final long LEAST_TABLE_BYTES = 64 << 10;
   private static final int EVENTS = 3;
 
   private final CudaContext context;
-  private final KernelTurns kernels;
+  private final KernelTurns turns;
+  private final SlotKernels kernels;
   private final CudaDriver driver;
   private final long bytes;
   private final @Nullable PinnedSlab hostWritten;
@@ -55,14 +56,13 @@ final class DeviceSlot extends Slot {
 
   private final Queue<Runnable> closers = new ConcurrentLinkedQueue<>();
 
-  /// Of a kernel's pieces; null before the first.
-  private @Nullable PinnedSlab table;
-
   /// @param hostBytes of pinned memory for host writes
-  /// @param kernels of all slots of the ring
-  DeviceSlot(CudaContext context, long bytes, long hostBytes, KernelTurns kernels) {
+  /// @param turns of all slots of the ring
+  DeviceSlot(
+      CudaContext context, long bytes, long hostBytes, KernelTurns turns, Converters converters) {
     this.context = context;
-    this.kernels = kernels;
+    this.turns = turns;
+    this.kernels = new SlotKernels(context, converters);
     this.driver = context.driver();
     this.bytes = bytes;
     this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
@@ -131,41 +131,16 @@ final class DeviceSlot extends Slot {
         driver.copyToDevice(target, source, hostWrites.bytes(), stream);
       }
       Gathering gathering = gathering();
+      (gathering == null ? plan.copies() : plan.hostCopies()).forEach(this::queue);
+      Runnable launch = kernels.prepare(plan, gathering, slab().address(), stream);
       if (gathering == null) {
-        plan.copies().forEach(this::queue);
+        launch.run();
         driver.record(ready, stream);
       } else {
-        plan.hostCopies().forEach(this::queue);
-        PinnedSlab pieces = table(gathering.tableBytes());
-        gathering.prepare(pieces, slab().address());
-        kernels.run(driver, stream, ready, () -> gathering.launch(context, pieces, stream));
+        turns.run(driver, stream, ready, launch);
       }
     }
     return List.of();
-  }
-
-  /// Room for more: later batches may have more pieces.
-  private static long tableBytes(long leastBytes) {
-    return Math.max(LEAST_TABLE_BYTES, 2 * leastBytes);
-  }
-
-  /// The largest table of a slot whose batches have so many rows.
-  static long tableBytes(long rows, long slotBytes) {
-    return tableBytes(Gathering.mostTableBytes(rows, slotBytes));
-  }
-
-  /// The last kernel that used it has run, since its batch was handed over.
-  private PinnedSlab table(long leastBytes) {
-    PinnedSlab now = table;
-    if (now == null || now.size() < leastBytes) {
-      table = null;
-      if (now != null) {
-        now.release();
-      }
-      now = PinnedSlab.allocate(context, tableBytes(leastBytes));
-      table = now;
-    }
-    return now;
   }
 
   private void queue(SlotCopy copy) {
@@ -255,9 +230,7 @@ final class DeviceSlot extends Slot {
   }
 
   private void releasePinned() {
-    if (table != null) {
-      table.release();
-    }
+    kernels.release();
     if (hostWritten != null) {
       hostWritten.release();
     }

@@ -3,7 +3,9 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.batch.SlotCopy;
+import dev.gantry.core.internal.convert.HostNormalizer;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -89,6 +91,29 @@ final class HostSlot extends Slot {
       }
     }
     return pieces;
+  }
+
+  @Override
+  List<BatchWork.Piece> startNormalizing(BatchPlan<?> plan) {
+    List<BatchWork.Piece> pieces = new ArrayList<>();
+    long bytes = 0;
+    for (NormalizedRows rows : plan.normalized()) {
+      long rowBytes = Math.max(rows.what().fromBytes(), rows.what().toBytes());
+      long step = Math.max(1, STEP_BYTES / rowBytes);
+      for (long row = 0; row < rows.rows(); row += step) {
+        long first = row;
+        long end = Math.min(rows.rows(), row + step);
+        pieces.add(_ -> HostNormalizer.normalize(rows, memory(), first, end));
+      }
+      bytes += rows.rows() * rowBytes;
+    }
+    if (bytes > AT_ONCE_BYTES) {
+      return pieces;
+    }
+    for (NormalizedRows rows : plan.normalized()) {
+      HostNormalizer.normalize(rows, memory(), 0, rows.rows());
+    }
+    return List.of();
   }
 
   private void split(SlotCopy copy, List<BatchWork.Piece> pieces) {

@@ -122,19 +122,19 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// All pieces of the batch are done; copies may follow.
+  /// All pieces of the batch are done; others may follow.
   private void finish(BatchWork<T> batch) {
-    List<Piece> copies;
+    List<Piece> next;
     try {
-      copies = batch.isCopying() ? List.of() : batch.slot().startCopies(batch.plan());
+      next = batch.startNext();
     } catch (RuntimeException | Error e) {
       scheduler.fail(batch.number(), e);
       return;
     }
-    if (copies.isEmpty()) {
+    if (next.isEmpty()) {
       scheduler.filled(batch);
     } else {
-      scheduler.startCopying(batch, copies);
+      scheduler.goOn(batch, next);
     }
   }
 }

@@ -175,10 +175,10 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Copies are left to do before the batch is filled.
-  void startCopying(BatchWork<T> batch, List<Piece> copies) {
+  /// More is left to do before the batch is filled.
+  void goOn(BatchWork<T> batch, List<Piece> next) {
     locked(() -> {
-      batch.startCopying(copies);
+      batch.replace(next);
       work.signalAll();
     });
   }

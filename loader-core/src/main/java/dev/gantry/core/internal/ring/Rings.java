@@ -5,6 +5,8 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.convert.Converters;
+import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Room;
@@ -20,12 +22,15 @@ public final class Rings implements AutoCloseable {
       "keep fewer batches (optPrefetch) or smaller ones (setSampling)";
 
   private final Transports transports;
+  private final Converters converters;
   private final List<PrefetchRing<?>> open = new ArrayList<>();
   private boolean closed;
 
   /// @param transports which outlive the rings
-  public Rings(Transports transports) {
+  /// @param converters likewise
+  public Rings(Transports transports, Converters converters) {
     this.transports = transports;
+    this.converters = converters;
   }
 
   /// See [dev.gantry.core.internal.session.GantrySession#ring].
@@ -54,9 +59,9 @@ public final class Rings implements AutoCloseable {
     undo.add(transfer::close);
     Room.require(use(options), options.device(), CHANGE);
     List<Slot> slots = new ArrayList<>();
-    KernelTurns kernels = new KernelTurns(options.slots());
+    KernelTurns turns = new KernelTurns(options.slots());
     for (int i = 0; i < options.slots(); i++) {
-      Slot slot = slot(options, kernels);
+      Slot slot = slot(options, turns);
       slots.add(slot);
       undo.add(slot::close);
       undo.add(slot::release);
@@ -69,11 +74,18 @@ public final class Rings implements AutoCloseable {
   /// The most memory that a ring takes, as long as its batches go back to it.
   ///
   /// @param rows the most rows of a batch that a kernel may fetch; 0 if none does
-  public MemoryUse use(RingOptions options, long rows) {
-    long table =
+  /// @param normalizedTableBytes of the table for the kernels that normalise; 0 if none does
+  public MemoryUse use(RingOptions options, long rows, long normalizedTableBytes) {
+    long fetched =
         rows > 0 && Transports.mayFetch(options.device(), options.transfer())
-            ? options.slots() * DeviceSlot.tableBytes(rows, options.slotBytes())
+            ? Gathering.mostTableBytes(rows, options.slotBytes())
             : 0;
+    long pieces =
+        switch (options.device()) {
+          case Device.Host _ -> 0;
+          case Device.Cuda _ -> fetched + normalizedTableBytes;
+        };
+    long table = pieces == 0 ? 0 : options.slots() * SlotKernels.tableBytes(pieces);
     return use(options).plus(new MemoryUse(0, table, 0));
   }
 
@@ -95,11 +107,12 @@ public final class Rings implements AutoCloseable {
     return reads.withLimits(reads.limits().withRequestBytes(options.requestBytes()));
   }
 
-  private static Slot slot(RingOptions options, KernelTurns kernels) {
+  private Slot slot(RingOptions options, KernelTurns turns) {
     return switch (options.device()) {
       case Device.Host _ -> new HostSlot(options.slotBytes());
       case Device.Cuda cuda ->
-          new DeviceSlot(CudaContext.of(cuda), options.slotBytes(), options.hostBytes(), kernels);
+          new DeviceSlot(
+              CudaContext.of(cuda), options.slotBytes(), options.hostBytes(), turns, converters);
     };
   }
 

@@ -86,8 +86,15 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Called when all reads and host writes of a batch are done: starts the plan's copies or its
   /// gathering, after moving the host writes into the slot.
   ///
-  /// @return copies that readers have to do; empty if the device does all of them
+  /// @return copies that readers have to do; empty if the device does all of them, and normalises
   abstract List<BatchWork.Piece> startCopies(BatchPlan<?> plan);
+
+  /// Called when the copies are done, too.
+  ///
+  /// @return what readers have to normalise
+  List<BatchWork.Piece> startNormalizing(BatchPlan<?> plan) {
+    return List.of();
+  }
 
   /// Whether all that the last [#startCopies] queued is done.
   abstract boolean isReady();

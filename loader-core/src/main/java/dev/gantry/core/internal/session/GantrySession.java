@@ -62,7 +62,7 @@ public final class GantrySession implements Session {
       FileCalls calls, List<Store> stores, @Nullable CuFileConfig settings, boolean stays) {
     this.stays = stays;
     this.transports = new Transports(calls, stores, settings);
-    this.rings = new Rings(transports);
+    this.rings = new Rings(transports, converters);
   }
 
   public static GantrySession open() {
@@ -144,8 +144,8 @@ public final class GantrySession implements Session {
   }
 
   /// The memory that [#ring] will take; see [Rings#use].
-  public MemoryUse ringMemory(RingOptions options, long rows) {
-    return transports.using(() -> rings.use(options, rows));
+  public MemoryUse ringMemory(RingOptions options, long rows, long normalizedTableBytes) {
+    return transports.using(() -> rings.use(options, rows, normalizedTableBytes));
   }
 
   /// Reads bytes of files into memory that is there, and returns when all are there. Before that it

@@ -2,9 +2,9 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.Location;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.mapped.MappedFiles;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -13,11 +13,9 @@ import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.Residency;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -35,32 +33,29 @@ record FetchedFiles(MappedFiles mapped, @Nullable CudaContext context, boolean a
     return mapped.keepsAny(context == null);
   }
 
-  Optional<Gathering> gathering(List<Gather> gathers, OpenFiles files, TransferCounter counter) {
-    if (gathers.isEmpty()) {
+  Optional<Gathering> gathering(BatchPlan<?> plan, OpenFiles files, TransferCounter counter) {
+    Gathers gathers = plan.gathers();
+    if (gathers.count() == 0) {
       return refused("these batches are decoded by the CPU");
     }
-    Map<Location, long[]> wanted = wanted(gathers);
-    if (context == null) {
-      long bytes = gathers.stream().mapToLong(gather -> gather.from().length()).sum();
-      if (bytes > SHORT_BYTES * gathers.size()) {
-        return Optional.empty();
-      }
+    if (context == null && gathers.bytes() > SHORT_BYTES * gathers.count()) {
+      return Optional.empty();
     }
+    long[] costs = costs(gathers);
     List<OpenFiles.Use> uses = new ArrayList<>();
     try {
       Map<SourceFile, Long> sources = new LinkedHashMap<>();
-      for (Map.Entry<Location, long[]> file : wanted.entrySet()) {
-        OpenFiles.Use use = files.use(file.getKey());
+      for (int file = 0; file < costs.length; file++) {
+        OpenFiles.Use use = files.use(gathers.files().get(file));
         uses.add(use);
         SourceFile source = use.file().source();
-        source.checkHolds(file.getValue()[1]);
-        sources.put(source, file.getValue()[0]);
+        source.checkHolds(gathers.end(file));
+        sources.put(source, costs[file]);
       }
       return switch (mapped.lease(context, sources, asked)) {
         case Availability.Absent<MappedFiles.Lease>(String reason) -> refused(reason);
         case Availability.Present<MappedFiles.Lease>(MappedFiles.Lease lease) -> {
-          Gathering gathering =
-              Cleanup.orUndo(() -> new Gathering(mapped, lease, gathers), lease::close);
+          Gathering gathering = Cleanup.orUndo(() -> gathering(lease, plan), lease::close);
           if (context != null) {
             uses.forEach(use -> use.file().transport().fetched());
           }
@@ -74,21 +69,20 @@ record FetchedFiles(MappedFiles mapped, @Nullable CudaContext context, boolean a
     }
   }
 
-  /// What reading the rows of each file costs, in bytes, and where they end.
-  private Map<Location, long[]> wanted(List<Gather> gathers) {
+  /// The CPU normalises what it has gathered.
+  private Gathering gathering(MappedFiles.Lease lease, BatchPlan<?> plan) {
+    return new Gathering(
+        mapped, lease, plan.gathers(), context == null ? List.of() : plan.normalized());
+  }
+
+  /// What reading the rows of each file costs, in bytes.
+  private long[] costs(Gathers gathers) {
     long least = context == null ? SHORT_BYTES : 0;
-    Map<Location, long[]> wanted = new HashMap<>();
-    Location location = null;
-    long[] costAndEnd = {};
-    for (Gather gather : gathers) {
-      if (!Objects.equals(gather.from().file(), location)) {
-        location = gather.from().file();
-        costAndEnd = wanted.computeIfAbsent(location, _ -> new long[2]);
-      }
-      costAndEnd[0] += Math.max(least, gather.from().length());
-      costAndEnd[1] = Math.max(costAndEnd[1], gather.from().end());
+    long[] costs = new long[gathers.files().size()];
+    for (int i = 0; i < gathers.count(); i++) {
+      costs[gathers.file(i)] += Math.max(least, gathers.length(i));
     }
-    return wanted;
+    return costs;
   }
 
   private Optional<Gathering> refused(String reason) {

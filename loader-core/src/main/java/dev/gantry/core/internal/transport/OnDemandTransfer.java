@@ -66,9 +66,9 @@ public final class OnDemandTransfer implements AutoCloseable {
   /// @throws dev.gantry.core.DeviceUnavailableException if [Transport#MAPPED] was asked for and cannot
   ///     serve
   public Optional<Gathering> gathering(BatchPlan<?> plan) {
-    return fetched == null || (plan.reads().isEmpty() && plan.gathers().isEmpty())
+    return fetched == null || (plan.reads().isEmpty() && plan.gathers().count() == 0)
         ? Optional.empty()
-        : fetched.gathering(plan.gathers(), files, counter);
+        : fetched.gathering(plan, files, counter);
   }
 
   /// Opens a reader, of which at most [#threads] may be open at once.

@@ -12,6 +12,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.Objects;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -21,6 +22,11 @@ public class KernelSourceTest {
   @ValueSource(strings = {"bf16", "f16", "f32"})
   void thePtxWasMadeOfTheSource(String type) throws IOException, NoSuchAlgorithmException {
     requireMade(CudaConverter.class, "convert.cu", "convert_to_" + type);
+  }
+
+  @Test
+  void thePtxThatNormalisesWasMadeOfItsSource() throws IOException, NoSuchAlgorithmException {
+    requireMade(CudaNormalizer.class, "normalize.cu", "normalize");
   }
 
   /// @param beside which class of the jar the PTX is

@@ -4,9 +4,8 @@ package dev.gantry.core.internal.mapped;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
@@ -99,21 +98,21 @@ class CopiedFilesTest {
     SourceFile second = file(2);
     byte[][] bytes = {TestFiles.bytes(1, BYTES), TestFiles.bytes(2, BYTES)};
     Random random = new Random(5);
-    List<Gather> gathers = new ArrayList<>();
+    Gathers.Builder gathers = new Gathers.Builder(0);
     byte[] expected = new byte[1 << 20];
     int to = 0;
     while (to < expected.length - 3000) {
       int length = 1 + random.nextInt(2000);
       int which = random.nextInt(2);
       int from = random.nextInt(10) == 0 ? BYTES - length : random.nextInt(BYTES - length);
-      gathers.add(new Gather(new Extent((which == 0 ? first : second).file(), from, length), to));
+      gathers.add((which == 0 ? first : second).file(), from, length, to);
       System.arraycopy(bytes[which], from, expected, to, length);
       to += length + random.nextInt(20);
     }
     MappedFiles.Lease lease =
         mapped.lease(null, Map.of(first, 1L, second, 1L), true).orElseThrow(AssertionError::new);
     HostSlab slab = HostSlab.allocate(expected.length);
-    try (Gathering gathering = new Gathering(mapped, lease, gathers)) {
+    try (Gathering gathering = new Gathering(mapped, lease, gathers.build(), List.of())) {
       int middle = gathering.rows() / 2;
       gathering.copy(slab.segment(), middle, gathering.rows());
       gathering.copy(slab.segment(), 0, middle);

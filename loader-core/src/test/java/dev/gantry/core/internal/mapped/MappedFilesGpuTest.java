@@ -5,11 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
+import dev.gantry.core.internal.batch.Normalization;
+import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -233,7 +235,7 @@ class MappedFilesGpuTest {
     SourceFile second = file(2);
     byte[][] bytes = {TestFiles.bytes(1, BYTES), TestFiles.bytes(2, BYTES)};
     Random random = new Random(5);
-    List<Gather> gathers = new ArrayList<>();
+    Gathers.Builder rows = new Gathers.Builder(0);
     byte[] expected = new byte[2 * BYTES];
     int to = 0;
     while (true) {
@@ -252,29 +254,54 @@ class MappedFilesGpuTest {
       int which = random.nextInt(2);
       int from = random.nextInt(10) == 0 ? BYTES - length : random.nextInt(BYTES - length);
       SourceFile file = which == 0 ? first : second;
-      gathers.add(new Gather(new Extent(file.file(), from, length), to));
+      rows.add(file.file(), from, length, to);
       System.arraycopy(bytes[which], from, expected, to, length);
       to += length;
     }
     MappedFiles.Lease lease =
         mapped.lease(context, Map.of(first, 1L, second, 1L), true).orElseThrow(AssertionError::new);
     DeviceSlab slab = DeviceSlab.allocate(context, expected.length);
-    try (Gathering gathering = new Gathering(mapped, lease, gathers)) {
+    Gathers gathers = rows.build();
+    try (Gathering gathering = new Gathering(mapped, lease, gathers, List.of())) {
       PinnedSlab table = PinnedSlab.allocate(context, gathering.tableBytes());
       try (var _ = context.enter()) {
         context.driver().fill(slab.address(), (byte) 0, expected.length, CudaDriver.Stream.DEFAULT);
-        gathering.prepare(table, slab.address());
-        gathering.launch(context, table, CudaDriver.Stream.DEFAULT);
+        gathering.prepare(table.segment(), slab.address());
+        gathering.launch(context, table.address(), CudaDriver.Stream.DEFAULT);
         context.driver().synchronize(CudaDriver.Stream.DEFAULT);
         gathering.requireUnchanged();
       } finally {
         table.release();
       }
       assertThat(TestFiles.bytes(new Region(slab, 0, expected.length)))
-          .as("%d rows", gathers.size())
+          .as("%d rows", gathers.count())
           .isEqualTo(expected);
     } finally {
       slab.release();
+    }
+  }
+
+  /// The kernel that normalises fetches its samples, and the other one the rest.
+  @Test
+  void samplesThatAreNormalisedAreLeftToTheirKernel() {
+    SourceFile file = file(1);
+    Normalization what =
+        new Normalization(DType.U8, DType.F32, 30, false, List.of(1f), List.of(0f));
+    Gathers.Builder gathers = new Gathers.Builder(0);
+    gathers.add(file.file(), 5, 7, 0);
+    gathers.add(file.file(), 100, 60, 64);
+    gathers.add(file.file(), 1001, 30, 124);
+    gathers.add(file.file(), 2000, 9, 200);
+    NormalizedRows dense = new NormalizedRows(what, 64, 30, 256, 3);
+    NormalizedRows apart = new NormalizedRows(what, 64, 31, 256, 3);
+    NormalizedRows cut = new NormalizedRows(what, 0, 30, 256, 3);
+    try (Gathering gathering =
+        new Gathering(mapped, leaseNow(file), gathers.build(), List.of(cut, dense, apart))) {
+      assertThat(gathering.fused(dense)).contains(new Gathering.Fused(dense, 1, 3));
+      assertThat(gathering.fused(cut)).isEmpty();
+      assertThat(gathering.fused(apart)).isEmpty();
+      assertThat(gathering.tableBytes()).isEqualTo(2 * GatherKernel.PIECE_BYTES);
+      assertThat(gathering.bytes()).isEqualTo(106);
     }
   }
 }

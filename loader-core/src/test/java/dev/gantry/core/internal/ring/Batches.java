@@ -3,14 +3,11 @@ package dev.gantry.core.internal.ring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Extent;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
@@ -45,12 +42,12 @@ final class Batches<T> implements BatchPlanSource<T> {
 
   /// As reads and copies say: transports that gather do as much as the others.
   private static <T> BatchPlan<T> withGathers(BatchPlan<T> plan) {
-    List<Gather> gathers = new ArrayList<>();
+    Gathers.Builder gathers = new Gathers.Builder(plan.reads().size());
     if (plan.reads().stream().anyMatch(read -> read.fileOffset() < 0)) {
       return plan;
     }
     for (Read read : plan.reads()) {
-      gathers.add(gather(read, read.slabOffset(), read.required(), read.slabOffset()));
+      add(gathers, read, read.slabOffset(), read.required(), read.slabOffset());
     }
     for (SlotCopy copy : plan.copies()) {
       for (long row = 0; row < copy.rows(); row++) {
@@ -61,16 +58,21 @@ final class Batches<T> implements BatchPlanSource<T> {
                 from >= read.slabOffset()
                     && from + copy.rowBytes() <= read.slabOffset() + read.length())
             .findFirst()
-            .ifPresent(read -> gathers.add(gather(read, from, copy.rowBytes(), to)));
+            .ifPresent(read -> add(gathers, read, from, copy.rowBytes(), to));
       }
     }
     return new BatchPlan<>(
-        plan.reads(), plan.hostWrites(), plan.copies(), gathers, plan.label(), null);
+        plan.reads(),
+        plan.hostWrites(),
+        plan.copies(),
+        gathers.build(),
+        plan.normalized(),
+        plan.label(),
+        null);
   }
 
-  private static Gather gather(Read read, long from, long bytes, long to) {
-    long offset = read.fileOffset() + from - read.slabOffset();
-    return new Gather(new Extent(read.file(), offset, bytes), to);
+  private static void add(Gathers.Builder gathers, Read read, long from, long bytes, long to) {
+    gathers.add(read.file(), read.fileOffset() + from - read.slabOffset(), bytes, to);
   }
 
   /// How often it was asked.

@@ -161,6 +161,23 @@ abstract class RingContract {
   }
 
   /// The consumer looks at each batch when it comes, and again when the ring is far ahead.
+  /// Samples of all types and shapes: the results are the same, bit for bit, whatever brings and computes
+  /// them.
+  @ParameterizedTest
+  @ValueSource(ints = {2, 5})
+  void normalisesSamplesAtAnyOffset(int slots) {
+    int count = 150;
+    Batches<Expected> source = new NormalizedRecipes(folder).batches(count, slots);
+    try (PrefetchRing<Expected> ring = gantry.ring(options(slots), source)) {
+      for (int i = 0; i < count; i++) {
+        try (RingBatch<Expected> batch = take(ring)) {
+          batch.label().check(batch);
+        }
+      }
+      assertThat(ring.next()).isEmpty();
+    }
+  }
+
   @Test
   void aSlowConsumerNeverSeesASlotChange() {
     int slots = 4;

@@ -8,6 +8,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
@@ -42,7 +43,8 @@ class RingsTest {
   @SuppressWarnings("try") // Closed at first.
   void aRingOfAClosedSessionReadsNothing() {
     try (Transports transports = new Transports(Libc.INSTANCE);
-        Rings rings = new Rings(transports)) {
+        Converters converters = new Converters();
+        Rings rings = new Rings(transports, converters)) {
       rings.close();
       for (int i = 0; i < 20; i++) {
         Batches<Integer> source = batches();

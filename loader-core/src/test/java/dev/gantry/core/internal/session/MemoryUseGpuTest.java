@@ -14,7 +14,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
-import dev.gantry.core.internal.batch.Gather;
+import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -191,21 +191,22 @@ class MemoryUseGpuTest {
       }
       int batch = next++;
       List<Read> reads = new ArrayList<>();
-      List<Gather> gathers = new ArrayList<>();
+      Gathers.Builder gathers = new Gathers.Builder(ROWS);
       for (int i = 0; i < 8; i++) {
         long offset = (long) (batch * 8 + i) * 8 * BLOCK;
         reads.add(
             new Read(Location.of(file), offset, 8 * BLOCK, 8 * BLOCK, 0, (long) i * 8 * BLOCK));
       }
       for (int i = 0; i < ROWS; i++) {
-        gathers.add(new Gather(new Extent(file, batch * 100L + i, 50), i * 50L));
+        gathers.add(Location.of(file), batch * 100L + i, 50, i * 50L);
       }
       return Optional.of(
           new BatchPlan<>(
               reads,
               new HostWrites(64L * BLOCK, 8, List.of(target -> target.fill((byte) 1))),
               List.of(),
-              gathers,
+              gathers.build(),
+              List.of(),
               batch,
               null));
     }
@@ -220,7 +221,7 @@ class MemoryUseGpuTest {
     RingOptions options = new RingOptions(DEVICE, 3, 65 * BLOCK, BLOCK, transfer, false);
     try (GantrySession session =
         transport == Transport.STAGED ? together(2) : GantrySession.open()) {
-      MemoryUse told = session.ringMemory(options, Rows.ROWS);
+      MemoryUse told = session.ringMemory(options, Rows.ROWS, 0);
       assertThat(told.deviceBytes()).isEqualTo(3L * 65 * BLOCK);
       long others =
           transport == Transport.STAGED

@@ -12,8 +12,7 @@ import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.FieldView;
 import java.util.List;
 
-/// Makes DJL's batches of filled slots: an array over each field, normalised and transformed where
-/// that is asked for.
+/// Makes DJL's batches of filled slots: an array over each field, transformed where that is asked for.
 final class BatchArrays {
   private final DatasetSettings settings;
   private final Device device;
@@ -35,9 +34,7 @@ final class BatchArrays {
   private NDList arrays(NDManager manager, RingBatch<BatchView> slot, List<String> names) {
     NDList arrays = new NDList(names.size());
     for (String name : names) {
-      NDArray array = wrap(manager, slot, view(slot.label(), name));
-      Normalization normalization = settings.roles().normalizations().get(name);
-      arrays.add(normalization == null ? array : normalization.apply(array));
+      arrays.add(wrap(manager, slot, view(slot.label(), name)));
     }
     return arrays;
   }

@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.datasets;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.batches.FieldNormalization;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -17,7 +18,7 @@ import java.util.Set;
 /// @param labels of those that are labels
 /// @param normalizations by field
 public record FieldRoles(
-    List<String> data, List<String> labels, Map<String, Normalization> normalizations) {
+    List<String> data, List<String> labels, Map<String, FieldNormalization> normalizations) {
   private static final Set<String> USUAL_LABELS = Set.of("label", "labels");
 
   public FieldRoles {
@@ -33,7 +34,7 @@ public record FieldRoles(
       List<String> available,
       Optional<List<String>> data,
       Optional<List<String>> labels,
-      Map<String, Normalization> normalizations) {
+      Map<String, FieldNormalization> normalizations) {
     boolean chosen = data.isPresent() || labels.isPresent();
     if (!chosen && available.stream().filter(name -> !isLength(name, available)).count() > 1) {
       requireLabel(available);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.batch;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// Bytes of files and where in the slot they belong, at any offset of both: in columns, since a batch of short
+/// samples has thousands.
+public final class Gathers {
+  /// For a batch of which nothing is gathered.
+  public static final Gathers NONE = new Builder(0).build();
+
+  // Of one gather: its file, where it begins there, its length, and where it goes.
+  private static final int WIDTH = 4;
+  private static final int OFFSET = 1;
+  private static final int LENGTH = 2;
+  private static final int TARGET = 3;
+
+  private final int count;
+  private final long[] columns;
+  private final List<Location> files;
+  private final long[] ends;
+  private final long bytes;
+
+  private Gathers(Builder builder) {
+    this.count = builder.count;
+    this.columns = builder.columns;
+    this.files = List.copyOf(builder.files);
+    this.ends = builder.ends;
+    this.bytes = builder.bytes;
+  }
+
+  /// Collects gathers. For one thread, and for one [#build].
+  public static final class Builder {
+    private final List<Location> files = new ArrayList<>();
+    private final Map<Location, Integer> numbers = new HashMap<>();
+    private long[] columns;
+    private long[] ends = {};
+    private int count;
+    private long bytes;
+    private @Nullable Location last;
+    private int lastNumber;
+
+    /// @param expected how many gathers there will be; more may come
+    public Builder(int expected) {
+      columns = new long[expected * WIDTH];
+    }
+
+    /// @param slotOffset bytes from the slot's start
+    public void add(Location file, long offset, long length, long slotOffset) {
+      if (offset < 0 || length <= 0) {
+        throw new MisuseException("gather " + length + " bytes at " + offset + " of " + file);
+      }
+      int at = count * WIDTH;
+      if (at == columns.length) {
+        columns = Arrays.copyOf(columns, Math.max(2 * at, 8 * WIDTH));
+      }
+      int number = number(file);
+      columns[at] = number;
+      columns[at + OFFSET] = offset;
+      columns[at + LENGTH] = length;
+      columns[at + TARGET] = slotOffset;
+      ends[number] = Math.max(ends[number], Math.addExact(offset, length));
+      bytes += length;
+      count++;
+    }
+
+    private int number(Location file) {
+      if (!Objects.equals(file, last)) {
+        last = file;
+        lastNumber = numbers.computeIfAbsent(file, this::newNumber);
+      }
+      return lastNumber;
+    }
+
+    private int newNumber(Location file) {
+      files.add(file);
+      ends = Arrays.copyOf(ends, files.size());
+      return files.size() - 1;
+    }
+
+    public Gathers build() {
+      return new Gathers(this);
+    }
+  }
+
+  public int count() {
+    return count;
+  }
+
+  /// Of all gathers together.
+  public long bytes() {
+    return bytes;
+  }
+
+  /// The files, each once.
+  public List<Location> files() {
+    return files;
+  }
+
+  /// Where the last byte of a file that is gathered ends.
+  ///
+  /// @param file its number in [#files]
+  public long end(int file) {
+    return ends[file];
+  }
+
+  /// The number of a gather's file.
+  public int file(int gather) {
+    return (int) columns[Objects.checkIndex(gather, count) * WIDTH];
+  }
+
+  public long offset(int gather) {
+    return columns[Objects.checkIndex(gather, count) * WIDTH + OFFSET];
+  }
+
+  public long length(int gather) {
+    return columns[Objects.checkIndex(gather, count) * WIDTH + LENGTH];
+  }
+
+  public long slotOffset(int gather) {
+    return columns[Objects.checkIndex(gather, count) * WIDTH + TARGET];
+  }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.batch;
+
+import dev.gantry.core.MisuseException;
+
+/// Samples of a slot to be normalised, each into its place of the same slot. Offsets are bytes from the
+/// slot's start.
+///
+/// @param from of the first sample, at any offset
+/// @param fromPitch bytes from one sample's start to the next one's, a sample's or more; unused for a single
+///     one
+/// @param to where the results lie end to end; a multiple of their elements' size. Overlaps nothing that is
+///     read
+public record NormalizedRows(Normalization what, long from, long fromPitch, long to, long rows) {
+  public NormalizedRows {
+    if (from < 0
+        || to < 0
+        || rows <= 0
+        || to % what.to().alignmentBytes() != 0
+        || (rows > 1 && fromPitch < what.fromBytes())) {
+      throw new MisuseException(
+          "normalise " + rows + " samples from " + from + " to " + to + " at pitch " + fromPitch);
+    }
+  }
+
+  /// The offset just past the last byte that is read.
+  long fromEnd() {
+    return Math.addExact(
+        from, Math.addExact(Math.multiplyExact(rows - 1, fromPitch), what.fromBytes()));
+  }
+
+  /// The offset just past the last byte that is written.
+  long toEnd() {
+    return Math.addExact(to, Math.multiplyExact(rows, what.toBytes()));
+  }
+
+  /// Whether the samples lie end to end before they are normalised.
+  public boolean isDense() {
+    return rows == 1 || fromPitch == what.fromBytes();
+  }
+}

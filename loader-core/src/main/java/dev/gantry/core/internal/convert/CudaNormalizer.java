@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.convert;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.internal.batch.Normalization;
+import dev.gantry.core.internal.batch.NormalizedRows;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.CudaKernel;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/// Normalises samples by the kernel of `normalize.cu` on one device. Samples may lie on the device, or in
+/// host memory that it reaches. Thread-safe.
+public final class CudaNormalizer implements AutoCloseable {
+  // As in normalize.cu.
+  private static final int THREADS = 256;
+  private static final int STAGE_BYTES = 16 << 10;
+  private static final int PIECE_BYTES = 3 * Long.BYTES;
+  private static final int PARAMETER_BYTES =
+      2 * Long.BYTES + 4 * Integer.BYTES + 2 * Normalization.MOST_CHANNELS * Float.BYTES;
+
+  private final CudaContext context;
+  private final CudaKernel kernel;
+
+  /// Has the driver compile the kernel.
+  CudaNormalizer(CudaContext context) {
+    this.context = context;
+    String ptx = CudaConverter.ptx("normalize.ptx");
+    try (var _ = context.enter()) {
+      this.kernel = CudaKernel.load(context.driver(), ptx, "normalize");
+    }
+  }
+
+  /// Pixels or elements of a sample that a block computes.
+  private static long unitsPerPiece(Normalization what) {
+    return STAGE_BYTES / unitBytes(what);
+  }
+
+  private static long unitBytes(Normalization what) {
+    return what.from().alignmentBytes() * (what.channelsLast() ? (long) what.channels() : 1);
+  }
+
+  private static long units(Normalization what) {
+    return what.channelsLast() ? what.pixels() : what.elements();
+  }
+
+  private static long pieces(Normalization what, long rows) {
+    return rows * Math.ceilDiv(units(what), unitsPerPiece(what));
+  }
+
+  /// Room for the kernel's table of pieces, in bytes.
+  ///
+  /// @param rows how many samples there are
+  public static long tableBytes(Normalization what, long rows) {
+    return pieces(what, rows) * PIECE_BYTES;
+  }
+
+  /// Writes a part of the table.
+  ///
+  /// @param at where the part begins in `table`
+  /// @param source address of the first sample of the part
+  /// @param pitch bytes from one sample's start to the next one's
+  /// @param target address of its results
+  /// @param count samples of the part
+  /// @return where the part ends
+  public static long write(
+      MemorySegment table,
+      long at,
+      Normalization what,
+      long source,
+      long pitch,
+      long target,
+      long count) {
+    long most = unitsPerPiece(what);
+    long units = units(what);
+    long unitBytes = unitBytes(what);
+    long end = at;
+    for (long row = 0; row < count; row++) {
+      for (long unit = 0; unit < units; unit += most) {
+        table.set(ValueLayout.JAVA_LONG, end, source + row * pitch + unit * unitBytes);
+        table.set(ValueLayout.JAVA_LONG, end + Long.BYTES, target + row * what.toBytes());
+        table.set(ValueLayout.JAVA_INT, end + 2 * Long.BYTES, (int) unit);
+        table.set(
+            ValueLayout.JAVA_INT,
+            end + 2 * Long.BYTES + Integer.BYTES,
+            (int) Math.min(most, units - unit));
+        end += PIECE_BYTES;
+      }
+    }
+    return end;
+  }
+
+  /// Queues the kernel. The device's context must be current.
+  ///
+  /// @param table address of all pieces of `rows`, in pinned memory that stays until the kernel has run
+  public void launch(NormalizedRows rows, long table, CudaDriver.Stream stream) {
+    Normalization what = rows.what();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment parameter = arena.allocate(PARAMETER_BYTES, Long.BYTES);
+      parameter.set(ValueLayout.JAVA_LONG, 0, table);
+      parameter.set(ValueLayout.JAVA_LONG, Long.BYTES, what.pixels());
+      long numbers = 2L * Long.BYTES / Integer.BYTES;
+      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers, what.channels());
+      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 1, what.channelsLast() ? 1 : 0);
+      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 2, code(what.from()));
+      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 3, code(what.to()));
+      for (int i = 0; i < what.channels(); i++) {
+        long at = numbers + 4 + i;
+        parameter.setAtIndex(ValueLayout.JAVA_FLOAT, at, what.scale().get(i));
+        parameter.setAtIndex(
+            ValueLayout.JAVA_FLOAT, at + Normalization.MOST_CHANNELS, what.shift().get(i));
+      }
+      kernel.launch(Math.toIntExact(pieces(what, rows.rows())), THREADS, parameter, stream);
+    }
+  }
+
+  /// As in `enum Type`.
+  private static int code(DType dtype) {
+    return switch (dtype) {
+      case BOOL -> 0;
+      case U8 -> 1;
+      case I8 -> 2;
+      case I16 -> 3;
+      case U16 -> 4;
+      case F16 -> 5;
+      case BF16 -> 6;
+      case I32 -> 7;
+      case U32 -> 8;
+      case F32 -> 9;
+      case F64 -> 10;
+      case I64 -> 11;
+      case U64 -> 12;
+      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ, C64 ->
+          throw new IllegalArgumentException("not normalised: " + dtype);
+    };
+  }
+
+  @Override
+  public void close() {
+    try (var _ = context.enter()) {
+      kernel.unload();
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.ring;
+
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.Normalization;
+import dev.gantry.core.internal.batch.NormalizedRows;
+import dev.gantry.core.internal.convert.Converters;
+import dev.gantry.core.internal.convert.CudaNormalizer;
+import dev.gantry.core.internal.mapped.Gathering;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.natives.CudaDriver;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// The kernels that gather and normalise the batches of one slot, and the pinned memory in which their tables
+/// lie. For one thread at a time.
+final class SlotKernels {
+  private static final long LEAST_TABLE_BYTES = 64 << 10;
+
+  private final CudaContext context;
+  private final Converters converters;
+
+  /// Of the kernels' pieces; null before the first.
+  private @Nullable PinnedSlab table;
+
+  SlotKernels(CudaContext context, Converters converters) {
+    this.context = context;
+    this.converters = converters;
+  }
+
+  /// Writes the tables for a batch. The kernels of the one before have run, since it was handed over.
+  ///
+  /// @param gathering of the batch, or null if it is not gathered
+  /// @param slot its address
+  /// @return queues the kernels on `stream`; the device's context must be current
+  Runnable prepare(
+      BatchPlan<?> plan, @Nullable Gathering gathering, long slot, CudaDriver.Stream stream) {
+    long gathered = gathering == null ? 0 : gathering.tableBytes();
+    long bytes = gathered;
+    for (NormalizedRows rows : plan.normalized()) {
+      bytes += CudaNormalizer.tableBytes(rows.what(), rows.rows());
+    }
+    List<Runnable> launches = new ArrayList<>();
+    if (bytes > 0) {
+      PinnedSlab pinned = table(bytes);
+      MemorySegment pieces = pinned.segment();
+      if (gathering != null) {
+        gathering.prepare(pieces, slot);
+        launches.add(() -> gathering.launch(context, pinned.address(), stream));
+      }
+      long at = gathered;
+      for (NormalizedRows rows : plan.normalized()) {
+        long begin = pinned.address() + at;
+        launches.add(() -> converters.normalizer(context).launch(rows, begin, stream));
+        at = prepare(rows, gathering, slot, pieces, at);
+      }
+    }
+    return () -> launches.forEach(Runnable::run);
+  }
+
+  /// @return where the part of the table ends that begins at `begin`
+  private static long prepare(
+      NormalizedRows rows,
+      @Nullable Gathering gathering,
+      long slot,
+      MemorySegment pieces,
+      long begin) {
+    Normalization what = rows.what();
+    long to = slot + rows.to();
+    Optional<Gathering.Fused> fused = gathering == null ? Optional.empty() : gathering.fused(rows);
+    if (gathering == null || fused.isEmpty()) {
+      return CudaNormalizer.write(
+          pieces, begin, what, slot + rows.from(), rows.fromPitch(), to, rows.rows());
+    }
+    // Straight from the files.
+    long[] at = {begin};
+    gathering.forEach(
+        fused.get(),
+        (source, slotOffset, bytes) -> {
+          long row = (slotOffset - rows.from()) / what.fromBytes();
+          at[0] =
+              CudaNormalizer.write(
+                  pieces,
+                  at[0],
+                  what,
+                  source,
+                  what.fromBytes(),
+                  to + row * what.toBytes(),
+                  bytes / what.fromBytes());
+        });
+    return at[0];
+  }
+
+  /// The table of kernels whose pieces take so many bytes: with room for more, since later batches may have
+  /// more pieces.
+  static long tableBytes(long leastBytes) {
+    return Math.max(LEAST_TABLE_BYTES, 2 * leastBytes);
+  }
+
+  private PinnedSlab table(long leastBytes) {
+    PinnedSlab now = table;
+    if (now == null || now.size() < leastBytes) {
+      release();
+      now = PinnedSlab.allocate(context, tableBytes(leastBytes));
+      table = now;
+    }
+    return now;
+  }
+
+  /// No kernel runs any more.
+  void release() {
+    PinnedSlab released = table;
+    table = null;
+    if (released != null) {
+      released.release();
+    }
+  }
+}
