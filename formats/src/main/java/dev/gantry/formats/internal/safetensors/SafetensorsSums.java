@@ -8,7 +8,6 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
-import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
@@ -70,10 +69,10 @@ public final class SafetensorsSums {
     SafetensorsHeader header = SafetensorsHeader.read(file);
     ByteBuffer sums =
         ByteBuffer.allocate(Integer.BYTES * header.tensors().size()).order(ByteOrder.LITTLE_ENDIAN);
-    header
-        .tensors()
-        .values()
-        .forEach(tensor -> sums.putInt(session.checksum(new Source.FilePart(tensor.extent()))));
+    List<Extent> extents = header.tensors().values().stream().map(StoredTensor::extent).toList();
+    for (int sum : session.checksums(extents)) {
+      sums.putInt(sum);
+    }
     Map<String, String> notes = notes(header);
     if (!SourceFile.Identity.look(file).equals(before)) {
       throw new MalformedFileException(

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -16,6 +17,7 @@ import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
 
@@ -42,6 +44,11 @@ public final class SourceReading {
     BlockSums sums = new BlockSums(source.length(), blockBytes);
     inOrder(source, sums::add);
     return sums.sums();
+  }
+
+  /// The CRC32C of each of some ranges of files, read on several threads.
+  public int[] checksums(List<Extent> extents) {
+    return new FileSums(transports).of(extents);
   }
 
   /// @param target of the source's length or more

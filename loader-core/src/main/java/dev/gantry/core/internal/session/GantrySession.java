@@ -7,6 +7,7 @@ import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.Metrics;
 import dev.gantry.core.Metrics.MemoryUse;
@@ -249,6 +250,13 @@ public final class GantrySession implements Session {
   /// @param blockBytes the size of a block; the last may be shorter
   public int[] checksums(Source source, long blockBytes) {
     return transports.using(() -> new SourceReading(transports).checksums(source, blockBytes));
+  }
+
+  /// The CRC32C of each of some ranges of files, read on several threads.
+  ///
+  /// @throws TransferException if a file cannot be opened or read, or ends before a range
+  public int[] checksums(List<Extent> extents) {
+    return transports.using(() -> new SourceReading(transports).checksums(extents));
   }
 
   /// Copies a source's bytes to host memory, after all work queued on its device.

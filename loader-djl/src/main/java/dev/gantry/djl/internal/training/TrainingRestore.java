@@ -7,7 +7,6 @@ import ai.djl.nn.ParameterList;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.weights.LoadSettings;
@@ -122,10 +121,11 @@ public final class TrainingRestore {
 
   private void verify(Map<String, StoredTensor> tensors) {
     if (verify) {
-      tensors
-          .values()
-          .forEach(tensor ->
-              checkpoint.check(tensor, session.checksum(new Source.FilePart(tensor.extent()))));
+      int[] sums = session.checksums(tensors.values().stream().map(StoredTensor::extent).toList());
+      int next = 0;
+      for (StoredTensor tensor : tensors.values()) {
+        checkpoint.check(tensor, sums[next++]);
+      }
     }
   }
 }

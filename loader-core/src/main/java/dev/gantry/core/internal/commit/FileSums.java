@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.commit;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.sums.KnownSums;
+import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.WorkerThreads;
+import dev.gantry.core.spi.Residency;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/// CRC32C checksums of ranges of files, read and summed on several threads. For one use, by one thread.
+final class FileSums {
+  /// What a thread does at a time: enough of them for all threads also in a file of one tensor.
+  private static final long PIECE_BYTES = 4 * PlanLimits.DEFAULT.requestBytes();
+
+  /// A processor sums some 5 GB/s, and memory gives no more to more of them.
+  private static final int MOST_THREADS = 16;
+
+  /// @param extent an index into the extents
+  private record Piece(int extent, SourceFile file, long offset, long length) {}
+
+  private final Transports transports;
+  private final Map<Location, SourceFile> files = new LinkedHashMap<>();
+
+  FileSums(Transports transports) {
+    this.transports = transports;
+  }
+
+  /// @return one for each of `extents`
+  int[] of(List<Extent> extents) {
+    try {
+      List<Piece> pieces = new ArrayList<>();
+      for (int i = 0; i < extents.size(); i++) {
+        cut(i, extents.get(i), pieces);
+      }
+      int[] sums = new int[pieces.size()];
+      List<Integer> indexes = new ArrayList<>(pieces.size());
+      for (int i = 0; i < pieces.size(); i++) {
+        indexes.add(i);
+      }
+      int threads = Math.clamp(Runtime.getRuntime().availableProcessors(), 2, MOST_THREADS);
+      new WorkerThreads("checksum", "gantry-sums-", new Cancellation())
+          .forEach(threads, indexes, i -> sums[i] = sum(pieces.get(i)), () -> {});
+      return joined(extents.size(), pieces, sums);
+    } finally {
+      Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
+    }
+  }
+
+  private void cut(int index, Extent extent, List<Piece> pieces) {
+    if (extent.length() == 0) {
+      return;
+    }
+    SourceFile file =
+        files.computeIfAbsent(
+            extent.file(), location -> transports.openFile(location, CachePolicy.BY_RESIDENCY));
+    file.checkHolds(extent.end());
+    for (long done = 0; done < extent.length(); done += PIECE_BYTES) {
+      long length = Math.min(PIECE_BYTES, extent.length() - done);
+      pieces.add(new Piece(index, file, extent.offset() + done, length));
+    }
+  }
+
+  private static int sum(Piece piece) {
+    boolean direct = piece.file.residency(piece.offset, piece.length) != Residency.HOT;
+    // What the page cache has is summed while it is in the processor's own cache.
+    long stepBytes = direct ? PlanLimits.DEFAULT.requestBytes() : KnownSums.STEP_BYTES;
+    int sum = Crc32c.OF_NOTHING;
+    HostSlab buffer = HostSlab.allocate(Math.min(stepBytes, piece.length));
+    try {
+      for (long done = 0; done < piece.length; ) {
+        long step = Math.min(buffer.size(), piece.length - done);
+        MemorySegment bytes = buffer.segment().asSlice(0, step);
+        boolean _ = piece.file.read(bytes, piece.offset + done, step, direct);
+        sum = Crc32c.combine(sum, Crc32c.of(bytes), step);
+        done += step;
+      }
+    } finally {
+      buffer.release();
+    }
+    return sum;
+  }
+
+  private static int[] joined(int count, List<Piece> pieces, int[] sums) {
+    int[] joined = new int[count];
+    Arrays.fill(joined, Crc32c.OF_NOTHING);
+    for (int i = 0; i < sums.length; i++) {
+      Piece piece = Objects.requireNonNull(pieces.get(i));
+      joined[piece.extent] = Crc32c.combine(joined[piece.extent], sums[i], piece.length);
+    }
+    return joined;
+  }
+}
