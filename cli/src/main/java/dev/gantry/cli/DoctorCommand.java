@@ -4,23 +4,34 @@ package dev.gantry.cli;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport.FileReport;
+import dev.gantry.core.internal.events.DiskSpeeds;
+import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.Diagnosis;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFacts;
+import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.Remedy;
 import dev.gantry.core.internal.transport.FileDiagnosis;
+import dev.gantry.core.internal.transport.TransferOptions;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -32,12 +43,17 @@ import picocli.CommandLine.Spec;
     name = "doctor",
     description = "Shows devices and libraries, and which transport files would take.")
 final class DoctorCommand implements Runnable {
+  private static final Logger LOG = LoggerFactory.getLogger(DoctorCommand.class);
+  private static final long MOST_READ_BYTES = 64L << 20;
+
   @Spec private CommandSpec spec;
 
   @Parameters(
       arity = "0..1",
       paramLabel = "PATH",
-      description = "A file, or a folder whose files are looked at.")
+      description =
+          "A file, or a folder whose files are looked at. Of the largest, up to 64 MiB are read to"
+              + " see how fast its disk is.")
   private @Nullable Path path;
 
   @Option(names = "--json", description = "Print JSON.")
@@ -52,15 +68,33 @@ final class DoctorCommand implements Runnable {
       for (Path file : files(path)) {
         files.add(session.diagnose(Location.of(file), device));
       }
+      files.stream()
+          .filter(file -> file.directAbsence().isEmpty())
+          .max(Comparator.comparingLong(FileDiagnosis::size))
+          .ifPresent(file -> readSome(session, file));
+      List<DiskSpeeds.Disk> disks = session.disks();
       List<Remedy.Finding> findings = Remedy.of(diagnosis, files);
       PrintWriter out = spec.commandLine().getOut();
       if (json) {
-        Json.print(out, generator -> write(diagnosis, device, files, findings, generator));
+        Json.print(out, generator -> write(diagnosis, device, files, disks, findings, generator));
       } else {
         print(diagnosis, device, files, out);
+        printDisks(disks, out);
         print(findings, out);
         out.flush();
       }
+    }
+  }
+
+  /// The disk tells how fast it is only when it is read.
+  private static void readSome(GantrySession session, FileDiagnosis file) {
+    long bytes = Math.min(file.size(), MOST_READ_BYTES);
+    Extent begin = new Extent(file.prediction().file(), 0, bytes);
+    TransferOptions direct = TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT);
+    try (Loaded _ = session.load(List.of(new Wanted(begin, 1)), Device.HOST, direct)) {
+      // The session has watched the disk.
+    } catch (TransferException e) {
+      LOG.info("no look at the disk of {}: {}", begin.file(), e.getMessage());
     }
   }
 
@@ -129,6 +163,23 @@ final class DoctorCommand implements Runnable {
     }
   }
 
+  private static void printDisks(List<DiskSpeeds.Disk> disks, PrintWriter out) {
+    if (!disks.isEmpty()) {
+      Table table =
+          new Table("disk", "GB/s", "ms a request", "MiB a request", "at once", "would suffice");
+      for (DiskSpeeds.Disk disk : disks) {
+        table.row(
+            disk.name(),
+            String.format(Locale.ROOT, "%.2f", disk.bandwidth() / 1e9),
+            String.format(Locale.ROOT, "%.2f", disk.latency() * 1e3),
+            String.format(Locale.ROOT, "%.2f", disk.bytes() / (double) disk.requests() / (1 << 20)),
+            String.format(Locale.ROOT, "%.1f", disk.underWay()),
+            Integer.toString(disk.depth()));
+      }
+      table.print(out);
+    }
+  }
+
   private static void print(List<Remedy.Finding> findings, PrintWriter out) {
     for (Remedy.Finding finding : findings) {
       out.println();
@@ -142,6 +193,7 @@ final class DoctorCommand implements Runnable {
       Diagnosis diagnosis,
       Device device,
       List<FileDiagnosis> files,
+      List<DiskSpeeds.Disk> disks,
       List<Remedy.Finding> findings,
       JsonGenerator json)
       throws IOException {
@@ -184,6 +236,18 @@ final class DoctorCommand implements Runnable {
       json.writeStringField("directAbsence", file.directAbsence());
       json.writeNumberField("bytes", file.size());
       json.writeNumberField("residentBytes", file.residentBytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("disks");
+    for (DiskSpeeds.Disk disk : disks) {
+      json.writeStartObject();
+      json.writeStringField("disk", disk.name());
+      json.writeNumberField("bytesPerSecond", Math.round(disk.bandwidth()));
+      json.writeNumberField("requestSeconds", disk.latency());
+      json.writeNumberField("requestBytes", disk.bytes() / disk.requests());
+      json.writeNumberField("atOnce", disk.underWay());
+      json.writeNumberField("depth", disk.depth());
       json.writeEndObject();
     }
     json.writeEndArray();

@@ -167,7 +167,7 @@ class GantryCommandTest {
     assertThat(run.err()).isEmpty();
     Map<?, ?> document = (Map<?, ?>) run.json();
     assertThat(document.keySet().stream().map(Object::toString))
-        .containsExactly("cuda", "cufile", "host", "device", "files", "remedies");
+        .containsExactly("cuda", "cufile", "host", "device", "files", "disks", "remedies");
     assertThat(((Map<?, ?>) document.get("cuda")).keySet().stream().map(Object::toString))
         .containsExactly("version", "absence", "devices");
     assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))

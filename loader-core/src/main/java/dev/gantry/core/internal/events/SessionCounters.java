@@ -26,6 +26,7 @@ public final class SessionCounters {
   private final LongAdder batches = new LongAdder();
   private final LongAdder waits = new LongAdder();
   private final LongAdder waitedNanos = new LongAdder();
+  private final DiskSpeeds disks = new DiskSpeeds();
 
   private static <K extends Enum<K>> Map<K, LongAdder> byEach(Class<K> kind) {
     Map<K, LongAdder> adders = new EnumMap<>(kind);
@@ -44,6 +45,11 @@ public final class SessionCounters {
     reads.increment();
     Objects.requireNonNull(readBytes.get(transport)).add(bytes);
     Objects.requireNonNull(residencyBytes.get(residency)).add(bytes);
+  }
+
+  /// What the disks gave.
+  public DiskSpeeds disks() {
+    return disks;
   }
 
   public void addFallback() {

@@ -27,6 +27,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.Converters;
+import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -315,6 +316,11 @@ public final class GantrySession implements Session {
     return transports
         .counters()
         .snapshot(LiveResources.snapshot().holdings(), LiveResources.mostUsed());
+  }
+
+  /// What the disks gave to this session's reads past the page cache.
+  public List<DiskSpeeds.Disk> disks() {
+    return transports.counters().disks().disks();
   }
 
   /// What this machine has, and why it lacks the rest.

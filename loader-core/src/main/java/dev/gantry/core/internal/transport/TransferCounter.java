@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.spi.Residency;
 import java.time.Duration;
@@ -35,6 +36,11 @@ public final class TransferCounter {
   public void addWritten(Transport transport, long length, boolean direct) {
     add(transport, length, direct, false);
     session.addWritten(transport, length);
+  }
+
+  /// What the session's disks gave.
+  DiskSpeeds disks() {
+    return session.disks();
   }
 
   /// A file had to change its transport.

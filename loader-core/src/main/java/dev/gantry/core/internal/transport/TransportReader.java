@@ -4,6 +4,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.CuFileRule.Way;
+import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.ReadEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
@@ -103,8 +104,17 @@ final class TransportReader implements AutoCloseable {
     try {
       wentDirect =
           switch (transport) {
-            case HOST -> HostTransport.read(source, read, target, direct, scatter, sums);
-            case STAGED -> Objects.requireNonNull(staging).read(source, read, target, direct, sums);
+            case HOST ->
+                watched(
+                    source,
+                    read,
+                    direct,
+                    () -> HostTransport.read(source, read, target, direct, scatter, sums));
+            case STAGED -> {
+              StagedTransport.Reader staged = Objects.requireNonNull(staging);
+              yield watched(
+                  source, read, direct, () -> staged.read(source, read, target, direct, sums));
+            }
             case MAPPED ->
                 throw new IllegalStateException("a kernel fetches, no reader: " + source.file());
             case GDS, COMPAT -> byCuFile(file, read, target, direct, way);
@@ -118,6 +128,26 @@ final class TransportReader implements AutoCloseable {
     event.done(source.file(), read.fileOffset(), read.length(), transport, residency, wentDirect);
     counter.addRead(transport, read.length(), wentDirect, residency);
     return true;
+  }
+
+  /// Watches how long a read past the page cache takes.
+  private boolean watched(SourceFile source, Read read, boolean direct, BooleanSupplier reading) {
+    if (!direct
+        || read.length() < DiskSpeeds.LEAST_BYTES
+        || !(source.identity() instanceof SourceFile.Identity(long device, _, _, _))) {
+      return reading.getAsBoolean();
+    }
+    DiskSpeeds disks = counter.disks();
+    long begun = System.nanoTime();
+    disks.begin(device, begun);
+    long bytes = 0;
+    try {
+      boolean went = reading.getAsBoolean();
+      bytes = went ? read.length() : 0;
+      return went;
+    } finally {
+      disks.end(device, begun, System.nanoTime(), bytes);
+    }
   }
 
   private static boolean byCuFile(
