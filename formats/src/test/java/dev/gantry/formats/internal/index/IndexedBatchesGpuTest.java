@@ -64,7 +64,10 @@ class IndexedBatchesGpuTest {
       Shuffle blocks = new Shuffle.Blocks(seed, 2);
       Views _ = check(path, seed, false, new OrderOptions(8, LastBatch.KEEP, blocks, 1, 1, 0, 1));
     }
-    assertThat(even.strided()).as("fields that stay where they are read").isPositive();
+    // A kernel packs the fields while it fetches them.
+    if (path != Transport.MAPPED) {
+      assertThat(even.strided()).as("fields that stay where they are read").isPositive();
+    }
     assertThat(even.dense()).as("fields that are packed").isPositive();
   }
 }

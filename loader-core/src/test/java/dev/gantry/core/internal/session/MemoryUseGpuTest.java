@@ -3,9 +3,11 @@ package dev.gantry.core.internal.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.abort;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
@@ -129,12 +131,12 @@ class MemoryUseGpuTest {
   void aLoadOfOneReader(Transport transport) {
     TransferOptions options = options(1, 1 << 20).withTransport(transport);
     try (GantrySession session = GantrySession.open()) {
-      if (transport == Transport.COMPAT && !session.diagnose().cuFileAbsence().isEmpty()) {
-        return;
-      }
       MemoryUse told = session.loadMemory(wanted(), DEVICE, options).most();
       session.load(wanted(), DEVICE, options).close();
       assertThat(LiveResources.mostUsed()).isEqualTo(told);
+    } catch (DeviceUnavailableException e) {
+      // libcufile takes no file where udev does not know its disk.
+      abort(e.getMessage());
     }
   }
 
