@@ -4,6 +4,7 @@
 #   run.sh tests              the tests that need a GPU, DJL's on gpu(0) where it can be had, and the corpus on cuda:0
 #   run.sh bench ARGUMENTS    gantry bench: ceilings, ours and peers in turns; bench --out FOLDER for page and JSON
 #   run.sh save FILE          saves of one file, which is made (8.6 GB) if it is not there, with ceilings and peers
+#   run.sh save-turns FILE    saves of it and the disk's ceiling in turns, with the ratio of each
 #   run.sh overlap-save FOLDER      a training's step time by DJL on the GPU: without saves, with stalled and with overlapped snapshots
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU
@@ -134,6 +135,7 @@ case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
   save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
+  save-turns) make_file "${2:?run.sh save-turns FILE}" && main dev.gantry.benchmarks.SaveBench cuda:0 "$(dirname "$2")/checkpoints" turns "$2" ;;
   overlap-save) find_libtorch && main dev.gantry.benchmarks.OverlapSaveBench "${2:?run.sh overlap-save FOLDER}" "${@:3}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) datasets "${2:?run.sh random-datasets FOLDER}" random ;;
@@ -144,5 +146,5 @@ case ${1:-} in
   first) find_libtorch && main dev.gantry.benchmarks.FirstLoad "${2:-5}" 10 100 500 ;;
   into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac

@@ -23,10 +23,13 @@ import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -36,16 +39,19 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 
 /// How fast checkpoints get from a device's memory to the disk, durably: `SaveBench DEVICE FOLDER
-/// rows|once|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints
+/// rows|once|turns|sweep FILE…`. Each file's tensors are loaded once and saved into a folder of checkpoints
 /// there.
 ///
 /// A save counts from the call until the manifest is durable; a stall, from the call until the
-/// snapshot is taken. Each saved checkpoint is read back once, and all of its checksums compared.
+/// snapshot is taken. `turns` writes the same bytes past the page cache before and after each save, by a
+/// program that does nothing else, and gives the ratio of the two. Each saved checkpoint is read back once, and all of its checksums compared.
 public final class SaveBench {
   private static final long SHARD_BYTES = 5_000_000_000L;
   private static final int RUNS = 3;
+  private static final int TURNS = 7;
   private static final Retention LAST = new Retention(1, 0, Optional.empty());
 
   private final GantrySession session;
@@ -65,14 +71,15 @@ public final class SaveBench {
 
   public static void main(String[] arguments) {
     if (arguments.length < 4) {
-      System.err.println("usage: SaveBench DEVICE FOLDER rows|once|sweep FILE...");
+      System.err.println("usage: SaveBench DEVICE FOLDER rows|once|turns|sweep FILE...");
       System.exit(64);
     }
     Device device = Device.parse(arguments[0]);
     for (String argument : List.of(arguments).subList(3, arguments.length)) {
       Path file = Path.of(argument);
       List<StoredTensor> infos = List.copyOf(SafetensorsOpener.open(file).tensors().values());
-      try (GantrySession session = GantrySession.open();
+      WriteClock clock = new WriteClock();
+      try (GantrySession session = Sessions.over(clock);
           Loaded loaded =
               session.load(
                   infos.stream().map(LoadedTensors::wanted).toList(),
@@ -89,6 +96,7 @@ public final class SaveBench {
         switch (arguments[2]) {
           case "sweep" -> bench.sweep();
           case "once" -> bench.once();
+          case "turns" -> bench.turns(clock);
           default -> bench.rows(device);
         }
       }
@@ -115,9 +123,67 @@ public final class SaveBench {
     save("transport by evidence", WriteOptions.defaults(), Retention.ALL, 2);
   }
 
+  private void turns(WriteClock clock) {
+    double[] ratios = new double[TURNS];
+    try (CheckpointStore store = open(Retention.ALL)) {
+      double before = ceiling(clock);
+      for (int i = 0; i < TURNS; i++) {
+        settle();
+        clock.reset();
+        long start = System.nanoTime();
+        SavedCheckpoint saved = store.save(next(), WriteOptions.defaults());
+        long end = System.nanoTime();
+        double seconds = (end - start) / 1e9;
+        long first = clock.first();
+        long last = clock.last();
+        check(saved.checkpoint());
+        remove(saved.checkpoint().folder());
+        double after = ceiling(clock);
+        ratios[i] = (before + after) / 2 / seconds;
+        System.out.printf(
+            Locale.ROOT,
+            "gantry save, turn %d\t%s\t%.3f of the ceilings beside it, %s and %s; %.1f ms to the"
+                + " first write, writing %s, %.1f ms after the last%n",
+            i + 1,
+            rate(seconds),
+            ratios[i],
+            rate(before),
+            rate(after),
+            (first - start) / 1e6,
+            rate((last - first) / 1e9),
+            (end - last) / 1e6);
+        before = after;
+      }
+    }
+    Arrays.sort(ratios);
+    System.out.printf(
+        Locale.ROOT,
+        "gantry save, median of %d turns\t%.3f of the O_DIRECT ceiling [%.3f, %.3f]%n",
+        TURNS,
+        ratios[TURNS / 2],
+        ratios[0],
+        ratios[TURNS - 1]);
+  }
+
+  private static void remove(Path checkpoint) {
+    try (Stream<Path> files = Files.list(checkpoint)) {
+      for (Path file : files.toList()) {
+        Files.delete(file);
+      }
+      Files.delete(checkpoint);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private double ceiling(WriteClock clock) {
+    settle();
+    return clock.ceiling(folder.resolve("ceiling"), bytes);
+  }
+
   /// Saves by writers and request size, to choose the defaults by.
   private void sweep() {
-    for (int threads : new int[] {1, 2, 4, 8}) {
+    for (int threads : new int[] {1, 2, 4, 6, 8}) {
       for (int mib : new int[] {4, 8, 16, 32}) {
         save(
             threads + " threads x " + mib + " MiB",

@@ -500,7 +500,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// How many threads write at once; default: 0, which suits the machine.
+    /// How many threads write at once; default: 0, which means 4.
     public Builder optThreads(int threads) {
       options = options.withThreads(threads);
       return this;

@@ -54,6 +54,11 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public int startWriteback(int fd, long offset, long length) {
+    return real.startWriteback(fd, offset, length);
+  }
+
+  @Override
   public int fsync(int fd) {
     return real.fsync(fd);
   }

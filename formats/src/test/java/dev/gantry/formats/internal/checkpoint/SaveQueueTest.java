@@ -308,7 +308,7 @@ class SaveQueueTest {
     CountDownLatch over = new CountDownLatch(1);
     try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE, copier)) {
       SaveQueue.Overlapped failed;
-      try (Arena arena = Arena.ofConfined()) {
+      try (Arena arena = Arena.ofShared()) {
         NewTensor tensor =
             new NewTensor("t", DType.U8, Shape.of(9), new Memory.OnHost(arena.allocate(9)));
         SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();

@@ -113,12 +113,8 @@ public final class RangeWrite {
     try (TargetFile target = TargetFile.inPlace(transports.calls(), file, options.pageCache())) {
       // The copies that follow are ordered with no stream but their own.
       devices.forEach(device -> CudaContext.of(device).synchronize());
-      int threads =
-          options.threads() > 0
-              ? options.threads()
-              : Math.clamp(Runtime.getRuntime().availableProcessors(), 2, 4);
       workers.work(
-          Math.min(threads, pieces.size()),
+          Math.min(options.writers(), pieces.size()),
           () -> writeAll(target),
           () -> options.progress().onProgress(counter.bytes(), total));
       target.sync();

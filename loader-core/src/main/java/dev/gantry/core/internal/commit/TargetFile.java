@@ -21,6 +21,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class TargetFile implements AutoCloseable {
   private static final int NONE = -1;
 
+  /// Less is left to the kernel.
+  private static final long LEAST_WRITEBACK_BYTES = 1 << 20;
+
   /// Read and write for all, less the umask: as any program's file.
   private static final int MODE = 0666;
 
@@ -127,6 +130,10 @@ final class TargetFile implements AutoCloseable {
       done += count;
       wentDirectly &= directly;
       directly = directly && alignment.holdsAfter(count);
+    }
+    if (!wentDirectly && done >= LEAST_WRITEBACK_BYTES) {
+      // Else the kernel may leave all of it to fsync, which the disk would have to wait for.
+      int _ = calls.startWriteback(buffered, offset, done);
     }
     return wentDirectly;
   }

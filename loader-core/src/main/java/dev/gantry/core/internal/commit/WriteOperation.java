@@ -91,7 +91,7 @@ public final class WriteOperation {
       Transports transports, List<NewFile> files, boolean inMemory, WriteOptions options) {
     long writes =
         files.stream().mapToLong(file -> Math.ceilDiv(file.size(), options.requestBytes())).sum();
-    int writers = (int) Math.min(threads(options), writes);
+    int writers = (int) Math.min(options.writers(), writes);
     Optional<Device.Cuda> device =
         files.stream()
             .flatMap(file -> file.parts().stream())
@@ -175,17 +175,9 @@ public final class WriteOperation {
     }
   }
 
-  private static int threads(WriteOptions options) {
-    if (options.threads() > 0) {
-      return options.threads();
-    }
-    // One writer reaches a disk's speed; the others do checksums and copies meanwhile.
-    return Math.clamp(Runtime.getRuntime().availableProcessors(), 2, 4);
-  }
-
   /// Fewer where there is no memory for the buffers of more.
   private int writers() {
-    int writers = Math.min(threads(options), tasks.size());
+    int writers = Math.min(options.writers(), tasks.size());
     if (writers == 0) {
       return 0;
     }

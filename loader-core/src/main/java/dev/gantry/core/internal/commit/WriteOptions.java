@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param requestBytes the most bytes of one write, a multiple of 4096, at most 1 GiB; each writer
 ///     thread has two buffers of that size
-/// @param threads writer threads, or 0 for what suits the machine
+/// @param threads writer threads, or 0 for the default
 /// @param transport the only transport for device memory, or null to choose by evidence. If the only
 ///     one cannot serve, that is an error
 /// @param pageCache whether to write through the page cache also if the file system takes direct I/O
@@ -32,6 +32,8 @@ public record WriteOptions(
   /// Larger than a read's request: a little faster on a disk (measured on an H200 host).
   private static final long DEFAULT_REQUEST_BYTES = 16L << 20;
 
+  private static final int DEFAULT_WRITERS = 4;
+
   public WriteOptions {
     PlanLimits.checkRequestBytes(requestBytes);
     MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MOST_THREADS);
@@ -42,6 +44,13 @@ public record WriteOptions(
   public static WriteOptions defaults() {
     return new WriteOptions(
         DEFAULT_REQUEST_BYTES, 0, null, false, true, (_, _) -> {}, new Cancellation());
+  }
+
+  /// How many threads write at once. One reaches a disk's speed while others make checksums and copies.
+  /// They wait for the disk most of the time, so few processors are no reason for fewer (measured on a
+  /// busy 2-core host).
+  int writers() {
+    return threads > 0 ? threads : DEFAULT_WRITERS;
   }
 
   public WriteOptions withRequestBytes(long chosen) {

@@ -62,6 +62,13 @@ public interface FileCalls {
   /// `int fallocate(int fd, int mode, off_t offset, off_t len)`
   int fallocate(int fd, int mode, long offset, long length);
 
+  /// Has the kernel begin to write a range of the page cache to the disk, by `sync_file_range(2)` with
+  /// `SYNC_FILE_RANGE_WRITE`; does nothing where there is no such call. What it returns says nothing of the
+  /// range: only [#fsync] does, which this leaves all errors to.
+  default int startWriteback(int fd, long offset, long length) {
+    return 0;
+  }
+
   /// How many descriptors this process may have, by `getrlimit(RLIMIT_NOFILE)`.
   long mostDescriptors();
 

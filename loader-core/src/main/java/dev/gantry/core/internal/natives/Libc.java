@@ -38,6 +38,7 @@ public final class Libc implements FileCalls {
   private static final int S_IFMT = 0xf000;
   private static final int S_IFDIR = 0x4000;
   private static final int RWF_NOWAIT = 8;
+  private static final int SYNC_FILE_RANGE_WRITE = 2;
   private static final int RLIMIT_NOFILE = 7;
   // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
   private static final long SYS_CACHESTAT = 451;
@@ -80,6 +81,8 @@ public final class Libc implements FileCalls {
   private static final MethodHandle FTRUNCATE = function("ftruncate");
   // int fallocate(int fd, int mode, off_t offset, off_t len)
   private static final MethodHandle FALLOCATE = function("fallocate");
+  // int sync_file_range(int fd, off64_t offset, off64_t nbytes, unsigned int flags)
+  private static final MethodHandle SYNC_FILE_RANGE = function("sync_file_range");
   // int fsync(int fd)
   private static final MethodHandle FSYNC = function("fsync");
   // int rename(const char *oldpath, const char *newpath)
@@ -166,6 +169,11 @@ public final class Libc implements FileCalls {
   @Override
   public int fallocate(int fd, int mode, long offset, long length) {
     return intCall(FALLOCATE, fd, mode, offset, length, 0);
+  }
+
+  @Override
+  public int startWriteback(int fd, long offset, long length) {
+    return intCall(SYNC_FILE_RANGE, fd, offset, length, SYNC_FILE_RANGE_WRITE, 0);
   }
 
   @Override

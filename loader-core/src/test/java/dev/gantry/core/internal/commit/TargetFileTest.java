@@ -10,19 +10,23 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.FaultyFileCalls.Returns;
 import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -103,6 +107,33 @@ class TargetFileTest {
     path = folder.resolve("another");
     assertThat(writeAll(true)).isFalse();
     assertThat(calls.count(Function.OPEN)).isEqualTo(3);
+  }
+
+  /// So that `fsync` finds little to do.
+  @Test
+  void theKernelBeginsToWriteWhatGoesThroughTheCache() {
+    List<String> begun = new ArrayList<>();
+    FileCalls watched =
+        new ForwardingFileCalls(Libc.INSTANCE) {
+          @Override
+          public int startWriteback(int fd, long offset, long length) {
+            begun.add(offset + "+" + length);
+            return super.startWriteback(fd, offset, length);
+          }
+        };
+    HostSlab large = HostSlab.allocate(1 << 20);
+    try (TargetFile cached = new TargetFile(watched, path, target, true);
+        TargetFile direct = new TargetFile(watched, folder.resolve("direct"), target, false)) {
+      boolean _ = cached.write(large.segment(), 4096);
+      boolean _ = cached.write(all(), 0);
+      assertThat(begun).as("not for little").containsExactly("4096+1048576");
+      if (direct.write(large.segment(), 0)) {
+        assertThat(begun).as("past the cache").hasSize(1);
+      }
+      cached.sync();
+    } finally {
+      large.release();
+    }
   }
 
   @Test
