@@ -13,6 +13,7 @@
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
+#   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh gantry ARGUMENTS   the command line
 #
@@ -124,6 +125,29 @@ all_datasets() {
   datasets "$folder" overlap
 }
 
+# first_device FILE [JVM OPTION]
+first_device() {
+  local file=$1
+  shift
+  GANTRY_STARTED=$(date +%s%N) "$java" "${options[@]}" "$@" -cp "$here/lib/*" dev.gantry.benchmarks.FirstDeviceLoad "$file" cuda:0 ${prepare:-}
+}
+
+all_first_device() {
+  local cache
+  make_file "$1"
+  cat "$1" >/dev/null
+  cache=$(mktemp -d)
+  for turn in 1 2 3; do
+    echo "plain:             $(first_device "$1")"
+    echo "prepared:          $(prepare=prepare first_device "$1")"
+  done
+  prepare=prepare first_device "$1" -XX:AOTCacheOutput="$cache/aot" >/dev/null 2>&1
+  for turn in 1 2 3; do
+    echo "prepared, AOT:     $(prepare=prepare first_device "$1" -XX:AOTCache="$cache/aot" 2>&1)"
+  done
+  rm -r "$cache"
+}
+
 model() {
   mkdir -p "$1"
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
@@ -144,7 +168,9 @@ case ${1:-} in
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
   first) find_libtorch && main dev.gantry.benchmarks.FirstLoad "${2:-5}" 10 100 500 ;;
+  first-device) all_first_device "${2:?run.sh first-device FILE}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  # All of the comment above, however long it is.
+  *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac
