@@ -7,7 +7,10 @@
 #   run.sh save-turns FILE    saves of it and the disk's ceiling in turns, with the ratio of each
 #   run.sh overlap-save FOLDER      a training's step time by DJL on the GPU: without saves, with stalled and with overlapped snapshots
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
-#   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU
+#   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU, as they are and
+#                             normalised, with DJL's operations beside
+#   run.sh two-gpus FOLDER    such samples fetched by two GPUs at once, from files that are registered once, with the links' ceilings
+#   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
 #   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
 #   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
@@ -162,7 +165,9 @@ case ${1:-} in
   save-turns) make_file "${2:?run.sh save-turns FILE}" && main dev.gantry.benchmarks.SaveBench cuda:0 "$(dirname "$2")/checkpoints" turns "$2" ;;
   overlap-save) find_libtorch && main dev.gantry.benchmarks.OverlapSaveBench "${2:?run.sh overlap-save FOLDER}" "${@:3}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
-  random-datasets) datasets "${2:?run.sh random-datasets FOLDER}" random ;;
+  random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
+  two-gpus) main dev.gantry.benchmarks.datasets.TwoGpuBench "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
+  plans) main dev.gantry.benchmarks.datasets.PlanBench "${2:?run.sh plans FOLDER}" cuda:0 ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;

@@ -2,6 +2,7 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.Pause;
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -18,6 +19,7 @@ import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.batches.EpochChain;
 import dev.gantry.formats.internal.batches.FieldView;
+import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.shards.ShardSet;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -141,7 +143,9 @@ public final class DatasetBench {
       for (int i = 0; i < RUNS; i++) {
         run("raw shards" + label, EPOCHS, 3, only, () -> shards(single, limits));
         run("TFRecord by index" + label, EPOCHS, 3, only, () -> indexed(single, limits));
+        normalized(label, only, single, limits);
       }
+      new NormalizeBench(session, samples, transport).run(device);
     }
     check("raw shards, single samples", () -> shards(single, limits));
     Path pages = samples.shards().resolveSibling("pages");
@@ -163,6 +167,21 @@ public final class DatasetBench {
     for (int i = 0; i < RUNS; i++) {
       TransferOptions mapped = transfer(limits).withTransport(Transport.MAPPED);
       run(label.formatted("mapped"), EPOCHS, 3, mapped, shuffled);
+    }
+  }
+
+  /// GB/s of what is read.
+  private void normalized(String label, TransferOptions only, Shuffle shuffle, PlanLimits limits) {
+    OrderOptions order = ImageSamples.order(BATCH_SIZE, shuffle);
+    for (DType to : List.of(DType.F32, DType.F16)) {
+      String ofType = label + ", normalised to " + to;
+      run("raw shards" + ofType, EPOCHS, 3, only, () -> samples.normalized(order, limits, to));
+      run(
+          "TFRecord by index" + ofType + ", channels first",
+          EPOCHS,
+          3,
+          only,
+          () -> samples.normalizedChannelsFirst(order, limits, to));
     }
   }
 
@@ -266,7 +285,7 @@ public final class DatasetBench {
         double epoch = 0;
         for (var next = ring.next(); next.isPresent(); next = ring.next()) {
           try (RingBatch<BatchView> batch = next.get()) {
-            bytes += bytes(batch.label());
+            bytes += bytesRead(batch.label());
             first = batch.number() == 0 ? seconds(start) : first;
             epoch = batch.number() == perEpoch - 1 ? bytes / 1e9 / seconds(start) : epoch;
           }
@@ -325,6 +344,14 @@ public final class DatasetBench {
   /// What the fields of a batch hold.
   static long bytes(BatchView batch) {
     return batch.fields().stream().mapToLong(DatasetBench::bytes).sum();
+  }
+
+  /// Normalised fields were bytes.
+  private static long bytesRead(BatchView batch) {
+    return batch.fields().stream()
+        .mapToLong(field ->
+            field.dtype() == DType.I64 ? bytes(field) : field.shape().elements().orElseThrow())
+        .sum();
   }
 
   private static long bytes(FieldView field) {

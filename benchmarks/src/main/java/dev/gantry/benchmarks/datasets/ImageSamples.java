@@ -11,6 +11,8 @@ import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.batches.FieldNormalization;
+import dev.gantry.formats.internal.batches.NormalizedBatches;
 import dev.gantry.formats.internal.index.TfRecordCatalogue;
 import dev.gantry.formats.internal.index.TfRecordField;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -128,11 +130,40 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
 
   /// The TFRecord files by their indexes.
   Batches indexed(OrderOptions order, PlanLimits limits) {
+    return indexed(order, limits, IMAGE);
+  }
+
+  private Batches indexed(OrderOptions order, PlanLimits limits, Shape shape) {
     List<TfRecordField> fields =
         List.of(
-            TfRecordField.of("image", DType.U8, IMAGE),
+            TfRecordField.of("image", DType.U8, shape),
             TfRecordField.of("label", DType.I64, Shape.of()));
     return EpochBatches.of(TfRecordCatalogue.open(records, fields, session), order, limits);
+  }
+
+  /// The raw shards normalised, each colour by its own scale.
+  Batches normalized(OrderOptions order, PlanLimits limits, DType to) {
+    return normalized(batches(order, limits), IMAGE, order, to);
+  }
+
+  /// The TFRecord files by their indexes, taken for images whose channels come last: they become the first.
+  Batches normalizedChannelsFirst(OrderOptions order, PlanLimits limits, DType to) {
+    Shape shape = Shape.of(224, 224, 3);
+    return normalized(indexed(order, limits, shape), shape, order, to);
+  }
+
+  private static Batches normalized(Batches batches, Shape shape, OrderOptions order, DType to) {
+    FieldNormalization how =
+        new FieldNormalization(
+            List.of(0.0171f, 0.0175f, 0.0174f),
+            List.of(-2.118f, -2.036f, -1.804f),
+            to,
+            !shape.equals(IMAGE));
+    return NormalizedBatches.of(
+        batches,
+        List.of(new Field("image", DType.U8, shape)),
+        Map.of("image", how),
+        order.batchSize());
   }
 
   /// The TFRecord files as streams.

@@ -30,11 +30,13 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -302,6 +304,42 @@ class MappedFilesGpuTest {
       assertThat(gathering.fused(apart)).isEmpty();
       assertThat(gathering.tableBytes()).isEqualTo(2 * GatherKernel.PIECE_BYTES);
       assertThat(gathering.bytes()).isEqualTo(106);
+    }
+  }
+
+  /// Where there are two devices.
+  @Test
+  void oneRegistrationServesAllDevices() {
+    Assumptions.assumeTrue(context.driver().deviceCount() > 1, "needs two devices");
+    CudaContext other = CudaContext.of(new Device.Cuda(1));
+    SourceFile file = file(1);
+    Gathers.Builder gathers = new Gathers.Builder(0);
+    gathers.add(file.file(), 1001, 5000, 3);
+    MappedFiles.Lease first = leaseNow(file);
+    MappedFiles.Lease second =
+        mapped.lease(other, Map.of(file, 1L), false).orElseThrow(AssertionError::new);
+    long registered = pinned();
+    byte[] expected = Arrays.copyOfRange(TestFiles.bytes(1, BYTES), 1001, 6001);
+    assertThat(fetched(context, first, gathers.build(), 5003)).endsWith(expected);
+    assertThat(fetched(other, second, gathers.build(), 5003)).endsWith(expected);
+    assertThat(registered).isEqualTo(BYTES);
+  }
+
+  private byte[] fetched(
+      CudaContext each, MappedFiles.Lease lease, Gathers gathers, int slotBytes) {
+    DeviceSlab slab = DeviceSlab.allocate(each, slotBytes);
+    try (Gathering gathering = new Gathering(mapped, lease, gathers, List.of())) {
+      PinnedSlab table = PinnedSlab.allocate(each, gathering.tableBytes());
+      try (var _ = each.enter()) {
+        gathering.prepare(table.segment(), slab.address());
+        gathering.launch(each, table.address(), CudaDriver.Stream.DEFAULT);
+        each.driver().synchronize(CudaDriver.Stream.DEFAULT);
+      } finally {
+        table.release();
+      }
+      return TestFiles.bytes(new Region(slab, 0, slotBytes));
+    } finally {
+      slab.release();
     }
   }
 }
