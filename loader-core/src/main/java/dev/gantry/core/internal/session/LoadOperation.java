@@ -87,8 +87,11 @@ final class LoadOperation {
       }
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
-        LoadMemory memory = LoadMemory.of(plan, device, options.slabCapacity(), MemoryUse.NOTHING);
-        Room.require(memory.most(), device, CHANGE);
+        long bytes =
+            plan.slabSizes().stream()
+                .mapToLong(size -> Math.max(size, options.slabCapacity()))
+                .sum();
+        Room.require(MemoryUse.on(device, bytes), device, CHANGE);
         plan.slabSizes()
             .forEach(size ->
                 slabs.add(

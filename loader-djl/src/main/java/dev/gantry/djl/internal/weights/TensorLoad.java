@@ -45,6 +45,9 @@ public final class TensorLoad {
 
   private static final long EDGES_BYTES = 1 << 20;
 
+  /// Of one tensor and its scales.
+  private static final long AMPLE_EDGES_BYTES = 16 << 10;
+
   private final GantrySession session;
   private final NDManager manager;
   private final LoadSettings settings;
@@ -102,6 +105,24 @@ public final class TensorLoad {
 
   private LoadMemory memory(List<StoredTensor> tensors, TransferOptions transfer) {
     return LoadedTensors.memory(session, tensors, device, settings.lazy(), transfer);
+  }
+
+  /// Plans only where more than is ever taken does not fit: that takes 20 ms for as many thousand tensors.
+  private void requireRoom(List<Request> requests) {
+    long ample = 2 * (settings.transfer().limits().slabBytes() + EDGES_BYTES);
+    for (Request request : requests) {
+      StoredTensor tensor = request.tensor();
+      ample += 4 * (tensor.bytes() + AMPLE_EDGES_BYTES);
+      if (request.type().isPresent()) {
+        ample += tensor.shape().elements().orElseThrow() * request.type().get().getNumOfBytes();
+      }
+    }
+    if (!Room.has(ample, device)) {
+      Room.require(
+          mostChanged(requests, false),
+          device,
+          "load fewer tensors at once (optSelection), or as they are stored");
+    }
   }
 
   /// @param casts whether to count the arrays that the engine makes by casts: it may have their memory
@@ -198,10 +219,7 @@ public final class TensorLoad {
 
   /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
   private NDList loadedChanged(List<Request> requests) {
-    Room.require(
-        mostChanged(requests, false),
-        device,
-        "load fewer tensors at once (optSelection), or as they are stored");
+    requireRoom(requests);
     List<Piece> pieces = requests.stream().map(request -> new Piece(request, 0)).toList();
     NDList arrays = new NDList(requests.size());
     return Cleanup.orUndo(
