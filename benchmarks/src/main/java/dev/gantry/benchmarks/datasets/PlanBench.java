@@ -22,6 +22,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.LongStream;
 import jdk.jfr.consumer.RecordingStream;
 
@@ -59,7 +60,7 @@ public final class PlanBench {
     try (BatchPlanSource<BatchView> source = new EpochChain(batches, batches.start(), EPOCHS - 1)) {
       while (true) {
         long start = System.nanoTime();
-        Optional<BatchPlan<BatchView>> plan = source.nextGathered();
+        Optional<BatchPlan<BatchView>> plan = source.nextGathered().map(Supplier::get);
         if (plan.isEmpty()) {
           break;
         }

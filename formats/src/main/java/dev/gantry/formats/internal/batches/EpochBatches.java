@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 
 /// The batches of samples that are reached by number. Every place of every epoch is reached at
 /// once, and a state of one rank serves all of them.
@@ -108,22 +109,22 @@ public final class EpochBatches implements Batches {
 
     @Override
     public Optional<BatchPlan<BatchView>> next() {
-      return next(planner::plan);
+      return next(planner::plan).map(Supplier::get);
     }
 
     @Override
-    public Optional<BatchPlan<BatchView>> nextGathered() {
+    public Optional<Supplier<BatchPlan<BatchView>>> nextGathered() {
       return next(planner::gathers);
     }
 
-    private Optional<BatchPlan<BatchView>> next(
+    private Optional<Supplier<BatchPlan<BatchView>>> next(
         BiFunction<List<SampleRun>, DatasetState, BatchPlan<BatchView>> maker) {
       if (next == batches) {
         return Optional.empty();
       }
-      BatchPlan<BatchView> plan = maker.apply(samples.batch(next), after());
-      next++;
-      return Optional.of(plan);
+      DatasetState after = after();
+      long index = next++;
+      return Optional.of(() -> maker.apply(samples.batch(index), after));
     }
 
     @Override

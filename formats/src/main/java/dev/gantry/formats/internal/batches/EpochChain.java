@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 
 /// Several epochs, one after the other, without a pause for the ring between them.
 public final class EpochChain implements BatchPlanSource<BatchView> {
@@ -37,16 +38,16 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   @Override
   public Optional<BatchPlan<BatchView>> next() {
-    return next(false);
+    return next(false).map(Supplier::get);
   }
 
   @Override
-  public Optional<BatchPlan<BatchView>> nextGathered() {
+  public Optional<Supplier<BatchPlan<BatchView>>> nextGathered() {
     return next(true);
   }
 
-  private Optional<BatchPlan<BatchView>> next(boolean gathered) {
-    Optional<BatchPlan<BatchView>> plan = current.next(gathered);
+  private Optional<Supplier<BatchPlan<BatchView>>> next(boolean gathered) {
+    Optional<Supplier<BatchPlan<BatchView>>> plan = current.next(gathered);
     // Where an epoch has no batch, the others have none either.
     while (plan.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
@@ -83,7 +84,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
     close(earlier);
   }
 
-  /// A source, and how many writers of its batches have yet to run.
+  /// A source, and how many plans and writers of its batches have yet to run.
   private static final class Epoch {
     final BatchPlanSource<BatchView> source;
     private final AtomicLong unwritten = new AtomicLong();
@@ -92,12 +93,17 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
       this.source = source;
     }
 
-    Optional<BatchPlan<BatchView>> next(boolean gathered) {
-      return (gathered ? source.nextGathered() : source.next()).map(this::counted);
+    Optional<Supplier<BatchPlan<BatchView>>> next(boolean gathered) {
+      Optional<Supplier<BatchPlan<BatchView>>> plan =
+          gathered ? source.nextGathered() : source.next().map(made -> () -> made);
+      // A plan that is still to be made counts as a writer.
+      plan.ifPresent(_ -> unwritten.incrementAndGet());
+      return plan.map(later -> () -> counted(later.get()));
     }
 
     private BatchPlan<BatchView> counted(BatchPlan<BatchView> plan) {
       HostWrites made = plan.hostWrites();
+      unwritten.addAndGet(made.writers().size() - 1L);
       if (made.writers().isEmpty()) {
         return plan;
       }
@@ -109,7 +115,6 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
                     unwritten.decrementAndGet();
                   })
               .toList();
-      unwritten.addAndGet(writers.size());
       return plan.withHostWrites(new HostWrites(made.slotOffset(), made.bytes(), writers));
     }
 

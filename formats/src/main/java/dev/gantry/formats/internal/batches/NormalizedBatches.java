@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
 /// Batches with some fields normalised, behind all else in the slot.
@@ -107,8 +108,8 @@ public final class NormalizedBatches implements Batches {
       }
 
       @Override
-      public Optional<BatchPlan<BatchView>> nextGathered() {
-        return source.nextGathered().map(NormalizedBatches.this::normalized);
+      public Optional<Supplier<BatchPlan<BatchView>>> nextGathered() {
+        return source.nextGathered().map(later -> () -> normalized(later.get()));
       }
 
       @Override

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.batch;
 
 import dev.gantry.core.Location;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /// Gives a ring the plans of its batches, in order.
 ///
@@ -13,9 +14,10 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   Optional<BatchPlan<T>> next();
 
   /// As [#next], after a batch that was gathered: the plan may have gathers only, which are planned
-  /// faster than reads.
-  default Optional<BatchPlan<T>> nextGathered() {
-    return next();
+  /// faster than reads. The result makes the plan: the ring calls it once, on any thread, while others ask
+  /// for later batches or make their plans. It must not be called after [#close].
+  default Optional<Supplier<BatchPlan<T>>> nextGathered() {
+    return next().map(plan -> () -> plan);
   }
 
   /// Called when the ring opens a plan's file, or opens it again, before it reads from it; several

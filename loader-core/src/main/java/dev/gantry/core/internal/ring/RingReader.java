@@ -9,6 +9,7 @@ import dev.gantry.core.internal.ring.RingScheduler.Task;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The work of one thread that fills slots: it asks the source for plans, reads, runs host writers,
@@ -44,7 +45,7 @@ final class RingReader<T> implements Runnable {
     try (OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (Task<T> task = scheduler.take(); task != null; task = scheduler.take()) {
         switch (task) {
-          case Task.AskSource<T> ask -> askSource(ask);
+          case Task.AskSource<T>(long number, Slot slot) -> askSource(number, slot);
           case Task.RunPiece<T>(BatchWork<T> batch, Piece piece) -> run(batch, piece, reader);
         }
       }
@@ -53,7 +54,7 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// Also for the consumer's thread.
+  /// For the consumer's thread.
   void askSource(Task.AskSource<T> task) {
     asker = Thread.currentThread();
     try {
@@ -70,25 +71,37 @@ final class RingReader<T> implements Runnable {
 
   private void askSource(long number, Slot slot) {
     long start = System.nanoTime();
+    boolean shared = false;
     BatchWork<T> batch;
     boolean atOnce;
     try {
-      Optional<BatchPlan<T>> next = gathered ? source.nextGathered() : source.next();
-      if (next.isEmpty()) {
-        scheduler.exhaust(slot);
+      Supplier<BatchPlan<T>> planner = ask();
+      if (planner == null) {
+        scheduler.exhaust(number, slot);
         return;
       }
-      batch = new BatchWork<>(number, slot, prepare(number, slot, next.get()), start);
+      // Where batches are gathered, several readers plan at once.
+      shared = gathered && scheduler.endAsking();
+      batch = new BatchWork<>(number, slot, prepare(number, slot, planner.get()), start);
       atOnce = slot.gatherAtOnce() && batch.isAllDone();
     } catch (Throwable e) {
-      scheduler.failAsking(number, e);
+      scheduler.failAsking(number, shared, e);
       return;
     }
     boolean nothingToDo = batch.isAllDone();
-    scheduler.begin(batch, atOnce);
+    scheduler.begin(batch, shared, atOnce);
     if (nothingToDo) {
       finish(batch);
     }
+  }
+
+  /// What makes the next plan, or null at the end.
+  private @Nullable Supplier<BatchPlan<T>> ask() {
+    if (gathered) {
+      return source.nextGathered().orElse(null);
+    }
+    BatchPlan<T> plan = source.next().orElse(null);
+    return plan == null ? null : () -> plan;
   }
 
   private BatchPlan<T> prepare(long number, Slot slot, BatchPlan<T> plan) {

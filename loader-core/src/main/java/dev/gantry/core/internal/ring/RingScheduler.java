@@ -9,7 +9,9 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
+import java.util.NavigableMap;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -39,12 +41,19 @@ final class RingScheduler<T> {
   private final Deque<Slot> free;
   private final Set<Slot> out = new HashSet<>();
 
-  /// Planned and not handed over, in order; none from the failed one on.
-  private final Deque<BatchWork<T>> ahead = new ArrayDeque<>();
+  /// Planned and not handed over, by number; none from the failed one on.
+  private final NavigableMap<Long, BatchWork<T>> ahead = new TreeMap<>();
 
   private long asked;
+  private long handedOver;
   private boolean asking;
-  private boolean exhausted;
+
+  /// Plans that are made while others ask.
+  private int planning;
+
+  /// How many batches there are, once that is known.
+  private long count = Long.MAX_VALUE;
+
   private boolean stalled;
 
   /// Whether the last batch was filled by the one who asked for it, in less time than a reader takes to
@@ -92,7 +101,7 @@ final class RingScheduler<T> {
     if (mayAsk() && !free.isEmpty()) {
       return ask();
     }
-    for (BatchWork<T> batch : ahead) {
+    for (BatchWork<T> batch : ahead.values()) {
       Piece piece = batch.take();
       if (piece != null) {
         return new Task.RunPiece<>(batch, piece);
@@ -107,26 +116,60 @@ final class RingScheduler<T> {
   }
 
   private boolean mayAsk() {
-    return !asking && !exhausted && failed == null;
+    return !asking && count == Long.MAX_VALUE && failed == null;
   }
 
   /// Counts a stall if all slots are filled.
   private void noteStall() {
-    if (!stalled && mayAsk() && ahead.stream().allMatch(BatchWork::isFilled)) {
+    if (!stalled
+        && planning == 0
+        && mayAsk()
+        && ahead.values().stream().allMatch(BatchWork::isFilled)) {
       stalled = true;
       counter.addStall();
     }
   }
 
+  /// The caller asked the source, and goes on to make the plan: others may ask now. Not where the consumer
+  /// asks, since readers are left to sleep then.
+  ///
+  /// @return whether others may
+  boolean endAsking() {
+    lock.lock();
+    try {
+      if (atOnce) {
+        return false;
+      }
+      asking = false;
+      planning++;
+      work.signal();
+      return true;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /// The plan was made, or will not be.
+  ///
+  /// @param shared what [#endAsking] said
+  private void endPlanning(boolean shared) {
+    if (shared) {
+      planning--;
+    } else {
+      asking = false;
+    }
+  }
+
   /// The source gave this batch's plan.
   ///
+  /// @param shared what [#endAsking] said; false if it was not called
   /// @param gatheredAtOnce whether the batch was filled with it
-  void begin(BatchWork<T> batch, boolean gatheredAtOnce) {
+  void begin(BatchWork<T> batch, boolean shared, boolean gatheredAtOnce) {
     locked(() -> {
-      asking = false;
+      endPlanning(shared);
       atOnce = gatheredAtOnce;
-      if (failed == null) {
-        ahead.add(batch);
+      if (failed == null || batch.number() < failed.number()) {
+        ahead.put(batch.number(), batch);
       }
       if (!atOnce) {
         work.signalAll();
@@ -134,20 +177,22 @@ final class RingScheduler<T> {
     });
   }
 
-  /// The source has no more batches.
-  void exhaust(Slot slot) {
+  /// The source has no more batches: this is the number of the one that it does not have.
+  void exhaust(long number, Slot slot) {
     locked(() -> {
       asking = false;
-      exhausted = true;
+      count = number;
       free.add(slot);
       change.signalAll();
     });
   }
 
-  /// Asking for this batch failed.
-  void failAsking(long number, Throwable reason) {
+  /// Asking for this batch failed, or planning it.
+  ///
+  /// @param shared what [#endAsking] said; false if it was not called
+  void failAsking(long number, boolean shared, Throwable reason) {
     locked(() -> {
-      asking = false;
+      endPlanning(shared);
       fail(number, reason);
     });
   }
@@ -157,7 +202,7 @@ final class RingScheduler<T> {
     locked(() -> {
       if (failed == null || number < failed.number()) {
         failed = new Failed(number, reason);
-        ahead.removeIf(batch -> batch.number() >= number);
+        ahead.tailMap(number, true).clear();
         change.signalAll();
       }
     });
@@ -200,17 +245,18 @@ final class RingScheduler<T> {
     try {
       while (true) {
         checkOpen();
-        BatchWork<T> batch = ahead.peek();
+        BatchWork<T> batch = ahead.get(handedOver);
         if (batch != null && batch.isFilled()) {
-          ahead.remove();
+          ahead.remove(handedOver);
+          handedOver++;
           out.add(batch.slot());
           busy++;
           return batch;
         }
-        if (batch == null && failed != null) {
+        if (failed != null && failed.number() == handedOver) {
           throw ended(failed.reason());
         }
-        if (batch == null && exhausted) {
+        if (handedOver == count) {
           return null;
         }
         if (mayAskAtOnce()) {
@@ -249,7 +295,7 @@ final class RingScheduler<T> {
   boolean hasNext() {
     lock.lock();
     try {
-      BatchWork<T> batch = ahead.peek();
+      BatchWork<T> batch = ahead.get(handedOver);
       return batch == null ? mayAskAtOnce() : batch.isFilled();
     } finally {
       lock.unlock();
