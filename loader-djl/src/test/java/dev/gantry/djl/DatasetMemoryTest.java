@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.translate.TranslateException;
@@ -33,7 +34,7 @@ class DatasetMemoryTest {
 
   @BeforeEach
   void open() {
-    manager = NDManager.newBaseManager();
+    manager = NDManager.newBaseManager(Device.cpu());
     Path _ = ImageShards.write(folder, SAMPLES, 150);
     LiveResources.forgetMostUsed();
     assertThat(LiveResources.mostUsed()).as("in use before").isEqualTo(MemoryUse.NOTHING);

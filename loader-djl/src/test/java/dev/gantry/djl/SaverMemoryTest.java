@@ -3,6 +3,7 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
@@ -41,7 +42,7 @@ class SaverMemoryTest {
   @ParameterizedTest
   @CsvSource({"10, 4096", "700, 4096", "700, 1048576", "1500, 16777216"})
   void ofOneWriter(int units, long requestBytes) {
-    try (NDManager manager = NDManager.newBaseManager();
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
         Model model = Model.newInstance("model")) {
       Block block = Linear.builder().setUnits(units).build();
       block.initialize(manager, DataType.FLOAT32, new Shape(1, units));

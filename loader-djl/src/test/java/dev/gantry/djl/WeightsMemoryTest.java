@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -50,7 +51,7 @@ class WeightsMemoryTest {
 
   @BeforeEach
   void open() {
-    manager = NDManager.newBaseManager();
+    manager = NDManager.newBaseManager(Device.cpu());
   }
 
   @AfterEach

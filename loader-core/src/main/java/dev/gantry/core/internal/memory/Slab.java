@@ -96,8 +96,18 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     }
     if (left == 0) {
       runBeforeFree();
-      free();
+      // First: the next slab may have the memory before this call returns, and it would count
+      // twice.
       count(-taken);
+      boolean freed = false;
+      try {
+        free();
+        freed = true;
+      } finally {
+        if (!freed) {
+          count(taken);
+        }
+      }
       LiveResources.add(LiveResources.Kind.SLABS, -1);
     }
   }
