@@ -3,7 +3,6 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,12 +24,6 @@ final class BatchWork<T> {
     NORMALIZE
   }
 
-  /// Of a batch of many small reads, so that all readers have some to the end.
-  private static final int LEAST_PIECES = 64;
-
-  private static final int MOST_READS = 64;
-  private static final long MOST_BYTES = 1 << 20;
-
   private final long number;
   private final Slot slot;
   private final BatchPlan<T> plan;
@@ -50,32 +43,13 @@ final class BatchWork<T> {
     this.plannedNanos = plannedNanos;
     HostWrites hostWrites = plan.hostWrites();
     if (slot.gathering() == null) {
-      addReads(plan.reads());
+      plan.reads().forEach(read -> pieces.add(reader -> reader.read(read, slot.target())));
     } else {
       pieces.addAll(slot.gatherPieces());
     }
     hostWrites
         .writers()
         .forEach(writer -> pieces.add(_ -> writer.write(slot.hostMemory(hostWrites))));
-  }
-
-  /// Of a batch of thousands of small reads, a reader takes several at a time: taking one costs as much
-  /// as reading it.
-  private void addReads(List<Read> reads) {
-    int most = Math.clamp(reads.size() / LEAST_PIECES, 1, MOST_READS);
-    for (int first = 0; first < reads.size(); ) {
-      int end = first + 1;
-      long bytes = reads.get(first).length();
-      while (end < reads.size()
-          && end - first < most
-          && bytes + reads.get(end).length() <= MOST_BYTES) {
-        bytes += reads.get(end).length();
-        end++;
-      }
-      List<Read> some = reads.subList(first, end);
-      pieces.add(reader -> some.forEach(read -> reader.read(read, slot.target())));
-      first = end;
-    }
   }
 
   long number() {
