@@ -82,6 +82,16 @@ public sealed interface Failure extends Serializable {
     }
   }
 
+  /// The bytes break a rule: they differ from their checksum, or changed meanwhile.
+  ///
+  /// @param kind as of [MalformedFileException#kind]
+  record Malformed(String kind, String detail) implements Failure {
+    @Override
+    public String describe() {
+      return kind + ": " + detail;
+    }
+  }
+
   /// The caller cancelled.
   record Cancelled() implements Failure {
     @Override

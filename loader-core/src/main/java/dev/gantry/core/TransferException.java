@@ -28,6 +28,15 @@ public sealed class TransferException extends GantryException {
     this.failure = failure;
   }
 
+  /// For bytes that were found wrong when some of them had been used.
+  public static TransferException of(String operation, MalformedFileException wrong) {
+    return new TransferException(
+        operation,
+        wrong.file() + " at offset " + wrong.offset(),
+        new Failure.Malformed(wrong.kind(), wrong.detail()),
+        wrong);
+  }
+
   public final String operation() {
     return operation;
   }

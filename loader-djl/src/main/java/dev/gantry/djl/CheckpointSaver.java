@@ -486,8 +486,9 @@ public final class CheckpointSaver implements AutoCloseable {
     }
 
     /// How many bytes snapshots may take on each device and in host memory; default: none on a device,
-    /// and as much host memory as there is. A snapshot on the device takes a fraction of the time. A
-    /// save whose snapshot finds no room is written before the call returns.
+    /// and as much host memory as there is. For `optAsync`. A snapshot on the device takes a fraction of
+    /// the time that one in host memory takes. A save whose snapshot finds no room is written before the
+    /// call returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {
       snapshots = new SnapshotLimits(deviceBytes, hostBytes);
       return this;

@@ -206,21 +206,26 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @param scale one for all channels, or one for each. The channels are the first axis of a sample; with
   ///     [#optChannelsFirst] the last
   /// @param shift as many as there are scales
-  /// @param to FLOAT32, FLOAT16 or BFLOAT16
-  public T optNormalize(String field, float[] scale, float[] shift, DataType to) {
+  /// @param type FLOAT32, FLOAT16 or BFLOAT16
+  public T optNormalize(String field, float[] scale, float[] shift, DataType type) {
     String name = MisuseException.requireGiven("optNormalize: field", field);
     List<Float> scales = floats("optNormalize: scale", scale);
     List<Float> shifts = floats("optNormalize: shift", shift);
-    if (!RESULTS.contains(MisuseException.requireGiven("optNormalize: to", to))) {
-      throw new MisuseException("optNormalize: to must be one of " + RESULTS + " (was " + to + ")");
+    if (!RESULTS.contains(MisuseException.requireGiven("optNormalize: type", type))) {
+      throw new MisuseException(
+          "optNormalize: type must be one of " + RESULTS + " (was " + type + ")");
     }
-    normalizations.put(name, new FieldNormalization(scales, shifts, PyTorch.dtype(to), false));
+    normalizations.put(name, new FieldNormalization(scales, shifts, PyTorch.dtype(type), false));
     return self();
   }
 
   private static List<Float> floats(String what, float[] values) {
     List<Float> floats = new ArrayList<>();
     for (float value : MisuseException.requireGiven(what, values)) {
+      if (!Float.isFinite(value)) {
+        throw new MisuseException(
+            what + "[" + floats.size() + "] must be finite (was " + value + ")");
+      }
       floats.add(value);
     }
     return floats;

@@ -8,6 +8,7 @@ import dev.gantry.djl.internal.datasets.FieldRoles;
 import dev.gantry.djl.internal.datasets.RecordBatches;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
+import dev.gantry.formats.internal.batches.FieldNormalization;
 import dev.gantry.formats.internal.examples.ExampleParser;
 import dev.gantry.formats.internal.examples.Schema;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -22,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// TFRecord files of `tf.train.Example` or `SequenceExample` as batches.
 ///
@@ -143,6 +145,7 @@ public final class TfRecordDataset extends GantryDataset {
               .map(name -> Objects.requireNonNull(byField.get(name)))
               .distinct()
               .toList();
+      read.forEach(feature -> requireOneScale(feature, roles.normalizations().get(feature.name())));
       RecordBatches source = new RecordBatches(session(), files, read, order(), limits(), options);
       Batches batches =
           switch (indexUse) {
@@ -152,6 +155,27 @@ public final class TfRecordDataset extends GantryDataset {
             case WHERE_THERE -> source.preferablyIndexed();
           };
       return new TfRecordDataset(batches, normalized(batches, fields, roles), settings);
+    }
+
+    /// The first axis of samples that are padded to the longest of their batch has another length in each.
+    private static void requireOneScale(FeatureSpec feature, @Nullable FieldNormalization how) {
+      FeatureSpec.PadTo padTo =
+          switch (feature) {
+            case FeatureSpec.VariableLength(_, _, _, _, _, FeatureSpec.PadTo to) -> to;
+            case FeatureSpec.VariableSteps(_, _, _, _, _, _, FeatureSpec.PadTo to) -> to;
+            case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> FeatureSpec.PadTo.MOST;
+          };
+      if (how != null
+          && padTo == FeatureSpec.PadTo.LONGEST
+          && !how.channelsFirst()
+          && how.scale().size() > 1) {
+        throw new MisuseException(
+            "optNormalize: the field '"
+                + feature.name()
+                + "' is padded to the longest of each batch; give one scale (were "
+                + how.scale().size()
+                + ")");
+      }
     }
   }
 }

@@ -131,7 +131,13 @@ class DatasetMisuseTest {
         "optNormalize: there must be as many shifts as scales (were 1 and 3)");
     isRefused(
         () -> ShardDataset.builder().optNormalize("image", three, three, DataType.FLOAT64),
-        "optNormalize: to must be one of [float32, float16, bfloat16] (was float64)");
+        "optNormalize: type must be one of [float32, float16, bfloat16] (was float64)");
+    isRefused(
+        () -> ShardDataset.builder().optNormalize("image", three, new float[] {0, 1 / 0f, 0}),
+        "optNormalize: shift[1] must be finite (was Infinity)");
+    isRefused(
+        () -> ShardDataset.builder().optNormalize("image", Float.NaN, 0),
+        "optNormalize: scale[0] must be finite (was NaN)");
     ShardDataset.Builder builder = ShardDataset.builder().setPath(shards).setSampling(2);
     isRefused(
         () -> builder.optChannelsFirst("image").build(),
@@ -150,6 +156,25 @@ class DatasetMisuseTest {
                 .build(),
         "optChannelsFirst: the field 'label' has samples of shape []; they must have two axes or"
             + " more, the channels last");
+  }
+
+  @Test
+  void whatIsPaddedToTheLongestTakesOneScale() {
+    List<Path> files = ImageRecords.write(folder, 10, 1, Compression.NONE);
+    TfRecordDataset.Builder builder =
+        TfRecordDataset.builder()
+            .setFiles(files)
+            .addFeature(
+                new FeatureSpec.VariableLength(
+                    "x", FeatureSpec.Kind.FLOAT, DType.F32, 2, 0, FeatureSpec.PadTo.LONGEST))
+            .optLabels()
+            .setSampling(5)
+            .optNormalize("x", new float[] {1, 2}, new float[2]);
+    isRefused(
+        builder::build,
+        "optNormalize: the field 'x' is padded to the longest of each batch; give one scale (were"
+            + " 2)");
+    builder.optNormalize("x", 2, 1).build().close();
   }
 
   @Test

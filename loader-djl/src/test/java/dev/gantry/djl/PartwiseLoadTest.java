@@ -25,6 +25,7 @@ import dev.gantry.djl.internal.training.Training;
 import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.Sessions;
 import java.io.IOException;
@@ -118,6 +119,23 @@ class PartwiseLoadTest {
               "2 tensors have been copied", "again before", "2.safetensors", "ENOENT");
       assertThat(block.getParameters().get("01Linear_weight").getArray().toFloatArray())
           .isEqualTo(values(1));
+    }
+  }
+
+  @Test
+  void aTensorThatDiffersFromItsChecksumLaterLeavesTheValuesMixed() throws IOException {
+    Block block = block();
+    block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
+    Path file = layers(folder.resolve("model.safetensors"), 1, 5);
+    var _ = SafetensorsSums.build(file, GantrySession.shared());
+    byte[] bytes = Files.readAllBytes(file);
+    bytes[bytes.length - 1] ^= 1;
+    Files.write(file, bytes);
+    try (Weights weights = Weights.open(file)) {
+      LoadOptions options = observed().optVerify(true).build();
+      assertThatThrownBy(() -> weights.load(manager, block, ParameterNames.same(), options))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContainingAll("again before", "checksum-mismatch", "05Linear_weight");
     }
   }
 

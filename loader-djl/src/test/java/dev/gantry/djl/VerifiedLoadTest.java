@@ -11,6 +11,7 @@ import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;
@@ -106,8 +107,12 @@ class VerifiedLoadTest {
     try (Weights weights = Weights.open(file)) {
       NDArray many = manager.zeros(new Shape(MANY));
       assertThatThrownBy(() -> weights.loadInto(Map.of("many", many), VERIFIED))
-          .isInstanceOf(MalformedFileException.class)
-          .hasMessageContaining("tensor 'many'");
+          .isInstanceOfSatisfying(
+              TransferException.IncompleteRead.class,
+              failed -> assertThat(failed.complete()).isEmpty())
+          .hasMessageContainingAll("tensor 'many'", "partly overwritten")
+          .hasCauseInstanceOf(TransferException.class)
+          .hasRootCauseInstanceOf(MalformedFileException.class);
       NDArray grid = manager.zeros(new Shape(3, 2));
       weights.loadInto(Map.of("grid", grid), VERIFIED);
       assertThat(grid.toFloatArray()).as("not damaged").containsExactly(1, 2, 3, 4, 5, 6);

@@ -90,6 +90,10 @@ public record FieldNormalization(
     int axis = channelsFirst ? sample.rank() - 1 : 0;
     long channels = sample.rank() == 0 ? 1 : sample.dimension(axis);
     if (scale.size() > 1 && scale.size() != channels) {
+      boolean lastFits =
+          !channelsFirst
+              && sample.rank() > 1
+              && sample.dimension(sample.rank() - 1) == scale.size();
       throw new MisuseException(
           subject
               + "has samples of shape "
@@ -100,7 +104,8 @@ public record FieldNormalization(
               + channels
               + " (was "
               + scale.size()
-              + ")");
+              + ")"
+              + (lastFits ? "; optChannelsFirst is for channels that come last" : ""));
     }
     long most = Integer.MAX_VALUE;
     long elements = field.sampleBytes() / field.dtype().alignmentBytes();

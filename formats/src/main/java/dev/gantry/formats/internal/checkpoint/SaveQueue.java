@@ -105,7 +105,8 @@ public final class SaveQueue implements AutoCloseable {
   public MemoryUse memoryUse(UnsavedCheckpoint checkpoint) {
     List<NewFile> files = store.layout(checkpoint);
     MemoryUse snapshot = memory.use(files);
-    MemoryUse all = store.writing(files, snapshot.deviceBytes() == 0, options).plus(snapshot);
+    boolean inMemory = snapshot.deviceBytes() == 0 && !snapshot.equals(MemoryUse.NOTHING);
+    MemoryUse all = store.writing(files, inMemory, options).plus(snapshot);
     return policy == BusyPolicy.QUEUE ? all.plus(snapshot) : all;
   }
 

@@ -105,7 +105,8 @@ public final class SnapshotMemory implements AutoCloseable {
                         : new MemoryUse(0, bytes, 0);
               });
     }
-    return use;
+    // Then no snapshot is taken.
+    return use.pinnedBytes() + use.hostBytes() > limits.hostBytes() ? MemoryUse.NOTHING : use;
   }
 
   /// Takes the memory for a snapshot of these files.

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
@@ -69,6 +70,13 @@ final class ReadIntoOperation {
       throw begun[0]
           ? new TransferException.IncompleteRead(complete(), parts.size(), failed)
           : failed;
+    } catch (MalformedFileException wrong) {
+      if (!begun[0]) {
+        throw wrong;
+      }
+      // The others were not all compared.
+      TransferException failed = TransferException.of("load", wrong);
+      throw new TransferException.IncompleteRead(List.of(), parts.size(), failed);
     }
   }
 

@@ -76,7 +76,7 @@ public record CheckpointChoice(
   private static boolean isDamage(TransferException failed) {
     return switch (failed.failure()) {
       case Failure.Errno(_, String name, _) -> name.equals("EIO");
-      case Failure.EndOfFile _ -> true;
+      case Failure.EndOfFile _, Failure.Malformed _ -> true;
       case Failure.CuFile _,
           Failure.Cuda _,
           Failure.Torch _,

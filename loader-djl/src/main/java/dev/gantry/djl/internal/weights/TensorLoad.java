@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
@@ -457,6 +458,8 @@ public final class TensorLoad {
       return ahead.next();
     } catch (TransferException failed) {
       throw taken.isEmpty() ? failed : mixed(failed);
+    } catch (MalformedFileException wrong) {
+      throw taken.isEmpty() ? wrong : mixed(TransferException.of("load", wrong));
     }
   }
 
