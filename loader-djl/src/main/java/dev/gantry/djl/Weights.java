@@ -198,7 +198,8 @@ public final class Weights implements AutoCloseable {
   }
 
   /// Reads the bytes of which the files give checksums that loads do not compare, and compares them:
-  /// the members of an `.npz` that are not compressed. Compressed ones are compared by every load.
+  /// the members of an `.npz` that are not compressed. Compressed ones are compared by every load. Does
+  /// nothing for safetensors and checkpoints: load these with [LoadOptions.Builder#optVerify].
   ///
   /// @throws dev.gantry.core.MalformedFileException of kind `checksum-mismatch`
   /// @throws dev.gantry.core.TransferException if a file cannot be read
