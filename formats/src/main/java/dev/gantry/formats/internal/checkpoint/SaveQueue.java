@@ -92,7 +92,7 @@ public final class SaveQueue implements AutoCloseable {
         () -> {
           try {
             if (!memory.prepare(files)) {
-              LOG.info("no memory for a snapshot could be prepared");
+              LOG.info("no memory for a snapshot could be prepared: {}", memory.words(files));
             }
           } catch (RuntimeException e) {
             LOG.info("no memory for a snapshot could be prepared", e);
@@ -222,7 +222,9 @@ public final class SaveQueue implements AutoCloseable {
     CompletableFuture<SaveOutcome> saved =
         Cleanup.orUndo(() -> write(plan, plan.files(), () -> {}), room::release);
     LOG.warn(
-        "step {}: no memory for a snapshot, so the save is waited for", plan.checkpoint().step());
+        "step {}: no memory for a snapshot, so the save is waited for: {}",
+        plan.checkpoint().step(),
+        memory.words(plan.files()));
     join(saved);
     return saved;
   }

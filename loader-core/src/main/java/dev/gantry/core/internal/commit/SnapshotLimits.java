@@ -12,7 +12,7 @@ public record SnapshotLimits(long deviceBytes, long hostBytes) {
   public static final SnapshotLimits DEFAULT = new SnapshotLimits(0, Long.MAX_VALUE);
 
   public SnapshotLimits {
-    MisuseException.requireRange("deviceBytes", deviceBytes, 0, Long.MAX_VALUE);
-    MisuseException.requireRange("hostBytes", hostBytes, 0, Long.MAX_VALUE);
+    MisuseException.requireRange("optSnapshots: deviceBytes", deviceBytes, 0, Long.MAX_VALUE);
+    MisuseException.requireRange("optSnapshots: hostBytes", hostBytes, 0, Long.MAX_VALUE);
   }
 }

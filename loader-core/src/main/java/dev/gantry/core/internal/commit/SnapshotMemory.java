@@ -109,6 +109,19 @@ public final class SnapshotMemory implements AutoCloseable {
     return use.pinnedBytes() + use.hostBytes() > limits.hostBytes() ? MemoryUse.NOTHING : use;
   }
 
+  /// What a snapshot needs and may have, for a log.
+  public String words(List<NewFile> files) {
+    long bytes = new SnapshotCopy(files).sizes().values().stream().mapToLong(size -> size).sum();
+    return "a snapshot takes "
+        + bytes
+        + " bytes; optSnapshots allows "
+        + limits.deviceBytes()
+        + " on each device and "
+        + (limits.hostBytes() == Long.MAX_VALUE
+            ? "seven eighths of the host memory that is free"
+            : limits.hostBytes() + " of host memory, as far as there are");
+  }
+
   /// Takes the memory for a snapshot of these files.
   ///
   /// @return empty if the limits, a device or the host have no room for that much
