@@ -3,9 +3,11 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 
@@ -34,10 +36,13 @@ final class Machine {
     return Long.parseLong(pages[1]) * PAGE_BYTES;
   }
 
-  static long descriptors() throws IOException {
-    try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
-      return open.count();
-    }
+  /// What this process has open, but for what the JVM opens for itself at any time: jars, and the
+  /// kernel's figures of memory and processors.
+  static List<String> descriptors() throws IOException {
+    return NoLeaks.descriptors().stream()
+        .filter(target -> !target.matches(".*\\.jar( \\(deleted\\))?|/(proc|sys)/.*"))
+        .sorted()
+        .toList();
   }
 
   static long mappings() throws IOException {

@@ -56,11 +56,13 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
 
   /// The tests' files that this process has open, one an open descriptor.
   public static List<String> openFiles() throws IOException {
+    return descriptors().stream().filter(NoLeaks::isOurs).toList();
+  }
+
+  /// What each descriptor of this process leads to: a file, a socket, a pipe.
+  public static List<String> descriptors() throws IOException {
     try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
-      return descriptors
-          .flatMap(descriptor -> target(descriptor).stream())
-          .filter(NoLeaks::isOurs)
-          .toList();
+      return descriptors.flatMap(descriptor -> target(descriptor).stream()).toList();
     }
   }
 

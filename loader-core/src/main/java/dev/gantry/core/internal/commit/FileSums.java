@@ -6,15 +6,12 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.BlockSums;
 import dev.gantry.core.internal.sums.Crc32c;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.core.internal.transport.WorkerThreads;
-import dev.gantry.core.spi.Residency;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -76,23 +73,9 @@ final class FileSums {
   }
 
   private static int sum(Piece piece) {
-    boolean direct = piece.file.residency(piece.offset, piece.length) != Residency.HOT;
-    // What the page cache has is summed while it is in the processor's own cache.
-    long stepBytes = direct ? PlanLimits.DEFAULT.requestBytes() : KnownSums.STEP_BYTES;
-    int sum = Crc32c.OF_NOTHING;
-    HostSlab buffer = HostSlab.allocate(Math.min(stepBytes, piece.length));
-    try {
-      for (long done = 0; done < piece.length; ) {
-        long step = Math.min(buffer.size(), piece.length - done);
-        MemorySegment bytes = buffer.segment().asSlice(0, step);
-        boolean _ = piece.file.read(bytes, piece.offset + done, step, direct);
-        sum = Crc32c.combine(sum, Crc32c.of(bytes), step);
-        done += step;
-      }
-    } finally {
-      buffer.release();
-    }
-    return sum;
+    BlockSums sums = new BlockSums(piece.length, piece.length);
+    SourceReading.ofFile(piece.file, piece.offset, piece.length, sums::add);
+    return sums.sums()[0];
   }
 
   private static int[] joined(int count, List<Piece> pieces, int[] sums) {

@@ -13,6 +13,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.BlockSums;
 import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.core.spi.Residency;
@@ -75,17 +76,22 @@ public final class SourceReading {
     }
   }
 
-  private static void ofFile(
-      SourceFile file, long offset, long length, Consumer<MemorySegment> taker) {
-    HostSlab slab = HostSlab.allocate(STEP_BYTES);
+  static void ofFile(SourceFile file, long offset, long length, Consumer<MemorySegment> taker) {
+    HostSlab slab = HostSlab.allocate(Math.clamp(length, 1, STEP_BYTES));
     try {
-      for (long done = 0; done < length; ) {
-        long step = Math.min(STEP_BYTES, length - done);
-        MemorySegment bytes = slab.segment().asSlice(0, step);
-        boolean direct = file.residency(offset + done, step) != Residency.HOT;
-        boolean _ = file.read(bytes, offset + done, step, direct);
-        taker.accept(bytes);
-        done += step;
+      long end = offset + length;
+      for (long at = offset; at < end; ) {
+        long next = Math.min(end, at + STEP_BYTES);
+        boolean direct = file.residency(at, next - at) != Residency.HOT;
+        // What the page cache has is used while it is in the processor's own cache.
+        long most = direct ? STEP_BYTES : KnownSums.STEP_BYTES;
+        while (at < next) {
+          long step = Math.min(most, next - at);
+          MemorySegment bytes = slab.segment().asSlice(0, step);
+          boolean _ = file.read(bytes, at, step, direct);
+          taker.accept(bytes);
+          at += step;
+        }
       }
     } finally {
       slab.release();

@@ -432,7 +432,7 @@ public final class MappedFiles implements AutoCloseable {
   void awaitKept() {
     Thread running = keeper();
     if (running != null) {
-      join(running);
+      Cleanup.join(running);
     }
   }
 
@@ -461,19 +461,5 @@ public final class MappedFiles implements AutoCloseable {
 
   private synchronized @Nullable Thread keeper() {
     return keeper;
-  }
-
-  private static void join(Thread thread) {
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      try {
-        thread.join();
-      } catch (InterruptedException _) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

@@ -52,4 +52,19 @@ public final class Cleanup {
       throw failure;
     }
   }
+
+  /// Waits until a thread has ended, also if the caller is interrupted.
+  public static void join(Thread thread) {
+    boolean interrupted = false;
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
 }

@@ -61,7 +61,7 @@ public final class Libc implements FileCalls {
       FunctionDescriptor.of(
           JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-  /// With the caller's memory, which nobody can close during the call.
+  /// With the caller's memory, which stays open during the call.
   private static final FunctionDescriptor MEMORY =
       FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG);
 

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -52,18 +53,6 @@ public final class DevicePreparation {
 
   /// Waits for the preparations that have begun.
   static void await() {
-    boolean interrupted = false;
-    for (Thread thread : RUNNING) {
-      while (thread.isAlive()) {
-        try {
-          thread.join();
-        } catch (InterruptedException _) {
-          interrupted = true;
-        }
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    RUNNING.forEach(Cleanup::join);
   }
 }
