@@ -26,6 +26,13 @@ final class Mix {
     return Math.unsignedMultiplyHigh(at(key, counter), bound);
   }
 
+  /// As [#at] for 32 bits, which the processor's vectors multiply: Wellons' lowbias32.
+  static int of32(int bits) {
+    int mixed = (bits ^ (bits >>> 16)) * 0x21F0AAAD;
+    mixed = (mixed ^ (mixed >>> 15)) * 0x735A2D97;
+    return mixed ^ (mixed >>> 15);
+  }
+
   /// Stafford's variant 13 of MurmurHash3's finalizer, as SplittableRandom has it.
   private static long finish(long bits) {
     long mixed = (bits ^ (bits >>> 30)) * 0xBF58476D1CE4E5B9L;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
+import java.util.Arrays;
+
 /// The numbers below a size in random order. Immutable.
 @FunctionalInterface
 interface Permutation {
@@ -43,63 +45,74 @@ interface Permutation {
     private static final int ROUNDS = 8;
 
     private final long size;
-    private final long[] keys = new long[ROUNDS];
+    private final int[] keys = new int[ROUNDS];
     private final int lowBits;
-    private final long lowMask;
-    private final long highMask;
+    private final int lowMask;
+    private final int highMask;
 
     Feistel(long size, long key) {
       this.size = size;
       int bits = Long.SIZE - Long.numberOfLeadingZeros(size - 1);
       this.lowBits = bits / 2;
-      this.lowMask = (1L << lowBits) - 1;
-      this.highMask = (1L << (bits - lowBits)) - 1;
+      this.lowMask = (1 << lowBits) - 1;
+      this.highMask = (1 << (bits - lowBits)) - 1;
       for (int round = 0; round < ROUNDS; round++) {
-        keys[round] = Mix.at(key, round);
+        keys[round] = (int) (Mix.at(key, round) >>> Integer.SIZE);
       }
     }
 
     @Override
     public long at(long index) {
-      long number = index;
-      do {
-        number = once(number);
-      } while (number >= size);
-      return number;
+      long[] number = {index};
+      walk(number);
+      return number[0];
     }
 
-    /// Round by round for all of them, which the processor overlaps: one number's rounds wait for each
-    /// other.
     @Override
     public void fill(long first, long[] numbers) {
+      for (int i = 0; i < numbers.length; i++) {
+        numbers[i] = first + i;
+      }
+      walk(numbers);
+    }
+
+    /// All of them together: one number's rounds wait for each other, and those of many run in the
+    /// processor's vectors.
+    private void walk(long[] numbers) {
       int count = numbers.length;
-      long[] highs = new long[count];
-      for (int i = 0; i < count; i++) {
-        highs[i] = (first + i) >>> lowBits;
-        numbers[i] = (first + i) & lowMask;
-      }
-      for (int round = 0; round < ROUNDS; round += 2) {
-        long lowKey = keys[round];
-        long highKey = keys[round + 1];
-        for (int i = 0; i < count; i++) {
-          numbers[i] ^= Mix.at(lowKey, highs[i]) & lowMask;
-          highs[i] ^= Mix.at(highKey, numbers[i]) & highMask;
+      int[] lows = new int[count];
+      int[] highs = new int[count];
+      int[] places = new int[count];
+      Arrays.setAll(places, place -> place);
+      for (int left = count; left > 0; ) {
+        for (int i = 0; i < left; i++) {
+          lows[i] = (int) numbers[places[i]] & lowMask;
+          highs[i] = (int) (numbers[places[i]] >>> lowBits);
         }
-      }
-      for (int i = 0; i < count; i++) {
-        long number = (highs[i] << lowBits) | numbers[i];
-        numbers[i] = number < size ? number : at(number);
+        encrypt(lows, highs, left);
+        int past = 0;
+        for (int i = 0; i < left; i++) {
+          int place = places[i];
+          numbers[place] = ((long) highs[i] << lowBits) | lows[i];
+          if (numbers[place] >= size) {
+            places[past++] = place;
+          }
+        }
+        left = past;
       }
     }
 
-    private long once(long number) {
-      long low = number & lowMask;
-      long high = number >>> lowBits;
+    private void encrypt(int[] lows, int[] highs, int count) {
       for (int round = 0; round < ROUNDS; round += 2) {
-        low ^= Mix.at(keys[round], high) & lowMask;
-        high ^= Mix.at(keys[round + 1], low) & highMask;
+        mixInto(lows, highs, count, keys[round], lowMask);
+        mixInto(highs, lows, count, keys[round + 1], highMask);
       }
-      return high << lowBits | low;
+    }
+
+    private static void mixInto(int[] halves, int[] others, int count, int key, int mask) {
+      for (int i = 0; i < count; i++) {
+        halves[i] ^= Mix.of32(others[i] ^ key) & mask;
+      }
     }
   }
 }
