@@ -105,7 +105,19 @@ public final class GantryCommand {
       }
       return exitCode(e);
     });
-    return commands.execute(arguments);
+    try {
+      return commands.execute(arguments);
+    } catch (OutOfMemoryError e) {
+      commands
+          .getErr()
+          .println(
+              "gantry: the Java heap of "
+                  + (Runtime.getRuntime().maxMemory() >> 20)
+                  + " MiB is too small for this ("
+                  + e.getMessage()
+                  + "); GANTRY_JAVA_OPTS=-Xmx2g gives it 2 GiB");
+      return EXIT_SOFTWARE;
+    }
   }
 
   private static Location location(String text) {

@@ -20,7 +20,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.formats.internal.safetensors.SafetensorsSums;
+import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -81,7 +81,8 @@ final class LoadCommand implements Runnable {
   @Option(
       names = "--verify",
       description =
-          "Compare each tensor's checksum while it is read; `index` makes those of safetensors.")
+          "Compare each tensor's checksum while it is read: those of a checkpoint's manifest, or"
+              + " those that `index` makes.")
   private boolean verify;
 
   @Option(
@@ -104,7 +105,7 @@ final class LoadCommand implements Runnable {
       WeightsCatalogue weights = Input.weights(session, file);
       List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
       Device target = device.device();
-      List<KnownSums.Known> sums = verify ? SafetensorsSums.of(weights) : List.of();
+      List<KnownSums.Known> sums = verify ? RecordedSums.of(weights) : List.of();
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();
         try (Progress bar = new Progress("load", weights.totalBytes());
@@ -133,6 +134,9 @@ final class LoadCommand implements Runnable {
       }
     }
     table.print(out);
+    if (verify) {
+      out.println("verified: the checksums of all tensors are those that were recorded");
+    }
   }
 
   private void printMemory(Device target, TransferOptions options, PrintWriter out) {
@@ -152,6 +156,8 @@ final class LoadCommand implements Runnable {
       }
       table.row("host", bytes(most.hostBytes()), host);
       table.print(out);
+      out.flush();
+      Room.require(most, target, "the load would be refused");
     }
   }
 

@@ -4,11 +4,20 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.cli.internal.demo.DigitAnswers;
+import dev.gantry.cli.internal.process.ChildJvm;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -212,5 +221,35 @@ class GantryCommandTest {
     assertThat(run.exitCode()).isZero();
     assertThat(run.err()).isEmpty();
     assertThat(run.out()).startsWith("Usage: gantry " + command).contains("65", "malformed input");
+  }
+
+  @Test
+  void aHeapThatIsTooSmallIsOneLine() throws IOException, InterruptedException {
+    String tensors =
+        IntStream.range(0, 100_000)
+            .mapToObj(
+                i -> "\"layer." + i + "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}")
+            .collect(Collectors.joining(",", "{", "}"));
+    byte[] header = tensors.getBytes(StandardCharsets.UTF_8);
+    Path file = temporary.resolve("many.safetensors");
+    try (OutputStream out = Files.newOutputStream(file)) {
+      out.write(
+          ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(header.length).array());
+      out.write(header);
+    }
+    List<String> command =
+        new ArrayList<>(ChildJvm.command(GantryCommand.class, List.of("inspect", file.toString())));
+    command.removeIf(option -> option.startsWith("-Xm"));
+    command.add(1, "-Xmx16m");
+    Process child = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String printed;
+    try (InputStream output = child.getInputStream()) {
+      printed = new String(output.readAllBytes(), StandardCharsets.UTF_8);
+    }
+    assertThat(child.waitFor()).as(printed).isEqualTo(70);
+    assertThat(printed.lines().filter(line -> line.startsWith("gantry: "))).hasSize(1);
+    assertThat(printed)
+        .contains("gantry: the Java heap of ", " MiB is too small for this")
+        .doesNotContain("\tat ");
   }
 }

@@ -183,7 +183,7 @@ class IndexCommandTest {
         .contains(": checksums of ");
     assertThat(indexOf(first)).exists();
     assertThat(TestSamples.run("load", "--verify", "--device", "host", model).out())
-        .contains("host");
+        .contains("host", "verified: ");
     Map<?, ?> document = TestSamples.json(TestSamples.run("index", "--json", model));
     assertThat((List<?>) document.get("sums")).isNotEmpty();
     assertThat((List<?>) document.get("files")).isEmpty();

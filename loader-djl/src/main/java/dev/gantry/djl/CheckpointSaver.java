@@ -486,7 +486,7 @@ public final class CheckpointSaver implements AutoCloseable {
     }
 
     /// How many bytes snapshots may take on each device and in host memory; default: none on a device,
-    /// and as much host memory as there is. For `optAsync`. A snapshot on the device takes a fraction of
+    /// and as much host memory as there is. Needs `optAsync(true)`. A snapshot on the device takes a fraction of
     /// the time that one in host memory takes. A save whose snapshot finds no room is written before the
     /// call returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {
@@ -586,6 +586,9 @@ public final class CheckpointSaver implements AutoCloseable {
     public CheckpointSaver build() {
       if (overlap && !async) {
         throw new MisuseException("optOverlap(true) needs optAsync(true)");
+      }
+      if (!async && !snapshots.equals(SnapshotLimits.DEFAULT)) {
+        throw new MisuseException("optSnapshots needs optAsync(true): other saves take none");
       }
       return new CheckpointSaver(this, MisuseException.requireGiven("setDirectory", directory));
     }

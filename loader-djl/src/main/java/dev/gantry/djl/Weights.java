@@ -31,7 +31,7 @@ import dev.gantry.djl.internal.weights.TypePolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
-import dev.gantry.formats.internal.safetensors.SafetensorsSums;
+import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
@@ -113,7 +113,7 @@ public final class Weights implements AutoCloseable {
   private static Weights open(Location location, Session session) {
     MisuseException.requireGiven("session", session);
     WeightsCatalogue contents = WeightsFormats.open(location);
-    return new Weights(contents, GantrySession.of(session), () -> SafetensorsSums.of(contents));
+    return new Weights(contents, GantrySession.of(session), () -> RecordedSums.of(contents));
   }
 
   /// Opens the model of the last checkpoint that a [CheckpointSaver] saved into a folder, to read it

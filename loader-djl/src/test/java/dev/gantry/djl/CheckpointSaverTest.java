@@ -370,6 +370,14 @@ class CheckpointSaverTest {
   }
 
   @Test
+  void snapshotsNeedAsync() {
+    CheckpointSaver.Builder builder = builder().optAsync(false).optSnapshots(0, 1);
+    assertThatThrownBy(builder::build)
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("optSnapshots needs optAsync(true): other saves take none");
+  }
+
+  @Test
   void withoutMemoryForASnapshotTheSaveIsWaitedFor() {
     try (CheckpointSaver saver = builder().optAsync(true).optSnapshots(0, 1).build()) {
       CompletableFuture<SaveOutcome> saved = saver.save(1, training.model, training.trainer);

@@ -190,16 +190,22 @@ class VerifiedLoadTest {
     try (Weights weights = Weights.openLatest(saves).orElseThrow()) {
       assertThat(weights.load(manager, VERIFIED)).isNotEmpty();
       model = weights.files().getFirst().path();
+      try (Weights byPath = Weights.open(model)) {
+        assertThat(byPath.load(manager, VERIFIED)).isNotEmpty();
+      }
       assertThat(model.toString()).contains(TrainingContents.MODEL);
       byte[] bytes = Files.readAllBytes(model);
       bytes[bytes.length - 1] ^= 1;
       Files.write(model, bytes);
     }
-    try (Weights weights = Weights.openLatest(saves).orElseThrow()) {
-      assertThat(weights.load(manager, LoadOptions.defaults())).isNotEmpty();
-      assertThatThrownBy(() -> weights.load(manager, VERIFIED))
-          .isInstanceOf(MalformedFileException.class)
-          .hasMessageContaining("checksum-mismatch: tensor '");
+    try (Weights latest = Weights.openLatest(saves).orElseThrow();
+        Weights byPath = Weights.open(model)) {
+      for (Weights weights : List.of(latest, byPath)) {
+        assertThat(weights.load(manager, LoadOptions.defaults())).isNotEmpty();
+        assertThatThrownBy(() -> weights.load(manager, VERIFIED))
+            .isInstanceOf(MalformedFileException.class)
+            .hasMessageContaining("checksum-mismatch: tensor '");
+      }
     }
   }
 

@@ -18,6 +18,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -38,6 +39,15 @@ public final class CheckpointFolder implements StoredCheckpoint {
   CheckpointFolder(Path folder, Manifest manifest) {
     this(folder, manifest.head());
     this.manifest = manifest;
+  }
+
+  /// The checkpoint whose folder a data file lies in, by its name and its manifest.
+  static Optional<CheckpointFolder> around(Path dataFile) {
+    Path folder = Objects.requireNonNull(dataFile.toAbsolutePath().getParent());
+    Path manifest = StoreFolder.manifest(folder);
+    return StoreFolder.step(folder).isPresent() && Files.exists(manifest)
+        ? Optional.of(new CheckpointFolder(folder, Manifest.readHead(manifest)))
+        : Optional.empty();
   }
 
   @Override
@@ -91,10 +101,15 @@ public final class CheckpointFolder implements StoredCheckpoint {
     try (FileBytes bytes = FileBytes.open(index)) {
       requireSame(index, bytes.crc32c(0, bytes.length()), entry(index).crc32c());
     }
-    checkpoint.tensors().values().stream()
+    checkHeaders(checkpoint);
+    return checkpoint;
+  }
+
+  /// Compares the checksums of the headers of these tensors' data files.
+  void checkHeaders(WeightsCatalogue tensors) {
+    tensors.tensors().values().stream()
         .collect(Collectors.groupingBy(tensor -> tensor.extent().file().path()))
         .forEach(this::checkHeader);
-    return checkpoint;
   }
 
   /// With the sums of the tensors as the manifest has them, the header's must make that of the
@@ -115,7 +130,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
 
   /// What the manifest says of a group's tensors, for loads to compare.
   ///
-  /// @param tensors as [#open] gave them
+  /// @param tensors of this folder's data files
   public List<KnownSums.Known> sums(WeightsCatalogue tensors) {
     return tensors.tensors().values().stream()
         .map(tensor ->

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.sums.KnownSums;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.util.List;
+import java.util.Optional;
+
+/// The checksums that were recorded of weights, for verified loads.
+public final class RecordedSums {
+  private RecordedSums() {}
+
+  /// Those of the manifest if the weights are a checkpoint, else those of the files beside them.
+  ///
+  /// @throws dev.gantry.core.MisuseException if the weights are no local safetensors, or a file has no
+  ///     checksums
+  /// @throws dev.gantry.core.MalformedFileException if these are damaged or of other files, or a header
+  ///     is damaged
+  public static List<KnownSums.Known> of(WeightsCatalogue weights) {
+    Optional<CheckpointFolder> checkpoint =
+        weights.files().stream()
+            .findFirst()
+            .filter(Location.Local.class::isInstance)
+            .flatMap(file -> CheckpointFolder.around(file.path()));
+    checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
+    return checkpoint
+        .map(saved -> saved.sums(weights))
+        .orElseGet(() -> SafetensorsSums.of(weights));
+  }
+}
