@@ -59,6 +59,11 @@ public final class Shard {
     return offsets.length;
   }
 
+  /// The same samples in another place.
+  Shard withFile(Path other) {
+    return new Shard(other, samples, bytes, offsets, sums);
+  }
+
   /// The file's name, without its folder.
   String name() {
     return String.valueOf(file.getFileName());

@@ -10,14 +10,20 @@ import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.FolderEntries;
+import dev.gantry.formats.internal.files.FolderLock;
 import dev.gantry.formats.internal.files.OutputFolder;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
+import java.util.Set;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /// The folder of a set that is being written, by one writer of all processes. The set is there when
 /// its index is:
@@ -31,24 +37,40 @@ import java.util.regex.Pattern;
 ///
 /// To take it back goes the other way: the index is back on the disk before any shard goes. So a
 /// shard with its own name and no index is ours if an unfinished index names it. Any other is
-/// another program's, or of a set that is still being copied, and is never touched. For one thread.
+/// another program's, or of a set that is still being copied, and is never touched.
+///
+/// A set that replaces another has shards of other names, and a copy of the other's index is in the
+/// folder of unfinished work before step 5, which replaces the index at once. The other's shards go
+/// after that. It cannot be taken back any more then. For one thread.
 final class ShardFolder {
   /// The name of the folder of unfinished work, which writers of this format alone give.
   static final String UNFINISHED = ".gantry-unfinished";
 
+  /// The index of the set that is replaced, in the folder of unfinished work.
+  private static final String REPLACED = "replaced.json";
+
+  private static final int MOST_TRIES = 100;
+
   private static final Pattern SHARD = Pattern.compile("shard-[0-9]{5}\\.bin");
+  private static final Pattern PART = Pattern.compile("part-[0-9A-Za-z-]{1,200}");
 
   private final GantrySession session;
   private final Path folder;
   private final Folders folders;
   private final OutputFolder output;
+  private final boolean mayReplace;
+
+  /// The set that is to be replaced.
+  private Optional<ShardSet> replaced = Optional.empty();
+
   private boolean indexMoved;
 
-  private ShardFolder(GantrySession session, Path folder, OutputFolder output) {
+  private ShardFolder(GantrySession session, Path folder, OutputFolder output, boolean mayReplace) {
     this.session = session;
     this.folder = folder;
     this.folders = session.folders();
     this.output = output;
+    this.mayReplace = mayReplace;
   }
 
   static Path index(Path folder) {
@@ -64,18 +86,35 @@ final class ShardFolder {
     return folder.resolve(UNFINISHED);
   }
 
+  /// Where one of several processes writes its part of a set.
+  ///
+  /// @throws MisuseException if it is no name for a folder
+  static Path part(Path folder, String name) {
+    String part = "part-" + name;
+    if (!PART.matcher(part).matches()) {
+      throw new MisuseException(
+          "a part's name has 1 to 200 letters, digits and hyphens (was '" + name + "')");
+    }
+    return unfinished(folder).resolve(part);
+  }
+
+  static ShardFolder prepare(GantrySession session, Path folder) {
+    return prepare(session, folder, false);
+  }
+
   /// Step 1. Until the set is finished or taken back, other writers are refused.
   ///
+  /// @param mayReplace whether a set that is there is replaced when this one is finished
   /// @throws MisuseException if another writer is at work there, or the folder holds what is not
   ///     ours and in the way
-  static ShardFolder prepare(GantrySession session, Path folder) {
+  static ShardFolder prepare(GantrySession session, Path folder, boolean mayReplace) {
     if (Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
       // Said without a trace in a folder that is not for us.
-      requireNoSet(folder);
+      Optional<ShardSet> _ = requireFree(folder, mayReplace);
     }
     OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of samples");
     try {
-      ShardFolder prepared = new ShardFolder(session, folder, output);
+      ShardFolder prepared = new ShardFolder(session, folder, output, mayReplace);
       prepared.begin();
       return prepared;
     } catch (RuntimeException | Error failure) {
@@ -88,24 +127,31 @@ final class ShardFolder {
     // There may have been an index whose removal is not on the disk yet. After a crash, it must
     // neither be there without its shards nor with those of this set.
     folders.sync(folder);
-    requireNoSet(folder);
+    replaced = requireFree(folder, mayReplace);
     clear();
     if (!Files.isDirectory(unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
       folders.create(unfinished(folder));
     }
   }
 
-  private static void requireNoSet(Path folder) {
-    if (Files.exists(index(folder), LinkOption.NOFOLLOW_LINKS)) {
+  /// @return the set that is there
+  /// @throws MisuseException if there is one and it may not be replaced, or a file is in the way
+  private static Optional<ShardSet> requireFree(Path folder, boolean mayReplace) {
+    Path index = index(folder);
+    boolean isThere = Files.exists(index, LinkOption.NOFOLLOW_LINKS);
+    if (isThere && !mayReplace) {
       throw new MisuseException(
           folder + " holds samples already: " + ShardSet.FILE_NAME + "; name another place");
     }
+    Optional<ShardSet> there =
+        isThere ? Optional.of(ShardSet.read(index, false)) : Optional.empty();
     Path work = unfinished(folder);
     if (Files.exists(work, LinkOption.NOFOLLOW_LINKS)
         && !Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
       throw new MisuseException(work + " is there, but no folder; name another place");
     }
-    List<Path> ours = moved(folder);
+    List<Path> ours = new ArrayList<>(left(folder));
+    there.ifPresent(set -> set.shards().forEach(shard -> ours.add(shard.file())));
     FolderEntries.of(folder).stream()
         .filter(file -> isShard(file) && !ours.contains(file))
         .sorted()
@@ -117,11 +163,25 @@ final class ShardFolder {
                   + ShardSet.FILE_NAME
                   + " is missing; name another place");
         });
+    return there;
   }
 
-  /// Shards of an unfinished set that have their own names already: those of the unfinished index.
-  private static List<Path> moved(Path folder) {
-    Path index = index(unfinished(folder));
+  /// Shards of ours beside the index that are of no set: those of an unfinished set that have their
+  /// own names already, and those of one that was replaced.
+  private static List<Path> left(Path folder) {
+    List<Path> left = new ArrayList<>(shards(folder, index(unfinished(folder))));
+    List<Path> replaced = shards(folder, unfinished(folder).resolve(REPLACED));
+    if (!replaced.isEmpty() && isFile(index(folder))) {
+      List<Path> used = shards(folder, index(folder));
+      replaced.stream()
+          .filter(shard -> !used.isEmpty() && !used.contains(shard))
+          .forEach(left::add);
+    }
+    return left;
+  }
+
+  /// The shards that an index names and that are in the folder.
+  private static List<Path> shards(Path folder, Path index) {
     if (!isFile(index)) {
       return List.of();
     }
@@ -136,23 +196,49 @@ final class ShardFolder {
     }
   }
 
-  /// Steps 3 to 5.
-  ///
-  /// @throws MisuseException if another program has made a file of the set's names meanwhile
+  /// Numbers that shards may have, in ascending order: those that the set to replace has not.
+  IntStream numbers() {
+    Set<String> used =
+        replaced.stream()
+            .flatMap(set -> set.shards().stream())
+            .map(Shard::name)
+            .collect(Collectors.toSet());
+    return IntStream.range(0, ShardSet.MAX_SHARDS)
+        .filter(number -> !used.contains(String.valueOf(shard(folder, number).getFileName())));
+  }
+
+  /// As [#finish(ShardSet, List, WriteOptions)], of shards that are in the folder of unfinished work.
   void finish(ShardSet set, WriteOptions options) {
     Path work = unfinished(folder);
-    MemorySegment text = MemorySegment.ofArray(set.toJson());
-    session.write(List.of(new NewFile(index(work), List.of(new Memory.OnHost(text)))), options);
-    for (Shard shard : set.shards()) {
-      requireFree(shard.file());
-      folders.rename(work.resolve(shard.name()), shard.file());
+    finish(set, set.shards().stream().map(shard -> work.resolve(shard.name())).toList(), options);
+  }
+
+  /// Steps 3 to 5.
+  ///
+  /// @param files where the set's shards are
+  /// @throws MisuseException if another program has made a file of the set's names meanwhile
+  void finish(ShardSet set, List<Path> files, WriteOptions options) {
+    Path work = unfinished(folder);
+    replaced.ifPresent(old -> write(work.resolve(REPLACED), old, options));
+    write(index(work), set, options);
+    for (int i = 0; i < files.size(); i++) {
+      Path target = set.shards().get(i).file();
+      requireFree(target);
+      folders.rename(files.get(i), target);
     }
     folders.sync(folder);
-    requireFree(index(folder));
+    if (replaced.isEmpty()) {
+      requireFree(index(folder));
+    }
     indexMoved = true;
     folders.rename(index(work), index(folder));
     folders.sync(folder);
     close();
+  }
+
+  private void write(Path file, ShardSet set, WriteOptions options) {
+    MemorySegment text = MemorySegment.ofArray(set.toJson());
+    session.write(List.of(new NewFile(file, List.of(new Memory.OnHost(text)))), options);
   }
 
   private static void requireFree(Path file) {
@@ -164,7 +250,7 @@ final class ShardFolder {
   /// The set is there: what cannot be tidied up does no harm.
   private void close() {
     try {
-      clear();
+      clearAll();
     } catch (RuntimeException _) {
       // The next writer does it.
     } finally {
@@ -183,29 +269,67 @@ final class ShardFolder {
   }
 
   private void remove() {
-    if (indexMoved && isFile(index(folder))) {
+    if (indexMoved && replaced.isEmpty() && isFile(index(folder))) {
       folders.rename(index(folder), index(unfinished(folder)));
       folders.sync(folder);
     }
-    clear();
+    clearAll();
   }
 
-  /// Removes all unfinished work; last the index that tells of it.
+  /// Also what another process, told to end, adds to its part meanwhile. None can add a part to a
+  /// folder that is gone.
+  private void clearAll() {
+    clear();
+    for (int i = 0; i < MOST_TRIES && Files.isDirectory(unfinished(folder)); i++) {
+      clear();
+    }
+  }
+
+  /// Removes all unfinished work; last the indexes that tell of it.
   private void clear() {
-    List<Path> moved = moved(folder);
-    if (!moved.isEmpty()) {
-      moved.forEach(folders::removeFile);
+    List<Path> left = left(folder);
+    if (!left.isEmpty()) {
+      left.forEach(folders::removeFile);
       folders.sync(folder);
     }
     Path work = unfinished(folder);
     List<Path> entries = FolderEntries.of(work);
-    entries.stream().filter(ShardFolder::isUnfinished).forEach(folders::removeFile);
-    if (isFile(index(work))) {
-      folders.removeFile(index(work));
+    entries.stream().filter(ShardFolder::isPart).forEach(this::removePart);
+    removeFiles(work);
+    for (Path index : List.of(work.resolve(REPLACED), index(work))) {
+      if (isFile(index)) {
+        folders.removeFile(index);
+      }
     }
-    if (FolderEntries.of(work).isEmpty()) {
-      folders.removeFolder(work);
+    removeIfEmpty(work);
+  }
+
+  /// Removes what a writer has left of a part, finished or not.
+  private void removePart(Path part) {
+    removeFiles(unfinished(part));
+    for (Path file : List.of(index(unfinished(part)), index(part), FolderLock.file(part))) {
+      if (isFile(file)) {
+        folders.removeFile(file);
+      }
     }
+    removeIfEmpty(unfinished(part));
+    removeFiles(part);
+    removeIfEmpty(part);
+  }
+
+  private void removeFiles(Path of) {
+    FolderEntries.of(of).stream().filter(ShardFolder::isUnfinished).forEach(folders::removeFile);
+  }
+
+  private void removeIfEmpty(Path of) {
+    if (FolderEntries.of(of).isEmpty()) {
+      folders.removeFolder(of);
+    }
+  }
+
+  private static boolean isPart(Path entry) {
+    return PART.matcher(entry.getFileName().toString()).matches()
+        && Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS);
   }
 
   private static boolean isUnfinished(Path file) {

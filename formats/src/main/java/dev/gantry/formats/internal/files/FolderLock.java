@@ -40,11 +40,16 @@ public final class FolderLock implements AutoCloseable {
     this.channel = channel;
   }
 
+  /// The file that says nothing by itself.
+  public static Path file(Path folder) {
+    return folder.resolve(FILE_NAME);
+  }
+
   /// @param writer what writers of such folders are called, for errors
   /// @throws MisuseException if another has it
   /// @throws dev.gantry.core.TransferException if the folder takes no file
   public static FolderLock take(Path folder, String writer) {
-    Path file = folder.resolve(FILE_NAME);
+    Path file = file(folder);
     try {
       Object key = key(folder);
       if (!HELD.add(key)) {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.shards;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.Field;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.PrimitiveIterator;
+
+/// One set of raw tensor shards that several processes write, on a file system that all of them see.
+///
+/// One process begins and finishes the set. Each other writes a part by [#part], and tells the first
+/// one the part's name when it has finished it. The set has the parts that [#finish] is given, and is
+/// there when that returns, and not before. Parts that it is not given go: a part that was written
+/// twice, or by a process that was killed, leaves nothing.
+///
+/// For one thread. While it is at work other writers of its folder are refused.
+public final class JointShards implements AutoCloseable {
+  private final Path folder;
+  private final ShardFolder output;
+  private final PrimitiveIterator.OfInt numbers;
+  private boolean done;
+
+  private JointShards(Path folder, ShardFolder output) {
+    this.folder = folder;
+    this.output = output;
+    this.numbers = output.numbers().iterator();
+  }
+
+  /// Makes the folder where it is missing, and removes from it what a writer left that did not
+  /// finish.
+  ///
+  /// @param session which must stay open for as long as this
+  /// @param mayReplace whether a set that is there goes when this one is finished, and at once
+  /// @throws MisuseException as [ShardWriter#create] has it; of a set that is there only where it may
+  ///     not be replaced
+  /// @throws TransferException if the folder cannot be made, read or cleared
+  public static JointShards begin(Session session, Path folder, boolean mayReplace) {
+    return new JointShards(
+        folder, ShardFolder.prepare(GantrySession.of(session), folder, mayReplace));
+  }
+
+  /// Begins a part, in any process.
+  ///
+  /// @param folder of a set that was begun and is not finished yet
+  /// @param name 1 to 200 letters, digits and hyphens, that no other part of the set has
+  /// @throws TransferException if the set is finished or was given up, or there is such a part
+  public static ShardWriter part(
+      Session session, Path folder, String name, List<Field> fields, ShardOptions options) {
+    Path part = ShardFolder.part(folder, name);
+    GantrySession.of(session).folders().create(part);
+    return ShardWriter.create(session, part, fields, options);
+  }
+
+  /// Makes one set of finished parts. Their files are moved, not read.
+  ///
+  /// @param fields of all parts
+  /// @param parts by name, in the order of their samples
+  /// @param options of which only the notes and the size of a block count, which is that of all parts
+  /// @return what readers will find
+  /// @throws MisuseException if a part has other fields or blocks, or there are too many shards
+  /// @throws dev.gantry.core.MalformedFileException if a part is missing or not whole
+  /// @throws TransferException if a file cannot be moved; the set is not there
+  ///     then, unless the failure is of the folder's synchronisation after the index has its name
+  public ShardSet finish(List<Field> fields, List<String> parts, ShardOptions options) {
+    if (done) {
+      throw new MisuseException("the set in " + folder + " is finished or closed");
+    }
+    NewShardSet plan = new NewShardSet(folder, fields, options);
+    List<Shard> shards = new ArrayList<>();
+    List<Path> files = new ArrayList<>();
+    for (String name : parts) {
+      ShardSet part = ShardSet.open(ShardFolder.part(folder, name));
+      requireSame(plan, part);
+      for (Shard shard : part.shards()) {
+        if (!numbers.hasNext()) {
+          throw new MisuseException(folder + " has no room for so many shards");
+        }
+        files.add(shard.file());
+        shards.add(shard.withFile(ShardFolder.shard(folder, numbers.nextInt())));
+      }
+    }
+    ShardSet set = plan.set(shards);
+    output.finish(set, files, WriteOptions.defaults());
+    done = true;
+    return set;
+  }
+
+  private static void requireSame(NewShardSet plan, ShardSet part) {
+    if (!part.fields().equals(plan.fields())) {
+      throw new MisuseException(
+          part.file() + " has the fields " + part.fields() + ", not " + plan.fields());
+    }
+    if (part.blockBytes() != plan.options().blockBytes()) {
+      throw new MisuseException(
+          part.file()
+              + " has a checksum each "
+              + part.blockBytes()
+              + " bytes, not "
+              + plan.options().blockBytes());
+    }
+  }
+
+  /// After [#finish] nothing; else removes all parts, and the folders that were made for this. Idempotent.
+  ///
+  /// @throws TransferException if something could not be removed
+  @Override
+  public void close() {
+    if (!done) {
+      done = true;
+      output.takeBack();
+    }
+  }
+}
