@@ -17,6 +17,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.core.importer.Location;
@@ -43,8 +44,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The arrows of the house: models → loader-djl → formats → loader-core, natives in their room, the planner
-/// pure.
+/// The arrows of the house: models → loader-djl → formats → loader-core, loader-spark → loader-djl, natives
+/// in their room, the planner pure.
 ///
 /// It stands in cli because only from here all modules are on the class path.
 class ArchitectureTest {
@@ -78,6 +79,7 @@ class ArchitectureTest {
     FORMATS("formats", "dev.gantry.formats"),
     DJL("loader-djl", "dev.gantry.djl"),
     MODELS("models", "dev.gantry.models"),
+    SPARK("loader-spark", "dev.gantry.spark"),
     SAMPLES("samples", "dev.gantry.samples"),
     CLI("cli", "dev.gantry.cli");
 
@@ -149,6 +151,7 @@ class ArchitectureTest {
                 "dev.gantry.formats..",
                 "dev.gantry.djl..",
                 "dev.gantry.models..",
+                "dev.gantry.spark..",
                 "dev.gantry.cli..",
                 "dev.gantry.samples.."),
         noClasses()
@@ -160,18 +163,28 @@ class ArchitectureTest {
                 "jcuda..",
                 "dev.gantry.djl..",
                 "dev.gantry.models..",
+                "dev.gantry.spark..",
                 "dev.gantry.cli..",
                 "dev.gantry.samples.."),
         noClasses()
             .that(resideInAPackage("dev.gantry.djl.."))
             .should()
             .dependOnClassesThat()
-            .resideInAnyPackage("dev.gantry.models..", "dev.gantry.cli..", "dev.gantry.samples.."),
+            .resideInAnyPackage(
+                "dev.gantry.models..",
+                "dev.gantry.spark..",
+                "dev.gantry.cli..",
+                "dev.gantry.samples.."),
         noClasses()
             .that(resideInAPackage("dev.gantry.models.."))
             .should()
             .dependOnClassesThat()
-            .resideInAnyPackage("dev.gantry.cli..", "dev.gantry.samples.."),
+            .resideInAnyPackage("dev.gantry.spark..", "dev.gantry.cli..", "dev.gantry.samples.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.spark.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("dev.gantry.models..", "dev.gantry.cli..", "dev.gantry.samples.."),
         noClasses()
             .that(resideInAPackage("dev.gantry.samples.."))
             .should()
@@ -334,7 +347,8 @@ class ArchitectureTest {
                         "dev.gantry.core..",
                         "dev.gantry.formats..",
                         "dev.gantry.djl..",
-                        "dev.gantry.models..")
+                        "dev.gantry.models..",
+                        "dev.gantry.spark..")
                     .and(resideOutsideOfPackages("dev.gantry.core.internal.commit", NATIVES)))
             .should()
             .callMethodWhere(
@@ -356,6 +370,24 @@ class ArchitectureTest {
             .should()
             .dependOnClassesThat()
             .resideInAPackage("dev.gantry..internal.."));
+  }
+
+  /// Spark is where it is used, and users of `loader-spark` meet few types.
+  @Test
+  void sparkIsBehindItsModule() {
+    check(
+        noClasses()
+            .that()
+            .resideOutsideOfPackages("dev.gantry.spark..", "dev.gantry.samples..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("org.apache.spark.."));
+    assertThat(
+            HOUSE.stream()
+                .filter(type -> type.getPackageName().equals(Module.SPARK.root))
+                .filter(type -> type.getModifiers().contains(JavaModifier.PUBLIC))
+                .map(JavaClass::getSimpleName))
+        .containsExactlyInAnyOrder();
   }
 
   /// Native calls block, and would pin the carrier of a virtual thread.

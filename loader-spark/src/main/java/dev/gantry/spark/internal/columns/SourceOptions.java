@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.columns;
+
+import dev.gantry.core.MisuseException;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/// What a program gives a data source with `option(…)`. Names are the same in upper and lower case.
+public final class SourceOptions {
+  private static final String FILE_SCHEME = "file:";
+  private static final String SHAPE = "shape.";
+
+  private final CaseInsensitiveStringMap options;
+
+  public SourceOptions(Map<String, String> options) {
+    this.options = new CaseInsensitiveStringMap(options);
+  }
+
+  /// The folder or file, of a file system that the driver and all executors see.
+  ///
+  /// @throws MisuseException if there is none, or it is of a store of another kind
+  public Path path() {
+    String path = options.get("path");
+    if (path == null || path.isEmpty()) {
+      throw new MisuseException("name one path: load(path), save(path) or option path");
+    }
+    if (path.startsWith(FILE_SCHEME)) {
+      return Path.of(URI.create(path).getPath());
+    }
+    if (path.matches("[A-Za-z][A-Za-z0-9+.-]*://.*")) {
+      throw new MisuseException(
+          "path must be of a file system that the driver and all executors see (was " + path + ")");
+    }
+    return Path.of(path);
+  }
+
+  /// @throws MisuseException if it is no number, or less than 1
+  public long number(String name, long usual) {
+    String text = options.get(name);
+    if (text == null) {
+      return usual;
+    }
+    try {
+      long number = Long.parseLong(text.strip());
+      MisuseException.requireRange("option " + name, number, 1, Long.MAX_VALUE);
+      return number;
+    } catch (NumberFormatException _) {
+      throw new MisuseException("option " + name + " must be a number (was '" + text + "')");
+    }
+  }
+
+  public Optional<String> text(String name) {
+    return Optional.ofNullable(options.get(name));
+  }
+
+  /// The dimensions of a column's values, such as `28,28`.
+  ///
+  /// @throws MisuseException if it is no list of numbers
+  public Optional<List<Long>> shape(String column) {
+    return text(SHAPE + column).map(text -> dimensions(SHAPE + column, text));
+  }
+
+  private static List<Long> dimensions(String name, String text) {
+    List<Long> shape = new ArrayList<>();
+    for (String dimension : text.split(",", -1)) {
+      try {
+        shape.add(Long.parseUnsignedLong(dimension.strip()));
+      } catch (NumberFormatException _) {
+        throw new MisuseException(
+            "option " + name + " must be dimensions such as 28,28 (was '" + text + "')");
+      }
+    }
+    return List.copyOf(shape);
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.shards;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.Source;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.Field;
+import dev.gantry.spark.internal.columns.TensorVector;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/// Reads some samples of a shard, some thousand at a time, into memory that is used again.
+final class ShardsReader implements PartitionReader<ColumnarBatch> {
+  /// As Spark's own readers.
+  private static final int MOST_ROWS = 4096;
+
+  private static final long MOST_BYTES = 8L << 20;
+
+  private final GantrySession session = GantrySession.shared();
+  private final ShardsPartition partition;
+  private final List<Field> fields;
+  private final int step;
+
+  /// Python reads in a thread of its own.
+  private final Arena arena = Arena.ofShared();
+
+  private final List<MemorySegment> memory = new ArrayList<>();
+  private final ColumnarBatch batch;
+  private long done;
+
+  ShardsReader(ShardsPartition partition, List<Field> fields) {
+    this.partition = partition;
+    this.fields = fields;
+    long bytes = Math.max(1, fields.stream().mapToLong(Field::sampleBytes).sum());
+    step = (int) Math.min(Math.clamp(MOST_BYTES / bytes, 1, MOST_ROWS), partition.count());
+    List<ColumnVector> columns = new ArrayList<>();
+    for (Field field : fields) {
+      MemorySegment values = arena.allocate(step * field.sampleBytes(), Long.BYTES);
+      memory.add(values);
+      columns.add(new TensorVector(field, values));
+    }
+    batch = new ColumnarBatch(columns.toArray(ColumnVector[]::new));
+  }
+
+  @Override
+  public boolean next() {
+    int rows = (int) Math.min(step, partition.count() - done);
+    if (rows == 0) {
+      return false;
+    }
+    for (int i = 0; i < fields.size(); i++) {
+      long each = fields.get(i).sampleBytes();
+      if (each > 0) {
+        long offset = partition.offsets().get(i) + (partition.first() + done) * each;
+        Extent extent = new Extent(Path.of(partition.file()), offset, rows * each);
+        session.copy(new Source.FilePart(extent), memory.get(i).asSlice(0, rows * each));
+      }
+    }
+    done += rows;
+    batch.setNumRows(rows);
+    return true;
+  }
+
+  @Override
+  public ColumnarBatch get() {
+    return batch;
+  }
+
+  @Override
+  public void close() {
+    if (arena.scope().isAlive()) {
+      arena.close();
+    }
+  }
+}

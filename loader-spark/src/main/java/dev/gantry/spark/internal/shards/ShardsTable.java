@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.shards;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.shards.Shard;
+import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.spark.internal.columns.SourceOptions;
+import dev.gantry.spark.internal.columns.TableColumns;
+import dev.gantry.spark.internal.columns.TensorColumn;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/// A set of raw tensor shards that is there. Only the columns that a query needs are read.
+final class ShardsTable implements SupportsRead {
+  /// As Spark cuts files.
+  private static final long PARTITION_BYTES = 128L << 20;
+
+  private final StructType schema;
+  private final SourceOptions options;
+
+  ShardsTable(StructType schema, SourceOptions options) {
+    this.schema = schema;
+    this.options = options;
+  }
+
+  @Override
+  public String name() {
+    return ShardSet.FORMAT + " " + options.path();
+  }
+
+  @Override
+  public Column[] columns() {
+    return TableColumns.of(schema);
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
+    return new Builder(ShardSet.open(options.path()), options);
+  }
+
+  private final class Builder implements SupportsPushDownRequiredColumns {
+    private final ShardSet set;
+    private final long partitionBytes;
+    private StructType columns = schema;
+
+    Builder(ShardSet set, SourceOptions options) {
+      this.set = set;
+      this.partitionBytes = options.number("partitionBytes", PARTITION_BYTES);
+    }
+
+    @Override
+    public void pruneColumns(StructType required) {
+      columns = required;
+    }
+
+    @Override
+    public Scan build() {
+      return new ShardsScan(set, columns, partitionBytes);
+    }
+  }
+
+  private static final class ShardsScan implements SupportsReportStatistics, Batch {
+    private final ShardSet set;
+    private final StructType columns;
+    private final long partitionBytes;
+
+    /// Of the columns, by number here, the number in the set.
+    private final List<Integer> fields = new ArrayList<>();
+
+    ShardsScan(ShardSet set, StructType columns, long partitionBytes) {
+      this.set = set;
+      this.columns = columns;
+      this.partitionBytes = partitionBytes;
+      for (StructField column : columns.fields()) {
+        fields.add(number(column));
+      }
+    }
+
+    /// @throws MisuseException if a column that a program named is not there, or of another type
+    private int number(StructField column) {
+      List<String> names = set.fields().stream().map(Field::name).toList();
+      int number = names.indexOf(column.name());
+      if (number < 0) {
+        throw new MisuseException(
+            set.file() + " has no field '" + column.name() + "', but " + names);
+      }
+      StructField there = TensorColumn.toRead(set.fields().get(number));
+      if (!there.dataType().asNullable().equals(column.dataType().asNullable())) {
+        throw new MisuseException(
+            "column '"
+                + column.name()
+                + "' is "
+                + there.dataType().catalogString()
+                + " (was asked for as "
+                + column.dataType().catalogString()
+                + ")");
+      }
+      return number;
+    }
+
+    @Override
+    public StructType readSchema() {
+      return columns;
+    }
+
+    @Override
+    public String description() {
+      return ShardSet.FORMAT + " " + set.file() + " " + columns.catalogString();
+    }
+
+    @Override
+    public Statistics estimateStatistics() {
+      return new Statistics() {
+        @Override
+        public OptionalLong sizeInBytes() {
+          return OptionalLong.of(Math.max(1, sampleBytes()) * set.samples());
+        }
+
+        @Override
+        public OptionalLong numRows() {
+          return OptionalLong.of(set.samples());
+        }
+      };
+    }
+
+    /// Of the columns.
+    private long sampleBytes() {
+      return fields.stream().mapToLong(field -> set.fields().get(field).sampleBytes()).sum();
+    }
+
+    @Override
+    public Batch toBatch() {
+      return this;
+    }
+
+    /// Each a run of samples of one shard.
+    @Override
+    public InputPartition[] planInputPartitions() {
+      List<InputPartition> partitions = new ArrayList<>();
+      long step = Math.max(1, partitionBytes / Math.max(1, sampleBytes()));
+      for (Shard shard : set.shards()) {
+        List<Long> offsets = fields.stream().map(shard::offset).toList();
+        for (long first = 0; first < shard.samples(); first += step) {
+          partitions.add(
+              new ShardsPartition(
+                  shard.file().toString(),
+                  shard.bytes(),
+                  offsets,
+                  first,
+                  Math.min(step, shard.samples() - first)));
+        }
+      }
+      return partitions.toArray(InputPartition[]::new);
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+      return new ShardsReaders(
+          fields.stream().map(field -> ShardsReaders.Column.of(set.fields().get(field))).toList());
+    }
+  }
+}
