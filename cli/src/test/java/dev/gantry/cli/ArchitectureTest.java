@@ -76,6 +76,7 @@ class ArchitectureTest {
 
   enum Module {
     CORE("loader-core", "dev.gantry.core"),
+    S3("loader-s3", "dev.gantry.s3"),
     FORMATS("formats", "dev.gantry.formats"),
     DJL("loader-djl", "dev.gantry.djl"),
     MODELS("models", "dev.gantry.models"),
@@ -144,6 +145,25 @@ class ArchitectureTest {
     return List.of(
         noClasses()
             .that(resideInAPackage("dev.gantry.core.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage(
+                "ai.djl..",
+                "software.amazon..",
+                "dev.gantry.s3..",
+                "dev.gantry.formats..",
+                "dev.gantry.djl..",
+                "dev.gantry.models..",
+                "dev.gantry.cli..",
+                "dev.gantry.samples.."),
+        // The command line has it on the class path; the code finds it as a program's does.
+        noClasses()
+            .that(resideOutsideOfPackage("dev.gantry.s3.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("software.amazon..", "dev.gantry.s3.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.s3.."))
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage(

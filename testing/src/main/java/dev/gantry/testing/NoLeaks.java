@@ -73,7 +73,8 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
           .filter(line -> line.indexOf('/') >= 0)
           .map(line -> line.substring(line.indexOf('/')))
           // Libraries that were unpacked to be loaded stay for good, and so do the JVM's counters.
-          .filter(file -> !file.matches(".*\\.so(\\.\\d+)*") && !file.contains("/hsperfdata_"))
+          .filter(file ->
+              !file.matches(".*\\.so(\\.\\d+)*( \\(deleted\\))?") && !file.contains("/hsperfdata_"))
           .filter(NoLeaks::isOurs)
           .toList();
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.spi;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import java.nio.ByteBuffer;
-import java.nio.file.Path;
 import java.util.List;
 
 /// A file format that holds named tensors. An implementation has a public constructor without
@@ -26,7 +26,9 @@ public interface WeightsFormat {
   boolean recognises(String fileName, ByteBuffer start);
 
   /// Whether a folder of several files is of this format.
-  default boolean recognisesFolder(Path folder) {
+  ///
+  /// @param files that lie in it, in the order of their names, without those in folders within
+  default boolean recognisesFolder(List<Location> files) {
     return false;
   }
 
@@ -40,7 +42,8 @@ public interface WeightsFormat {
   /// Reads what the files of a folder say, as [#open] does for one file.
   ///
   /// @param folder that this format recognises
-  default WeightsCatalogue openFolder(Path folder) {
+  /// @param files that lie in it, as of [#recognisesFolder]
+  default WeightsCatalogue openFolder(Location folder, List<Location> files) {
     throw new MisuseException(name() + " weights must be a file (was the folder " + folder + ")");
   }
 }

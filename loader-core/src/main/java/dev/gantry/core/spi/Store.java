@@ -4,6 +4,8 @@ package dev.gantry.core.spi;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /// A place where files live, such as the local file system or an HTTP server.
@@ -22,6 +24,16 @@ public interface Store extends AutoCloseable {
   /// @param policy whether reads go through the kernel's page cache; a store without one ignores it
   /// @throws TransferException if the file is not there or cannot be read
   StoredFile open(Location file, CachePolicy policy);
+
+  /// The files that lie in a folder, without those in folders within, so that weights and data sets
+  /// that are several files open by the folder's name.
+  ///
+  /// @param folder of one of this store's schemes, with or without a slash at its end
+  /// @return empty if this store cannot list; an empty list if there is no such folder
+  /// @throws TransferException if the store does not answer
+  default Optional<List<Location>> list(Location folder) {
+    return Optional.empty();
+  }
 
   /// Frees connections and threads. All files are closed before.
   @Override

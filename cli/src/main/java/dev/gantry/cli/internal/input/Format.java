@@ -76,7 +76,8 @@ enum Format {
     List<Path> files = files(folder);
     boolean shards = files.stream().anyMatch(file -> name(file).equals(ShardSet.FILE_NAME));
     boolean weights =
-        WeightsFormats.all().stream().anyMatch(format -> format.recognisesFolder(folder));
+        WeightsFormats.all().stream()
+            .anyMatch(format -> format.recognisesFolder(files.stream().map(Location::of).toList()));
     if (shards && weights) {
       throw new MalformedFileException(
           folder,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Location;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.file.Path;
 import java.util.List;
 
 /// safetensors: a file, an index with its data files, or a folder of them.
@@ -35,8 +36,8 @@ public final class SafetensorsFormat implements WeightsFormat {
   }
 
   @Override
-  public boolean recognisesFolder(Path folder) {
-    return SafetensorsOpener.isIn(folder);
+  public boolean recognisesFolder(List<Location> files) {
+    return SafetensorsOpener.isAmong(files);
   }
 
   @Override
@@ -45,7 +46,7 @@ public final class SafetensorsFormat implements WeightsFormat {
   }
 
   @Override
-  public WeightsCatalogue openFolder(Path folder) {
-    return SafetensorsOpener.openFolder(folder);
+  public WeightsCatalogue openFolder(Location folder, List<Location> files) {
+    return SafetensorsOpener.openFolder(new Folder(folder, files));
   }
 }

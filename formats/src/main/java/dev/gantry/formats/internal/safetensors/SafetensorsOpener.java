@@ -3,22 +3,17 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.io.IOException;
-import java.nio.file.DirectoryIteratorException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.TreeMap;
 
@@ -42,8 +37,9 @@ public final class SafetensorsOpener {
   ///     `no-safetensors` and `several-indexes`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Location location) {
-    if (location instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
-      return openFolder(path);
+    Optional<Folder> folder = Folder.at(location);
+    if (folder.isPresent()) {
+      return openFolder(folder.get());
     }
     try (FileBytes file = FileBytes.open(location)) {
       return open(file);
@@ -62,20 +58,23 @@ public final class SafetensorsOpener {
     return open(Location.of(path));
   }
 
-  /// Whether a folder has any data file or index of this format.
-  static boolean isIn(Path folder) {
-    return !list(folder, INDEX_SUFFIX).isEmpty() || !list(folder, FILE_SUFFIX).isEmpty();
+  /// Whether any is a data file or an index of this format.
+  static boolean isAmong(List<Location> files) {
+    return files.stream()
+        .map(Location::fileName)
+        .anyMatch(name -> name.endsWith(FILE_SUFFIX) || name.endsWith(INDEX_SUFFIX));
   }
 
-  static WeightsCatalogue openFolder(Path folder) {
-    List<Path> indexes = list(folder, INDEX_SUFFIX);
-    Path usual = folder.resolve(USUAL_INDEX);
-    if (indexes.contains(usual)) {
-      return openIndex(SafetensorsIndex.read(usual));
+  static WeightsCatalogue openFolder(Folder folder) {
+    List<Location> indexes = folder.named(INDEX_SUFFIX);
+    for (Location index : indexes) {
+      if (indexes.size() == 1 || index.fileName().equals(USUAL_INDEX)) {
+        return openIndex(SafetensorsIndex.read(index));
+      }
     }
-    if (indexes.size() > 1) {
+    if (!indexes.isEmpty()) {
       throw new MalformedFileException(
-          folder,
+          folder.location(),
           0,
           "several-indexes",
           indexes.size()
@@ -83,34 +82,15 @@ public final class SafetensorsOpener {
               + USUAL_INDEX
               + "; open one of them by its name");
     }
-    if (indexes.size() == 1) {
-      return openIndex(SafetensorsIndex.read(indexes.getFirst()));
-    }
-    List<Path> files = list(folder, FILE_SUFFIX);
+    List<Location> files = folder.named(FILE_SUFFIX);
     if (files.isEmpty()) {
       throw new MalformedFileException(
-          folder, 0, "no-safetensors", "the folder has no *" + FILE_SUFFIX + " and no index");
+          folder.location(),
+          0,
+          "no-safetensors",
+          "the folder has no *" + FILE_SUFFIX + " and no index");
     }
     return openFiles(files.stream().map(SafetensorsHeader::read).toList());
-  }
-
-  /// The folder's regular files with names that end so, in the order of their names.
-  static List<Path> list(Path folder, String suffix) {
-    List<Path> found = new ArrayList<>();
-    try (DirectoryStream<Path> children =
-        Files.newDirectoryStream(folder, file -> file.getFileName().toString().endsWith(suffix))) {
-      for (Path child : children) {
-        if (Files.isRegularFile(child)) {
-          found.add(child);
-        }
-      }
-    } catch (DirectoryIteratorException e) {
-      throw FileErrors.of("list", folder.toString(), Objects.requireNonNull(e.getCause()));
-    } catch (IOException e) {
-      throw FileErrors.of("list", folder.toString(), e);
-    }
-    found.sort(Comparator.naturalOrder());
-    return found;
   }
 
   /// All tensors of all files, with no index to say which are wanted.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.safetensors;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.MadeFolders;
 import dev.gantry.formats.internal.files.OutputFolder;
 import java.nio.file.Files;
@@ -73,11 +75,13 @@ final class SafetensorsOutput {
   }
 
   private static void requireNone(Path folder, String suffix, String reason) {
-    List<Path> found = SafetensorsOpener.list(folder, suffix);
-    if (!found.isEmpty()) {
-      throw new MisuseException(
-          folder + " " + reason + ": " + found.getFirst().getFileName() + "; name another place");
-    }
+    Folder.at(Location.of(folder)).stream()
+        .flatMap(known -> known.named(suffix).stream())
+        .findFirst()
+        .ifPresent(found -> {
+          throw new MisuseException(
+              folder + " " + reason + ": " + found.fileName() + "; name another place");
+        });
   }
 
   /// Neither a folder nor a link: they would be in the way.

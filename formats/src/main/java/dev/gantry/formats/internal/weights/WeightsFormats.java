@@ -3,17 +3,18 @@ package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.ServiceLoader;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// The weights formats that are registered, and which of them a file is of.
@@ -39,31 +40,44 @@ public final class WeightsFormats {
   ///     or `unknown-format` if it is of none, and for a folder `no-weights`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Location location) {
-    if (location instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
-      return ofFolder(path).openFolder(path);
-    }
-    try (FileBytes file = FileBytes.open(location)) {
-      return formatOf(location, file).open(file);
-    }
+    return look(
+        location,
+        file -> formatOf(location, file).open(file),
+        folder -> ofFolder(folder).openFolder(folder.location(), folder.files()));
   }
 
   /// Which format a file or folder of weights is of; throws as [#open].
   public static WeightsFormat formatOf(Location location) {
-    if (location instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
-      return ofFolder(path);
+    return look(location, file -> formatOf(location, file), WeightsFormats::ofFolder);
+  }
+
+  private static <T> T look(
+      Location location, Function<FileBytes, T> ofFile, Function<Folder, T> ofFolder) {
+    Optional<Folder> folder = Folder.at(location);
+    if (folder.isPresent()) {
+      return ofFolder.apply(folder.get());
     }
-    try (FileBytes file = FileBytes.open(location)) {
-      return formatOf(location, file);
+    FileBytes opened;
+    try {
+      opened = FileBytes.open(location);
+    } catch (TransferException e) {
+      return ofFolder.apply(Folder.insteadOf(location, e).orElseThrow(() -> e));
+    }
+    try (opened) {
+      return ofFile.apply(opened);
     }
   }
 
-  private static WeightsFormat ofFolder(Path folder) {
+  private static WeightsFormat ofFolder(Folder folder) {
     return ALL.stream()
-        .filter(format -> format.recognisesFolder(folder))
+        .filter(format -> format.recognisesFolder(folder.files()))
         .findFirst()
         .orElseThrow(() ->
             new MalformedFileException(
-                folder, 0, "no-weights", "the folder has no weights, such as " + suffixes()));
+                folder.location(),
+                0,
+                "no-weights",
+                "the folder has no weights, such as " + suffixes()));
   }
 
   private static WeightsFormat formatOf(Location location, FileBytes file) {

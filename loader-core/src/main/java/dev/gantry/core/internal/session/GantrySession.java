@@ -46,6 +46,7 @@ import dev.gantry.core.spi.Store;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// The session: opens stores and drivers when they are first needed, keeps them from load to load, and
@@ -277,6 +278,11 @@ public final class GantrySession implements Session {
   /// @throws TransferException if the file cannot be opened, or is a directory
   public SourceFile openFile(Location file) {
     return transports.openFile(file, CachePolicy.BUFFERED);
+  }
+
+  /// The files in a folder of a remote store, as of [Store#list].
+  public Optional<List<Location>> list(Location.Remote folder) {
+    return transports.list(folder);
   }
 
   /// For durable changes of folders.

@@ -13,6 +13,7 @@ import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.TreeSet;
 
@@ -50,6 +51,11 @@ public final class Stores implements AutoCloseable {
           return new SourceFile(file, opened);
         },
         opened::close);
+  }
+
+  /// The files in a folder of a remote store, as of [Store#list].
+  public Optional<List<Location>> list(Location.Remote folder) {
+    return serving(folder).list(folder);
   }
 
   private static void requireVersion(Location file, StoredFile opened) {

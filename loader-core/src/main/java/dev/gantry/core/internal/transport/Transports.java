@@ -36,6 +36,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
@@ -98,6 +99,12 @@ public final class Transports implements AutoCloseable {
   public SourceFile openFile(Location file, CachePolicy policy) {
     checkOpen();
     return stores.open(file, policy);
+  }
+
+  /// The files in a folder of a remote store, as of [dev.gantry.core.spi.Store#list].
+  public Optional<List<Location>> list(Location.Remote folder) {
+    checkOpen();
+    return stores.list(folder);
   }
 
   /// The kernel's file calls, as this session makes them.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.FileErrors;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/// A folder of any store that can list.
+///
+/// @param location of the folder
+/// @param files that lie in it, in the order of their names, without those in folders within
+public record Folder(Location location, List<Location> files) {
+  private static final int NOT_FOUND = 404;
+
+  /// The folder that a location names for certain: a local directory, or a name that ends in a slash.
+  ///
+  /// @throws TransferException if it cannot be listed
+  public static Optional<Folder> at(Location location) {
+    return switch (location) {
+      case Location.Local(Path path, _) when Files.isDirectory(path) ->
+          Optional.of(new Folder(location, list(path)));
+      case Location.Local _ -> Optional.empty();
+      case Location.Remote remote when remote.fileName().isEmpty() -> list(remote);
+      case Location.Remote _ -> Optional.empty();
+    };
+  }
+
+  /// The folder of a name without a slash at its end, of which there is no file.
+  ///
+  /// @param missing why the file was not opened
+  public static Optional<Folder> insteadOf(Location location, TransferException missing) {
+    return location instanceof Location.Remote remote
+            && missing.failure() instanceof Failure.Remote(int status, _)
+            && status == NOT_FOUND
+        ? list(remote).filter(folder -> !folder.files().isEmpty())
+        : Optional.empty();
+  }
+
+  private static Optional<Folder> list(Location.Remote location) {
+    return GantrySession.shared()
+        .list(location)
+        .map(files ->
+            new Folder(
+                location,
+                files.stream().sorted(Comparator.comparing(Location::fileName)).toList()));
+  }
+
+  private static List<Location> list(Path folder) {
+    try (Stream<Path> children = Files.list(folder)) {
+      return children.filter(Files::isRegularFile).sorted().map(Location::of).toList();
+    } catch (UncheckedIOException e) {
+      throw FileErrors.of("list", folder.toString(), Objects.requireNonNull(e.getCause()));
+    } catch (IOException e) {
+      throw FileErrors.of("list", folder.toString(), e);
+    }
+  }
+
+  /// Those whose names end so.
+  public List<Location> named(String suffix) {
+    return files.stream().filter(file -> file.fileName().endsWith(suffix)).toList();
+  }
+}

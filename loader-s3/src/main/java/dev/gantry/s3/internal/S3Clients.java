@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.auth.credentials.AwsCredentials;
+import software.amazon.awssdk.auth.credentials.AwsSessionCredentials;
+import software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider;
+import software.amazon.awssdk.core.exception.SdkException;
+import software.amazon.awssdk.crt.auth.credentials.Credentials;
+import software.amazon.awssdk.crt.auth.credentials.CredentialsProvider;
+import software.amazon.awssdk.crt.auth.credentials.DelegateCredentialsProvider;
+import software.amazon.awssdk.crt.auth.signing.AwsSigningConfig;
+import software.amazon.awssdk.crt.http.HttpMonitoringOptions;
+import software.amazon.awssdk.crt.io.ClientBootstrap;
+import software.amazon.awssdk.crt.io.ExponentialBackoffRetryOptions;
+import software.amazon.awssdk.crt.io.StandardRetryOptions;
+import software.amazon.awssdk.crt.io.TlsContext;
+import software.amazon.awssdk.crt.io.TlsContextOptions;
+import software.amazon.awssdk.crt.s3.S3Client;
+import software.amazon.awssdk.crt.s3.S3ClientOptions;
+import software.amazon.awssdk.crt.s3.S3DirectBufferPoolOptions;
+import software.amazon.awssdk.services.s3.S3AsyncClient;
+import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Response;
+import software.amazon.awssdk.services.s3.model.S3Object;
+
+/// The clients of a store: the SDK's asks for names and sizes; the CRT's own brings the bytes, since it
+/// hands them out in direct buffers, and the SDK's in arrays.
+final class S3Clients implements AutoCloseable {
+  /// The SDK's client asks for little, and keeps as little memory as it may.
+  private static final int CONNECTIONS_FOR_NAMES = 8;
+
+  private final DefaultCredentialsProvider credentials;
+  private final S3AsyncClient names;
+  private final CredentialsProvider forSigning;
+  private final AwsSigningConfig signing;
+  private final TlsContext tls;
+  private final S3Client bytes;
+
+  private S3Clients(
+      S3Settings settings, DefaultCredentialsProvider credentials, S3AsyncClient names) {
+    this.credentials = credentials;
+    this.names = names;
+    String region = names.serviceClientConfiguration().region().id();
+    this.forSigning =
+        new DelegateCredentialsProvider.DelegateCredentialsProviderBuilder()
+            .withHandler(() -> forSigning(credentials.resolveCredentials()))
+            .build();
+    this.signing = AwsSigningConfig.getDefaultS3SigningConfig(region, forSigning);
+    try (TlsContextOptions options = TlsContextOptions.createDefaultClient()) {
+      this.tls = new TlsContext(options);
+    }
+    HttpMonitoringOptions monitoring = new HttpMonitoringOptions();
+    monitoring.setMinThroughputBytesPerSecond(1);
+    monitoring.setAllowableThroughputFailureIntervalSeconds(
+        Math.toIntExact(settings.idle().toSeconds()));
+    this.bytes =
+        new S3Client(
+            new S3ClientOptions()
+                .withRegion(region)
+                .withSigningConfig(signing)
+                .withClientBootstrap(ClientBootstrap.getOrCreateStaticDefault())
+                .withTlsContext(tls)
+                .withPartSize(settings.partBytes())
+                .withHttpMonitoringOptions(monitoring)
+                .withDirectBufferPoolOptions(S3DirectBufferPoolOptions.auto())
+                .withStandardRetryOptions(
+                    new StandardRetryOptions()
+                        .withBackoffRetryOptions(
+                            new ExponentialBackoffRetryOptions()
+                                .withMaxRetries(settings.retries())
+                                .withBackoffScaleFactorMS(settings.pause().toMillis()))));
+  }
+
+  /// @throws dev.gantry.core.TransferException if the SDK finds no region or no credentials
+  static S3Clients open(S3Settings settings) {
+    DefaultCredentialsProvider credentials = DefaultCredentialsProvider.builder().build();
+    return Cleanup.orUndo(
+        () -> {
+          S3AsyncClient names = names(settings, credentials);
+          return Cleanup.orUndo(() -> new S3Clients(settings, credentials, names), names::close);
+        },
+        credentials::close);
+  }
+
+  private static S3AsyncClient names(S3Settings settings, DefaultCredentialsProvider credentials) {
+    try {
+      S3AsyncClient client = names(settings, credentials, false);
+      if (!S3Settings.pathStyle(url(client, new S3Name("bucket", "key")))) {
+        return client;
+      }
+      client.close();
+      return names(settings, credentials, true);
+    } catch (SdkException e) {
+      throw S3Errors.of("open", "s3", e);
+    }
+  }
+
+  private static S3AsyncClient names(
+      S3Settings settings, DefaultCredentialsProvider credentials, boolean pathStyle) {
+    return S3AsyncClient.crtBuilder()
+        .credentialsProvider(credentials)
+        .forcePathStyle(pathStyle)
+        .maxConcurrency(CONNECTIONS_FOR_NAMES)
+        .retryConfiguration(retries -> retries.numRetries(settings.retries()))
+        // Callbacks only complete futures.
+        .futureCompletionExecutor(Runnable::run)
+        .build();
+  }
+
+  private static Credentials forSigning(AwsCredentials found) {
+    byte @Nullable [] token =
+        found instanceof AwsSessionCredentials session ? utf8(session.sessionToken()) : null;
+    return new Credentials(utf8(found.accessKeyId()), utf8(found.secretAccessKey()), token);
+  }
+
+  private static byte[] utf8(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /// Brings bytes. Closed with this.
+  S3Client bytes() {
+    return bytes;
+  }
+
+  /// Where an object is asked for.
+  URI url(S3Name name) {
+    return url(names, name);
+  }
+
+  private static URI url(S3AsyncClient client, S3Name name) {
+    try {
+      return client.utilities().getUrl(url -> url.bucket(name.bucket()).key(name.key())).toURI();
+    } catch (URISyntaxException e) {
+      throw new IllegalStateException("the SDK made no URI of " + name, e);
+    }
+  }
+
+  HeadObjectResponse head(Location file, S3Name name) {
+    return await(
+        "HEAD", file, () -> names.headObject(head -> head.bucket(name.bucket()).key(name.key())));
+  }
+
+  /// The objects in a folder, without those in folders within.
+  List<Location> list(Location location, S3Name folder) {
+    List<Location> found = new ArrayList<>();
+    @Nullable String next = null;
+    do {
+      ListObjectsV2Request request =
+          ListObjectsV2Request.builder()
+              .bucket(folder.bucket())
+              .prefix(folder.key())
+              .delimiter("/")
+              .continuationToken(next)
+              .build();
+      ListObjectsV2Response page = await("LIST", location, () -> names.listObjectsV2(request));
+      for (S3Object object : page.contents()) {
+        // The folder itself, which some programs make as an empty object.
+        if (!object.key().equals(folder.key())) {
+          found.add(location(folder.bucket(), object.key()));
+        }
+      }
+      next = Boolean.TRUE.equals(page.isTruncated()) ? page.nextContinuationToken() : null;
+    } while (next != null);
+    return found;
+  }
+
+  private static Location location(String bucket, String key) {
+    try {
+      return new Location.Remote(new URI("s3", bucket, "/" + key, null, null));
+    } catch (URISyntaxException e) {
+      throw new IllegalStateException("no URI of " + bucket + " " + key, e);
+    }
+  }
+
+  /// Asks and waits. An interruption ends the request.
+  private static <T> T await(String operation, Location file, Asking<T> asking) {
+    Future<T> answer = null;
+    try {
+      answer = asking.ask();
+      return answer.get();
+    } catch (InterruptedException _) {
+      if (answer != null) {
+        boolean _ = answer.cancel(true);
+      }
+      Thread.currentThread().interrupt();
+      throw S3Errors.cancelled(operation, file.toString());
+    } catch (ExecutionException | CompletionException e) {
+      throw S3Errors.of(operation, file.toString(), e.getCause() == null ? e : e.getCause());
+    } catch (SdkException e) {
+      throw S3Errors.of(operation, file.toString(), e);
+    }
+  }
+
+  @FunctionalInterface
+  private interface Asking<T> {
+    CompletableFuture<T> ask();
+  }
+
+  /// Returns when the CRT's threads touch nothing of this any more.
+  @Override
+  public void close() {
+    Cleanup.runAll(
+        List.of(
+            () -> {
+              bytes.close();
+              bytes.getShutdownCompleteFuture().join();
+            },
+            signing::close,
+            forSigning::close,
+            tls::close,
+            names::close,
+            credentials::close));
+  }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import java.nio.charset.StandardCharsets;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.core.exception.SdkException;
+import software.amazon.awssdk.crt.CRT;
+import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
+import software.amazon.awssdk.services.s3.model.S3Exception;
+
+/// What went wrong with a request, in one line and without anything secret: a server's message may
+/// name the key of the credentials, so only messages of known kinds are shown.
+final class S3Errors {
+  private static final Pattern CODE = Pattern.compile("<Code>([A-Za-z0-9.]{1,80})</Code>");
+
+  private S3Errors() {}
+
+  static TransferException cancelled(String operation, String subject) {
+    return new TransferException(operation, subject, new Failure.Cancelled());
+  }
+
+  /// Of the SDK.
+  static TransferException of(String operation, String subject, Throwable reason) {
+    return switch (reason) {
+      case S3Exception e -> {
+        @Nullable String code =
+            e.awsErrorDetails() == null ? null : e.awsErrorDetails().errorCode();
+        yield of(operation, subject, e.statusCode(), code == null ? "" : code, "");
+      }
+      case SdkException e ->
+          new TransferException(operation, subject, new Failure.Remote(0, line(e)));
+      default ->
+          new TransferException(
+              operation,
+              subject,
+              new Failure.Remote(0, String.valueOf(reason.getMessage())),
+              reason);
+    };
+  }
+
+  /// Of the CRT's client.
+  static TransferException of(String operation, String subject, S3FinishedResponseContext end) {
+    byte[] body = end.getErrorPayload();
+    Matcher code = CODE.matcher(body == null ? "" : new String(body, StandardCharsets.UTF_8));
+    String name = CRT.awsErrorName(end.getErrorCode());
+    return of(
+        operation,
+        subject,
+        end.getResponseStatus(),
+        code.find() ? code.group(1) : "",
+        CRT.awsErrorString(end.getErrorCode()) + " (" + name + ")");
+  }
+
+  /// @param code of S3, such as `NoSuchKey`; may be empty
+  /// @param otherwise what to say where neither code nor status tells
+  private static TransferException of(
+      String operation, String subject, int status, String code, String otherwise) {
+    String reason =
+        switch (code) {
+          case "ExpiredToken", "TokenRefreshRequired" ->
+              "the credentials have expired; renew them (" + code + ")";
+          case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken" ->
+              "the server does not accept the credentials (" + code + ")";
+          case "" ->
+              switch (status) {
+                case 301 -> "the bucket is in another region: set AWS_REGION";
+                case 400 -> "Bad Request; are the credentials still valid?";
+                case 403 ->
+                    "Forbidden: the credentials do not allow this, or the object is not there";
+                case 404 -> "Not Found";
+                case 412 -> "the file changed after it was opened";
+                case 429 -> "Too Many Requests";
+                default ->
+                    otherwise.isEmpty()
+                        ? status >= 500 ? "the server failed" : "the server refused"
+                        : otherwise;
+              };
+          case "PermanentRedirect",
+              "AuthorizationHeaderMalformed",
+              "IllegalLocationConstraintException" ->
+              "the bucket is in another region: set AWS_REGION (" + code + ")";
+          case "PreconditionFailed" -> "the file changed after it was opened";
+          default -> code;
+        };
+    return new TransferException(
+        operation, subject, new Failure.Remote(status >= 300 ? status : 0, reason));
+  }
+
+  /// The SDK's messages name all that its chain tried, over several sentences.
+  private static String line(SdkException e) {
+    String message = String.valueOf(e.getMessage());
+    if (message.startsWith("Unable to load credentials")) {
+      return "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or"
+          + " run where AWS gives them";
+    }
+    if (message.startsWith("Unable to load region")) {
+      return "no region: set AWS_REGION";
+    }
+    return message;
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.core.spi.StoredFile;
+import java.net.URI;
+import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
+
+/// An object as it was when it was opened: every request names its ETag, so that a server that holds
+/// another version refuses.
+final class S3File implements StoredFile {
+  private static final int REQUESTS_AT_ONCE = 16;
+
+  /// What the server said of the object.
+  private record Version(String etag, long size) {
+    /// As messages show it.
+    @Override
+    public String toString() {
+      return size + " bytes, version " + etag;
+    }
+  }
+
+  private final S3Clients clients;
+  private final Location location;
+  private final URI url;
+  private final Version version;
+
+  private S3File(S3Clients clients, Location location, URI url, Version version) {
+    this.clients = clients;
+    this.location = location;
+    this.url = url;
+    this.version = version;
+  }
+
+  static S3File open(S3Clients clients, Location location, S3Name name) {
+    HeadObjectResponse head = clients.head(location, name);
+    if (head.eTag() == null || head.contentLength() == null) {
+      throw new TransferException(
+          "HEAD",
+          location.toString(),
+          new Failure.Remote(
+              0, "the server sends no ETag or no length, so a change would go unnoticed"));
+    }
+    Version version = new Version(head.eTag(), head.contentLength());
+    return new S3File(clients, location, clients.url(name), version);
+  }
+
+  @Override
+  public long size() {
+    return version.size();
+  }
+
+  @Override
+  public Object identity() {
+    return version;
+  }
+
+  @Override
+  public int requestsAtOnce() {
+    return REQUESTS_AT_ONCE;
+  }
+
+  @Override
+  public void read(ReadRequest request) {
+    if (request.target().byteSize() == 0) {
+      request.completed();
+      return;
+    }
+    new S3Range(clients.bytes(), location, url, version.etag(), request).start();
+  }
+
+  @Override
+  public void close() {}
+}

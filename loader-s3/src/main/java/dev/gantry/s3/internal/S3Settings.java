@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import java.net.URI;
+import java.time.Duration;
+import java.util.Locale;
+import org.jspecify.annotations.Nullable;
+
+/// What bounds requests, beside what the SDK's own settings say.
+///
+/// @param retries of one request after the first attempt: after 503 and other passing statuses, lost
+///     connections and answers that were cut short
+/// @param pause before the first retry; at most twice as long before each later one
+/// @param idle for how long an answer may bring nothing; whole seconds
+/// @param partBytes the most bytes that one request asks for
+record S3Settings(int retries, Duration pause, Duration idle, long partBytes) {
+  static final S3Settings DEFAULT =
+      new S3Settings(5, Duration.ofMillis(200), Duration.ofSeconds(30), 8L << 20);
+
+  private static final String PATH_STYLE_PROPERTY = "gantry.s3.path-style";
+  private static final String PATH_STYLE_VARIABLE = "GANTRY_S3_PATH_STYLE";
+
+  /// Whether a bucket is the first part of the path rather than of the host's name: what the setting
+  /// says, else yes for all hosts but those of AWS.
+  ///
+  /// @param host of a bucket's objects
+  static boolean pathStyle(URI host) {
+    String property = System.getProperty(PATH_STYLE_PROPERTY);
+    @Nullable String set = property == null ? System.getenv(PATH_STYLE_VARIABLE) : property;
+    if (set != null) {
+      return Boolean.parseBoolean(set);
+    }
+    String name = host.getHost().toLowerCase(Locale.ROOT);
+    return !name.endsWith(".amazonaws.com") && !name.endsWith(".amazonaws.com.cn");
+  }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.spi.Store;
+import dev.gantry.core.spi.StoredFile;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// Objects behind `s3://bucket/key`. Credentials, region, profile and endpoint are those that the AWS
+/// SDK finds.
+public final class S3Store implements Store {
+  private final S3Settings settings;
+  private @Nullable S3Clients clients;
+
+  /// For [java.util.ServiceLoader].
+  public S3Store() {
+    this(S3Settings.DEFAULT);
+  }
+
+  S3Store(S3Settings settings) {
+    this.settings = settings;
+  }
+
+  @Override
+  public Set<String> schemes() {
+    return Set.of("s3");
+  }
+
+  @Override
+  public StoredFile open(Location file, CachePolicy policy) {
+    S3Name name = S3Name.ofObject(file);
+    return S3File.open(clients(), file, name);
+  }
+
+  @Override
+  public Optional<List<Location>> list(Location folder) {
+    return Optional.of(clients().list(folder, S3Name.of(folder).folder()));
+  }
+
+  private synchronized S3Clients clients() {
+    S3Clients present = clients;
+    if (present == null) {
+      present = S3Clients.open(settings);
+      clients = present;
+    }
+    return present;
+  }
+
+  @Override
+  public synchronized void close() {
+    if (clients != null) {
+      clients.close();
+      clients = null;
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.testing;
+
+import dev.gantry.core.Location;
+import java.io.ByteArrayInputStream;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.gaul.s3proxy.AccessGrant;
+import org.gaul.s3proxy.S3Proxy;
+import org.gaul.s3proxy.auth.AuthenticationType;
+import org.gaul.s3proxy.blobstore.BlobStore;
+import org.gaul.s3proxy.nio2blob.FilesystemNio2BlobStore;
+import org.gaul.s3proxy.nio2blob.TransientNio2BlobStore;
+import software.amazon.awssdk.services.s3.model.PutObjectRequest;
+
+/// An S3 server of this process (s3proxy), which checks signatures, and the settings by which the AWS
+/// SDK of this process finds it. Both go when this is closed.
+public final class S3Server implements AutoCloseable {
+  public static final String BUCKET = "bucket";
+  private static final String USER = "test-user";
+  private static final String SECRET = "test-secret";
+
+  private final BlobStore objects;
+  private final S3Proxy proxy;
+  private final Map<String, String> before = new LinkedHashMap<>();
+
+  private S3Server(BlobStore objects) {
+    this.objects = objects;
+    proxy =
+        S3Proxy.builder()
+            .blobStore(objects)
+            .endpoint(URI.create("http://127.0.0.1:0"))
+            .awsAuthentication(AuthenticationType.AWS_V4, USER, SECRET)
+            .build();
+    proxy.setBlobStoreLocator((_, _, _) -> new AccessGrant(SECRET, objects));
+    try {
+      proxy.start();
+    } catch (Exception e) {
+      throw new IllegalStateException("s3proxy does not start", e);
+    }
+    objects.createContainer(BUCKET);
+    set("aws.accessKeyId", USER);
+    set("aws.secretAccessKey", SECRET);
+    set("aws.region", "us-east-1");
+    pointAt(endpoint());
+  }
+
+  /// With its objects in memory.
+  public static S3Server inMemory() {
+    return new S3Server(new TransientNio2BlobStore());
+  }
+
+  /// With its objects in a folder.
+  public static S3Server in(Path folder) {
+    return new S3Server(new FilesystemNio2BlobStore(folder.toString()));
+  }
+
+  public URI endpoint() {
+    return URI.create("http://127.0.0.1:" + proxy.getPort());
+  }
+
+  /// Has the SDK's next clients go to another server, such as one between them and this.
+  public void pointAt(URI endpoint) {
+    set("aws.endpointUrlS3", endpoint.toString());
+  }
+
+  /// Sets a system property until this is closed.
+  public void set(String property, String value) {
+    String old = System.setProperty(property, value);
+    if (!before.containsKey(property)) {
+      before.put(property, old);
+    }
+  }
+
+  /// Makes an object; one of this key gives way to it.
+  public Location put(String key, byte[] bytes) {
+    objects.putBlob(
+        PutObjectRequest.builder()
+            .bucket(BUCKET)
+            .key(key)
+            .contentLength((long) bytes.length)
+            .build(),
+        new ByteArrayInputStream(bytes));
+    return location(key);
+  }
+
+  public static Location location(String key) {
+    return Location.of("s3://" + BUCKET + "/" + key);
+  }
+
+  @Override
+  public void close() {
+    before.forEach((property, value) -> {
+      if (value == null) {
+        System.clearProperty(property);
+      } else {
+        System.setProperty(property, value);
+      }
+    });
+    try {
+      proxy.stop();
+      objects.close();
+    } catch (Exception e) {
+      throw new IllegalStateException("s3proxy does not stop", e);
+    }
+  }
+}
