@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
+import java.nio.file.Path;
 import java.util.ServiceLoader;
 
 /// What loads, saves and datasets share: stores, the cuFile driver, files that are read again. A session
@@ -43,6 +44,17 @@ public interface Session extends AutoCloseable {
   /// Buffers that nothing uses are freed after ten seconds. A device that cannot be opened is reported
   /// by the load. Does nothing for the host, and little for a device that is open.
   void prepare(Device device);
+
+  /// Keeps remote files that are opened from now on in a folder on a disk of this machine, as far as
+  /// they are read; from then on they are read there. Processes can share the folder. What was used
+  /// least recently is removed when `mostBytes` are there. See `docs/cache.md`.
+  ///
+  /// The system property `gantry.cache` or the environment variable `GANTRY_CACHE` does the same for all
+  /// sessions of a process.
+  ///
+  /// @param folder is made if it is not there; for Gantry alone, on a local disk
+  /// @throws MisuseException if the bytes are not positive, or the session is closed
+  void cacheRemoteFiles(Path folder, long mostBytes);
 
   /// What this session has done so far, and what the process holds. Cheap enough to be called every
   /// second.

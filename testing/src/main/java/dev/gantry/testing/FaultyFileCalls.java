@@ -38,7 +38,8 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     MAPPED_BYTES,
     FILE_SYSTEM,
     MOST_DESCRIPTORS,
-    PREAD_NO_WAIT
+    PREAD_NO_WAIT,
+    LOCK
   }
 
   /// What becomes of a call.
@@ -160,6 +161,11 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
   @Override
   public int rmdir(Path folder) {
     return (int) answer(Function.RMDIR, () -> super.rmdir(folder));
+  }
+
+  @Override
+  public int lock(int fd, int kind, long offset, long length) {
+    return (int) answer(Function.LOCK, () -> super.lock(fd, kind, offset, length));
   }
 
   @Override

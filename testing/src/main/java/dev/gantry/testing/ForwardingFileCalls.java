@@ -89,6 +89,11 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public int lock(int fd, int kind, long offset, long length) {
+    return real.lock(fd, kind, offset, length);
+  }
+
+  @Override
   public long pageBytes() {
     return real.pageBytes();
   }

@@ -17,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.IntFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -76,6 +77,7 @@ public final class RangeServer implements AutoCloseable {
   private final Map<String, String> tags = new ConcurrentHashMap<>();
   private final CountDownLatch closing = new CountDownLatch(1);
   private final AtomicInteger requests = new AtomicInteger();
+  private final AtomicLong bytes = new AtomicLong();
   private final AtomicInteger underWay = new AtomicInteger();
   private final AtomicInteger mostUnderWay = new AtomicInteger();
   private volatile IntFunction<Answer> answers = _ -> Answer.RIGHT;
@@ -123,6 +125,11 @@ public final class RangeServer implements AutoCloseable {
   /// Requests since [#answer].
   public int requests() {
     return requests.get();
+  }
+
+  /// Bytes that were sent as ranges, since this was made.
+  public long bytes() {
+    return bytes.get();
   }
 
   /// Requests that were under way at once.
@@ -231,14 +238,14 @@ public final class RangeServer implements AutoCloseable {
   }
 
   /// @param announced as `Content-Length`, or 0 not to say
-  private static void send(
-      HttpExchange exchange, byte[] file, int from, int to, int count, int announced)
+  private void send(HttpExchange exchange, byte[] file, int from, int to, int count, int announced)
       throws IOException {
     exchange
         .getResponseHeaders()
         .set("Content-Range", "bytes " + from + "-" + (to - 1) + "/" + file.length);
     exchange.sendResponseHeaders(206, announced);
     OutputStream body = exchange.getResponseBody();
+    bytes.addAndGet(count);
     body.write(Arrays.copyOfRange(file, from, from + count));
     body.flush();
     if (announced == 0) {

@@ -10,6 +10,14 @@ public interface StoredFile extends AutoCloseable {
   /// the same bytes, and for no other.
   Object identity();
 
+  /// The same as [#identity] in text that other processes understand, such as a strong ETag and the
+  /// size. By it the file's bytes are found again in a local cache, also years later:
+  /// equal for the same bytes, and for no others. Empty if there is no such text; the file is not
+  /// cached then.
+  default String version() {
+    return "";
+  }
+
   /// How many reads under way at once suit this file, 1 or more.
   int requestsAtOnce();
 

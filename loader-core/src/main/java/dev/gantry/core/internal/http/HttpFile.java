@@ -72,6 +72,12 @@ final class HttpFile implements StoredFile {
     return REQUESTS_AT_ONCE;
   }
 
+  /// Dates are exact to a second only, in which a file can change.
+  @Override
+  public String version() {
+    return version.validator().startsWith("\"") ? version.toString() : "";
+  }
+
   @Override
   public void read(ReadRequest request) {
     if (request.target().byteSize() == 0) {

@@ -50,6 +50,6 @@ sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
     }
     SourceFile.Identity identity =
         new SourceFile.Identity(now.device(), now.inode(), now.size(), now.modifiedNanos());
-    return identity.equals(file.identity());
+    return identity.equals(file.onDisk());
   }
 }

@@ -17,6 +17,9 @@ public interface FileCalls {
   int O_CREAT = 0x40;
   int O_EXCL = 0x80;
   int O_CLOEXEC = 0x80000;
+  int F_RDLCK = 0;
+  int F_WRLCK = 1;
+  int F_UNLCK = 2;
 
   /// The calls that suit this process.
   static FileCalls ofPlatform() {
@@ -92,6 +95,14 @@ public interface FileCalls {
 
   /// The size of a page in bytes, by `sysconf(_SC_PAGESIZE)`.
   long pageBytes();
+
+  /// `fcntl(fd, F_OFD_SETLK, …)`: takes a lock of a range of the file, or gives it back. The open file
+  /// owns it, and loses it when it is closed or its process ends. `-EAGAIN` if another has it.
+  ///
+  /// @param kind [#F_RDLCK], [#F_WRLCK] or [#F_UNLCK]
+  default int lock(int fd, int kind, long offset, long length) {
+    return -Errno.ENOSYS.code();
+  }
 
   /// How many bytes of the range are in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
   /// 6.5.

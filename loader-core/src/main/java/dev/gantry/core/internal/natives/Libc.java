@@ -40,6 +40,7 @@ public final class Libc implements FileCalls {
   private static final int RWF_NOWAIT = 8;
   private static final int SYNC_FILE_RANGE_WRITE = 2;
   private static final int RLIMIT_NOFILE = 7;
+  private static final int F_OFD_SETLK = 37;
   // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
   private static final long SYS_CACHESTAT = 451;
   private static final int SC_PAGESIZE = 30;
@@ -85,6 +86,8 @@ public final class Libc implements FileCalls {
   private static final MethodHandle SYNC_FILE_RANGE = function("sync_file_range");
   // int fsync(int fd)
   private static final MethodHandle FSYNC = function("fsync");
+  // int fcntl(int fd, int cmd, ...)
+  private static final MethodHandle FCNTL = function("fcntl");
   // int rename(const char *oldpath, const char *newpath)
   private static final MethodHandle RENAME = function("rename");
   // int mkdir(const char *path, mode_t mode)
@@ -240,6 +243,18 @@ public final class Libc implements FileCalls {
   }
 
   @Override
+  public int lock(int fd, int kind, long offset, long length) {
+    // Offsets of struct flock, bits/fcntl.h: type 0, whence 2, start 8, len 16, pid 24, which must
+    // be 0.
+    MemorySegment flock = SCRATCH.get().flock;
+    flock.fill((byte) 0);
+    flock.set(JAVA_SHORT, 0, (short) kind);
+    flock.set(JAVA_LONG, 8, offset);
+    flock.set(JAVA_LONG, 16, length);
+    return intCall(FCNTL, fd, F_OFD_SETLK, flock.address(), 0, 0);
+  }
+
+  @Override
   public long cachedBytes(int fd, long offset, long length) {
     Scratch scratch = SCRATCH.get();
     scratch.range.setAtIndex(JAVA_LONG, 0, offset);
@@ -389,6 +404,7 @@ public final class Libc implements FileCalls {
     final MemorySegment rlimit = all.asSlice(152, 16);
     final MemorySegment range = all.asSlice(168, 16);
     final MemorySegment cachestat = all.asSlice(184, 40);
+    final MemorySegment flock = all.asSlice(224, 32);
     final MemorySegment statx = all.asSlice(256, 256);
     final MemorySegment statfs = all.asSlice(512, 256);
 

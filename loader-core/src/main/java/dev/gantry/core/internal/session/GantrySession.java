@@ -17,6 +17,8 @@ import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.cache.CacheSettings;
+import dev.gantry.core.internal.cache.RemoteCache;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
@@ -28,6 +30,7 @@ import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.events.DiskSpeeds;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -58,6 +61,9 @@ public final class GantrySession implements Session {
   private final Rings rings;
   private final Converters converters = new Converters();
 
+  private @Nullable CacheSettings cacheSettings;
+  private @Nullable RemoteCache cache;
+
   /// Whether this is the process's own, which stays open.
   private final boolean stays;
 
@@ -66,6 +72,34 @@ public final class GantrySession implements Session {
     this.stays = stays;
     this.transports = new Transports(calls, stores, settings);
     this.rings = new Rings(transports, converters);
+    CacheSettings.ofProcess().ifPresent(cache -> cache(cache));
+  }
+
+  @Override
+  public void cacheRemoteFiles(Path folder, long mostBytes) {
+    cache(new CacheSettings(folder, mostBytes));
+  }
+
+  private synchronized void cache(CacheSettings settings) {
+    if (!settings.equals(cacheSettings)) {
+      RemoteCache opened =
+          new RemoteCache(transports.calls(), settings.folder(), settings.mostBytes());
+      Cleanup.orUndo(
+          () -> {
+            transports.use(opened);
+            return opened;
+          },
+          opened::close);
+      cacheSettings = settings;
+      cache = opened;
+    }
+  }
+
+  /// What is in the cache of remote files, if there is one.
+  ///
+  /// @throws TransferException if it cannot be listed
+  public synchronized Optional<RemoteCache.Use> cacheUse() {
+    return Optional.ofNullable(cache).map(RemoteCache::use);
   }
 
   public static GantrySession open() {

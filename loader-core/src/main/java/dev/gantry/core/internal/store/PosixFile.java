@@ -16,7 +16,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /// A local file, read by [FileCalls] through the page cache and, where the file system can, past it.
 ///
 /// Reads continue after short counts, are retried after `EINTR`, and fail at the end of the file.
-public final class PosixFile implements LocalFile {
+public final class PosixFile implements LocalFile, FileCache.OnDisk {
   private static final int NONE = -1;
 
   private final FileCalls calls;
@@ -82,6 +82,11 @@ public final class PosixFile implements LocalFile {
   /// Of the open descriptor, not of what has the file's name now.
   @Override
   public SourceFile.Identity identity() {
+    return identity;
+  }
+
+  @Override
+  public SourceFile.Identity onDisk() {
     return identity;
   }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.store;
 
+import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls.StatResult;
@@ -99,6 +101,28 @@ public final class SourceFile implements AutoCloseable {
   /// Whether reads of this file block the thread that asks for them.
   public boolean isLocal() {
     return local != null;
+  }
+
+  /// Of the file of this machine that holds the bytes, which is not that of a cached file; null for a
+  /// remote file.
+  public @Nullable Identity onDisk() {
+    return stored instanceof FileCache.OnDisk present ? present.onDisk() : null;
+  }
+
+  /// Whether this file is remote, and by now lies in the cache as a whole: see [#local].
+  public boolean isWhole() {
+    return stored instanceof FileCache.Filling filling && filling.isWhole();
+  }
+
+  /// The same file out of the cache. The caller closes both.
+  ///
+  /// @throws TransferException if that cannot be opened
+  public SourceFile local(CachePolicy policy) {
+    if (!(stored instanceof FileCache.Filling filling)) {
+      throw new IllegalStateException("not cached: " + file);
+    }
+    LocalFile whole = filling.local(policy);
+    return Cleanup.orUndo(() -> new SourceFile(file, whole), whole::close);
   }
 
   /// How many reads under way at once suit this file.

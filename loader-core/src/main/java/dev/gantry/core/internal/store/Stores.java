@@ -16,12 +16,15 @@ import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /// A session's stores: the local one, and those that [ServiceLoader] finds when the first remote
 /// file is opened. Thread-safe.
 public final class Stores implements AutoCloseable {
   private final LocalStore local;
   private final List<Store> remote = new ArrayList<>();
+  private final List<FileCache> caches = new ArrayList<>();
+  private volatile @Nullable FileCache cache;
   private boolean found;
 
   public Stores(FileCalls calls) {
@@ -39,12 +42,11 @@ public final class Stores implements AutoCloseable {
   /// @throws MalformedFileException of kind `changed-meanwhile` if a local file is of another version
   /// @throws MisuseException if no store serves the location's scheme
   public SourceFile open(Location file, CachePolicy policy) {
-    Store store =
+    StoredFile opened =
         switch (file) {
-          case Location.Local _ -> local;
-          case Location.Remote named -> serving(named);
+          case Location.Local _ -> local.open(file, policy);
+          case Location.Remote named -> openRemote(named, policy);
         };
-    StoredFile opened = store.open(file, policy);
     return Cleanup.orUndo(
         () -> {
           requireVersion(file, opened);
@@ -56,6 +58,20 @@ public final class Stores implements AutoCloseable {
   /// The files in a folder of a remote store, as of [Store#list].
   public Optional<List<Location>> list(Location.Remote folder) {
     return serving(folder).list(folder);
+  }
+
+  private StoredFile openRemote(Location.Remote file, CachePolicy policy) {
+    Store store = serving(file);
+    FileCache present = cache;
+    return present == null
+        ? store.open(file, policy)
+        : present.open(file, policy, () -> store.open(file, policy));
+  }
+
+  /// Remote files that are opened from now on go through `cache`, which is closed with this.
+  public synchronized void use(FileCache given) {
+    caches.add(given);
+    cache = given;
   }
 
   private static void requireVersion(Location file, StoredFile opened) {
@@ -89,7 +105,12 @@ public final class Stores implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    Cleanup.runAll(remote.stream().<Runnable>map(store -> store::close).toList());
+    List<Runnable> closing = new ArrayList<>();
+    caches.forEach(used -> closing.add(used::close));
+    remote.forEach(store -> closing.add(store::close));
+    cache = null;
+    caches.clear();
     remote.clear();
+    Cleanup.runAll(closing);
   }
 }

@@ -14,6 +14,7 @@ import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransportOracle.Answer;
 import dev.gantry.core.internal.transport.TransportOracle.Question;
 import dev.gantry.core.spi.Descriptors;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -78,12 +79,20 @@ public final class FileTransport implements AutoCloseable {
     if (context == null) {
       throw new IllegalStateException("cuFile serves no host memory");
     }
-    return switch (cuFileSession.open(question.file().path(), descriptors, context, transport)) {
+    return switch (cuFileSession.open(path(), descriptors, context, transport)) {
       case Availability.Present<CuFileTransport>(CuFileTransport present) -> {
         cuFile = present;
         yield "";
       }
       case Availability.Absent<CuFileTransport>(String reason) -> reason;
+    };
+  }
+
+  /// For messages.
+  private Path path() {
+    return switch (question.file()) {
+      case Location.Local(Path path, _) -> path;
+      case Location.Remote remote -> Path.of(remote.toString());
     };
   }
 

@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /// Reads that are not known in advance, as a ring's; a [PlannedTransfer] does those that are. Opens
@@ -30,18 +31,20 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final int threads;
   private final CuFileRule cuFileRule;
 
+  /// @param reopener opens a remote file out of the cache, where it is whole by now
   /// @param staged whose pool has a pair of buffers for each reader; null if nothing is staged
   /// @param fetched without reads; null if none can be
   /// @param mostFiles that stay open without being read
   OnDemandTransfer(
       Function<Location, OpenFile> opener,
+      UnaryOperator<OpenFile> reopener,
       @Nullable StagedTransport staged,
       @Nullable FetchedFiles fetched,
       int threads,
       int mostFiles,
       CuFileRule cuFileRule,
       SessionCounters session) {
-    this.files = new OpenFiles(opener, mostFiles);
+    this.files = new OpenFiles(opener, reopener, mostFiles);
     this.staged = staged;
     this.fetched = fetched;
     this.threads = threads;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
@@ -13,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps files open with their transports, and closes the least recently used to make room.
@@ -24,6 +26,7 @@ final class OpenFiles implements AutoCloseable {
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final Function<Location, OpenFile> opener;
+  private final UnaryOperator<OpenFile> reopener;
   private final int mostFiles;
 
   /// In the order of their last use.
@@ -33,6 +36,7 @@ final class OpenFiles implements AutoCloseable {
   private static final class Entry {
     private final Location file;
     private int users;
+
     private volatile @Nullable OpenFile opened;
 
     Entry(Location file) {
@@ -46,6 +50,12 @@ final class OpenFiles implements AutoCloseable {
         opened = now;
       }
       return now;
+    }
+
+    /// Whether a file that is being cached was opened, and lies in the cache as a whole by now.
+    boolean isWhole() {
+      OpenFile now = opened;
+      return now != null && now.source().isWhole();
     }
 
     /// One or none; does not wait for a thread that is opening it.
@@ -76,8 +86,10 @@ final class OpenFiles implements AutoCloseable {
   }
 
   /// @param opener opens a file; several may be opened at once
-  OpenFiles(Function<Location, OpenFile> opener, int mostFiles) {
+  /// @param reopener opens a file out of the cache, where it is whole by now
+  OpenFiles(Function<Location, OpenFile> opener, UnaryOperator<OpenFile> reopener, int mostFiles) {
     this.opener = opener;
+    this.reopener = reopener;
     this.mostFiles = mostFiles;
   }
 
@@ -101,10 +113,37 @@ final class OpenFiles implements AutoCloseable {
     }
   }
 
-  private synchronized Entry enter(Location file) {
+  private Entry enter(Location file) {
+    Entry entry = enterOpen(file);
+    return entry.isWhole() ? enterWhole(entry) : entry;
+  }
+
+  private synchronized Entry enterOpen(Location file) {
     Entry entry = entries.computeIfAbsent(file, Entry::new);
     entry.users++;
     return entry;
+  }
+
+  /// From now on the file is read out of the cache. Readers of the remote one finish.
+  private Entry enterWhole(Entry filling) {
+    Entry whole = new Entry(filling.file);
+    try {
+      OpenFile _ = whole.open(_ -> reopener.apply(filling.ifOpen().getFirst()));
+    } catch (GantryException _) {
+      // The other one serves.
+      return filling;
+    }
+    boolean first;
+    synchronized (this) {
+      first = entries.replace(filling.file, filling, whole);
+      whole.users = first ? 1 : 0;
+    }
+    leave(filling);
+    if (first) {
+      return whole;
+    }
+    close(List.of(whole));
+    return enterOpen(filling.file);
   }
 
   private void leave(Entry entry) {
@@ -118,7 +157,11 @@ final class OpenFiles implements AutoCloseable {
       // It could not be opened.
       entries.remove(entry.file);
     }
-    return removeUnused(mostFiles);
+    List<Entry> unused = removeUnused(mostFiles);
+    if (entry.users == 0 && entries.get(entry.file) != entry && !unused.contains(entry)) {
+      unused.add(entry);
+    }
+    return unused;
   }
 
   /// Removes the least recently used that nothing reads, until `most` are left.

@@ -134,7 +134,7 @@ final class TransportReader implements AutoCloseable {
   private boolean watched(SourceFile source, Read read, boolean direct, BooleanSupplier reading) {
     if (!direct
         || read.length() < DiskSpeeds.LEAST_BYTES
-        || !(source.identity() instanceof SourceFile.Identity(long device, _, _, _))) {
+        || !(source.onDisk() instanceof SourceFile.Identity(long device, _, _, _))) {
       return reading.getAsBoolean();
     }
     DiskSpeeds disks = counter.disks();

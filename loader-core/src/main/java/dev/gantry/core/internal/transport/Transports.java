@@ -24,6 +24,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ScatterPlan;
+import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.core.internal.sums.KnownSums;
@@ -271,12 +272,30 @@ public final class Transports implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           opened.accept(location, file.identity());
-          return new OpenFile(
-              file,
-              new FileTransport(
-                  location, file.descriptors(), device, transport(device, options), cuFile));
+          return withTransport(file, device, options);
         },
         file::close);
+  }
+
+  private OpenFile withTransport(SourceFile file, Device device, TransferOptions options) {
+    return new OpenFile(
+        file,
+        new FileTransport(
+            file.file(), file.descriptors(), device, transport(device, options), cuFile));
+  }
+
+  /// Opens a remote file out of the cache.
+  private OpenFile reopen(OpenFile filling, Device device, TransferOptions options) {
+    SourceFile file = filling.source().local(options.cachePolicy());
+    return Cleanup.orUndo(() -> withTransport(file, device, options), file::close);
+  }
+
+  /// Remote files that are opened from now on go through `cache`, which is closed with this.
+  public void use(FileCache cache) {
+    using(() -> {
+      stores.use(cache);
+      return cache;
+    });
   }
 
   /// What is to be summed goes by way of the CPU.
@@ -320,6 +339,7 @@ public final class Transports implements AutoCloseable {
     int threads = threads(device, options, false);
     return new OnDemandTransfer(
         file -> open(file, device, options, opened),
+        file -> reopen(file, device, options),
         ownStaging(device, options, threads),
         fetched(device, options),
         threads,

@@ -43,7 +43,7 @@ class OpenFilesTest {
 
   @TempDir Path folder;
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
-  private final OpenFiles cache = new OpenFiles(this::open, MOST);
+  private final OpenFiles cache = new OpenFiles(this::open, file -> file, MOST);
 
   private OpenFile open(Location location) {
     SourceFile file = new Stores(calls).open(location, CachePolicy.BUFFERED);

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.sums.Crc32c;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+
+/// One cached file on the disk, as two files: `KEY.data` has the bytes where the remote file has them, and
+/// `KEY.blocks` the CRC32C of each block that is there.
+///
+/// A checksum is written after its block, and nothing is synchronised, so after a crash of the machine a
+/// block may be there without its bytes: its checksum tells. A file that is whole is synchronised once, and
+/// then sealed: the seal has the identity of the data file, so that a sealed file that nothing has touched
+/// needs no checks.
+///
+/// Locks on ranges of `KEY.blocks` stand between processes: the first byte is locked by all users of the
+/// file, and alone by the process that removes it; a block's checksum is locked by the process that fetches
+/// the block. The kernel frees the locks of a process that ends. Thread-safe.
+final class CacheEntry implements AutoCloseable {
+  static final int BLOCK_BYTES = 1 << 20;
+
+  /// Of this layout: "GANTRYC1".
+  private static final long MAGIC = 0x3143_5952_544e_4147L;
+
+  /// The magic number, the file's size, the size of a block, and the checksum of these; then the seal: the
+  /// inode and time of the data file, and the checksum of these.
+  private static final int HEADER_BYTES = 64;
+
+  private static final int SEAL = 32;
+  private static final int ENTRY_BYTES = 8;
+  private static final int MODE = 0600;
+
+  private final FileCalls calls;
+  private final Path data;
+  private final long size;
+  private final int blocksFile;
+  private final int dataFile;
+
+  private CacheEntry(FileCalls calls, Path data, long size, int blocksFile, int dataFile) {
+    this.calls = calls;
+    this.data = data;
+    this.size = size;
+    this.blocksFile = blocksFile;
+    this.dataFile = dataFile;
+  }
+
+  static int blocks(long size) {
+    return Math.toIntExact(Math.ceilDiv(size, BLOCK_BYTES));
+  }
+
+  /// What a file of this size takes on the disk.
+  static long cost(long size) {
+    return size + HEADER_BYTES + (long) ENTRY_BYTES * blocks(size);
+  }
+
+  /// Opens what is there.
+  ///
+  /// @return null if it is not there, or not usable, or is being removed
+  static @Nullable CacheEntry open(FileCalls calls, Path blocks, Path data, long size) {
+    int blocksFile = FileCalls.retried(() -> calls.open(blocks, FileCalls.O_RDWR, MODE));
+    if (blocksFile < 0) {
+      requireCode(blocksFile, Errno.ENOENT, "open", blocks);
+      return null;
+    }
+    int dataFile = -1;
+    boolean usable = false;
+    try {
+      usable =
+          lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks)
+              && isNamed(calls, blocksFile, blocks);
+      if (usable) {
+        dataFile = FileCalls.retried(() -> calls.open(data, FileCalls.O_RDWR, MODE));
+        if (dataFile < 0) {
+          requireCode(dataFile, Errno.ENOENT, "open", data);
+        }
+        usable =
+            dataFile >= 0
+                && calls.stat(dataFile).size() == size
+                && calls.stat(blocksFile).size() == cost(size) - size
+                && hasHeader(calls, blocksFile, size);
+      }
+      return usable ? new CacheEntry(calls, data, size, blocksFile, dataFile) : null;
+    } finally {
+      if (!usable) {
+        close(calls, dataFile, blocksFile);
+      }
+    }
+  }
+
+  /// Makes an empty one; nothing must be there, and no other process may make it.
+  ///
+  /// @throws TransferException if the disk has no room for all of it
+  static CacheEntry create(FileCalls calls, Path blocks, Path data, long size) {
+    int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
+    int dataFile = require(FileCalls.retried(() -> calls.open(data, flags, MODE)), "open", data);
+    try {
+      int allocated = FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size));
+      if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
+        // The file system cannot allocate ahead.
+        allocated = calls.ftruncate(dataFile, size);
+      }
+      require(allocated, "fallocate", data);
+      int blocksFile =
+          require(FileCalls.retried(() -> calls.open(blocks, flags, MODE)), "open", blocks);
+      return Cleanup.orUndo(
+          () -> {
+            require(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
+            boolean _ = lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks);
+            CacheEntry made = new CacheEntry(calls, data, size, blocksFile, dataFile);
+            require(made.write(blocksFile, header(size), 0), "pwrite", blocks);
+            return made;
+          },
+          () -> {
+            calls.close(blocksFile);
+            calls.unlink(blocks);
+          });
+    } catch (RuntimeException | Error e) {
+      calls.close(dataFile);
+      calls.unlink(data);
+      throw e;
+    }
+  }
+
+  /// Removes one, unless a process uses it.
+  ///
+  /// @return whether it is gone
+  static boolean remove(FileCalls calls, Path blocks, Path data) {
+    int blocksFile = FileCalls.retried(() -> calls.open(blocks, FileCalls.O_RDWR, MODE));
+    if (blocksFile < 0 && blocksFile != -Errno.ENOENT.code()) {
+      return false;
+    }
+    if (blocksFile < 0) {
+      int removed = calls.unlink(data);
+      return removed >= 0 || removed == -Errno.ENOENT.code();
+    }
+    try {
+      if (!lock(calls, blocksFile, FileCalls.F_WRLCK, 0, 1, blocks)) {
+        return false;
+      }
+      int removed = calls.unlink(data);
+      return (removed >= 0 || removed == -Errno.ENOENT.code()) && calls.unlink(blocks) >= 0;
+    } finally {
+      calls.close(blocksFile);
+    }
+  }
+
+  private static boolean isNamed(FileCalls calls, int file, Path path) {
+    FileCalls.StatResult open = calls.stat(file);
+    try {
+      SourceFile.Identity named = SourceFile.Identity.look(path);
+      return named.device() == open.device() && named.inode() == open.inode();
+    } catch (TransferException _) {
+      return false;
+    }
+  }
+
+  private static byte[] header(long size) {
+    byte[] header = new byte[SEAL];
+    MemorySegment fields = MemorySegment.ofArray(header);
+    fields.set(JAVA_LONG_UNALIGNED, 0, MAGIC);
+    fields.set(JAVA_LONG_UNALIGNED, 8, size);
+    fields.set(JAVA_LONG_UNALIGNED, 16, BLOCK_BYTES);
+    fields.set(JAVA_LONG_UNALIGNED, 24, Crc32c.of(fields.asSlice(0, 24)));
+    return header;
+  }
+
+  private static boolean hasHeader(FileCalls calls, int file, long size) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment found = arena.allocate(SEAL);
+      return read(calls, file, found, 0) >= 0
+          && found.mismatch(MemorySegment.ofArray(header(size))) < 0;
+    }
+  }
+
+  Path data() {
+    return data;
+  }
+
+  long size() {
+    return size;
+  }
+
+  long bytesOf(int block) {
+    return Math.min(BLOCK_BYTES, size - (long) block * BLOCK_BYTES);
+  }
+
+  /// The checksum of a block that is there.
+  OptionalInt sum(int block) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment entry = arena.allocate(ENTRY_BYTES);
+      if (read(calls, blocksFile, entry, at(block)) < 0) {
+        return OptionalInt.empty();
+      }
+      long value = entry.get(JAVA_LONG_UNALIGNED, 0);
+      int sum = (int) value;
+      return value == entry(block, sum) ? OptionalInt.of(sum) : OptionalInt.empty();
+    }
+  }
+
+  private static long at(int block) {
+    return HEADER_BYTES + (long) ENTRY_BYTES * block;
+  }
+
+  /// The upper half is a check of the lower one, so that zeros and halves are no entries.
+  private static long entry(int block, int sum) {
+    int check = ~sum ^ (block + 1) * 0x9E3779B9;
+    return (long) check << 32 | Integer.toUnsignedLong(sum);
+  }
+
+  /// Has only this process fetch a block, until [#unlock].
+  ///
+  /// @return false if another process fetches it
+  boolean tryLock(int block) {
+    return lock(calls, blocksFile, FileCalls.F_WRLCK, at(block), ENTRY_BYTES, data);
+  }
+
+  void unlock(int block) {
+    int _ = calls.lock(blocksFile, FileCalls.F_UNLCK, at(block), ENTRY_BYTES);
+  }
+
+  /// Writes a block, then its checksum.
+  ///
+  /// @throws TransferException if the disk is full or fails
+  void put(int block, MemorySegment bytes) {
+    long from = (long) block * BLOCK_BYTES;
+    for (long done = 0; done < bytes.byteSize(); ) {
+      MemorySegment rest = bytes.asSlice(done);
+      long count = calls.pwrite(dataFile, rest, rest.byteSize(), from + done);
+      if (count != -Errno.EINTR.code()) {
+        require(Math.toIntExact(count), "pwrite", data);
+        done += count;
+      }
+    }
+    // So that the whole file is soon synchronised.
+    int _ = calls.startWriteback(dataFile, from, bytes.byteSize());
+    putEntry(block, entry(block, Crc32c.of(bytes)));
+  }
+
+  /// A block's bytes are not what they should be.
+  void forget(int block) {
+    putEntry(block, 0);
+  }
+
+  private void putEntry(int block, long entry) {
+    byte[] bytes = new byte[ENTRY_BYTES];
+    MemorySegment.ofArray(bytes).set(JAVA_LONG_UNALIGNED, 0, entry);
+    require(write(blocksFile, bytes, at(block)), "pwrite", data);
+  }
+
+  /// Fills `target` with bytes of blocks that are there.
+  ///
+  /// @return whether that went well
+  boolean read(MemorySegment target, long offset) {
+    return read(calls, dataFile, target, offset) >= 0;
+  }
+
+  /// Whether the file is whole and on the disk, and was not touched since.
+  boolean isSealed() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment found = arena.allocate(HEADER_BYTES - SEAL);
+      return read(calls, blocksFile, found, SEAL) >= 0
+          && found.mismatch(MemorySegment.ofArray(seal(calls.stat(dataFile)))) < 0;
+    }
+  }
+
+  /// Synchronises a file that is whole, and seals it.
+  ///
+  /// @throws TransferException if the disk fails
+  void seal() {
+    require(FileCalls.retried(() -> calls.fsync(dataFile)), "fsync", data);
+    require(write(blocksFile, seal(calls.stat(dataFile)), SEAL), "pwrite", data);
+    require(FileCalls.retried(() -> calls.fsync(blocksFile)), "fsync", data);
+  }
+
+  private static byte[] seal(FileCalls.StatResult stat) {
+    byte[] seal = new byte[HEADER_BYTES - SEAL];
+    MemorySegment fields = MemorySegment.ofArray(seal);
+    fields.set(JAVA_LONG_UNALIGNED, 0, stat.inode());
+    fields.set(JAVA_LONG_UNALIGNED, 8, stat.modifiedNanos());
+    fields.set(JAVA_LONG_UNALIGNED, 16, Crc32c.of(fields.asSlice(0, 16)));
+    return seal;
+  }
+
+  /// As what another open file must be the same.
+  long inode() {
+    return calls.stat(dataFile).inode();
+  }
+
+  private static int read(FileCalls calls, int file, MemorySegment target, long offset) {
+    for (long done = 0; done < target.byteSize(); ) {
+      MemorySegment rest = target.asSlice(done);
+      long count = calls.pread(file, rest, rest.byteSize(), offset + done);
+      if (count == 0) {
+        return -Errno.ENODATA.code();
+      }
+      if (count < 0 && count != -Errno.EINTR.code()) {
+        return (int) count;
+      }
+      done += Math.max(0, count);
+    }
+    return 0;
+  }
+
+  private int write(int file, byte[] bytes, long offset) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment source = arena.allocate(bytes.length);
+      source.copyFrom(MemorySegment.ofArray(bytes));
+      long count;
+      do {
+        count = calls.pwrite(file, source, bytes.length, offset);
+      } while (count == -Errno.EINTR.code());
+      // So few bytes within one page are written at once, or not at all.
+      return count == bytes.length ? 0 : count < 0 ? (int) count : -Errno.ENOSPC.code();
+    }
+  }
+
+  private static boolean lock(
+      FileCalls calls, int file, int kind, long offset, long length, Path path) {
+    int result = FileCalls.retried(() -> calls.lock(file, kind, offset, length));
+    if (result == -Errno.EAGAIN.code() || result == -Errno.EACCES.code()) {
+      return false;
+    }
+    require(result, "fcntl", path);
+    return true;
+  }
+
+  private static int require(int result, String operation, Path path) {
+    if (result < 0) {
+      Failure failure = Errno.failure(-result);
+      throw new TransferException(operation, path.toString(), failure);
+    }
+    return result;
+  }
+
+  private static void requireCode(int result, Errno allowed, String operation, Path path) {
+    if (result != -allowed.code()) {
+      require(result, operation, path);
+    }
+  }
+
+  private static void close(FileCalls calls, int dataFile, int blocksFile) {
+    for (int file : List.of(dataFile, blocksFile)) {
+      if (file >= 0) {
+        // What a failing close loses, a checksum tells.
+        int _ = calls.close(file);
+      }
+    }
+  }
+
+  /// Gives up the locks, too.
+  @Override
+  public void close() {
+    close(calls, dataFile, blocksFile);
+  }
+}

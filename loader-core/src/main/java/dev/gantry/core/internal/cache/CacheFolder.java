@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.FileErrors;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntFunction;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// The folder of a cache: which files are in it, and how much they may take together.
+///
+/// A file counts with its whole size as soon as its first block is there, and has that room on the disk. So
+/// it can become whole, and the bound holds at every moment. When a new file needs room, the files whose last
+/// use is the longest ago are removed, but none that a process uses.
+///
+/// The file `lock` stands between processes that make or remove files, and has the sum of what is there. The
+/// sum may be too high after a crash; the next removal counts anew. Thread-safe.
+final class CacheFolder {
+  /// What is in a folder.
+  record Use(long files, long bytes) {}
+
+  private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
+  private static final long LOCK_PAUSE_NANOS = 1_000_000;
+  private static final int LOCK_PAUSES = 10_000;
+
+  private final FileCalls calls;
+  private final Path folder;
+  private final long mostBytes;
+
+  /// @throws TransferException if the folder cannot be made
+  CacheFolder(FileCalls calls, Path folder, long mostBytes) {
+    this.calls = calls;
+    this.folder = folder;
+    this.mostBytes = mostBytes;
+    try {
+      Files.createDirectories(folder);
+    } catch (IOException e) {
+      throw FileErrors.of("mkdir", folder.toString(), e);
+    }
+  }
+
+  private Path blocks(String key) {
+    return folder.resolve(key + ".blocks");
+  }
+
+  private Path data(String key) {
+    return folder.resolve(key + ".data");
+  }
+
+  /// Opens what is there of a file.
+  ///
+  /// @throws TransferException if the disk fails
+  @Nullable CacheEntry find(String key, long size) {
+    CacheEntry found = CacheEntry.open(calls, blocks(key), data(key), size);
+    if (found != null) {
+      touch(key);
+    }
+    return found;
+  }
+
+  /// Opens what is there of a file, or begins it.
+  ///
+  /// @return null if there is no room beside the files that are in use
+  /// @throws TransferException if the disk fails, or is full
+  @Nullable CacheEntry open(String key, long size) {
+    CacheEntry present = find(key, size);
+    return present == null ? locked(lock -> create(lock, key, size)) : present;
+  }
+
+  private @Nullable CacheEntry create(int lock, String key, long size) {
+    CacheEntry present = find(key, size);
+    if (present != null) {
+      return present;
+    }
+    long cost = CacheEntry.cost(size);
+    if (cost > mostBytes || !CacheEntry.remove(calls, blocks(key), data(key))) {
+      return null;
+    }
+    long sum = readSum(lock);
+    if (sum < 0 || sum + cost > mostBytes) {
+      sum = makeRoom(mostBytes - cost);
+    }
+    if (sum + cost > mostBytes) {
+      writeSum(lock, sum);
+      return null;
+    }
+    writeSum(lock, sum + cost);
+    return CacheEntry.create(calls, blocks(key), data(key), size);
+  }
+
+  /// Marks a file as used now.
+  void touch(String key) {
+    try {
+      Files.setLastModifiedTime(blocks(key), FileTime.from(Instant.now()));
+    } catch (IOException _) {
+      // It is removed earlier than it should be.
+    }
+  }
+
+  /// Removes a file that is not usable, unless it is in use.
+  void remove(String key) {
+    boolean _ = CacheEntry.remove(calls, blocks(key), data(key));
+  }
+
+  private record Found(String key, FileTime used, long bytes) {}
+
+  /// What is in the folder now.
+  ///
+  /// @throws TransferException if it cannot be listed
+  Use use() {
+    List<Found> found = list();
+    return new Use(found.size(), found.stream().mapToLong(Found::bytes).sum());
+  }
+
+  private List<Found> list() {
+    Map<String, FileTime> used = new HashMap<>();
+    Map<String, Long> bytes = new HashMap<>();
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : (Iterable<Path>) files::iterator) {
+        Matcher name = NAME.matcher(file.getFileName().toString());
+        if (name.matches()) {
+          try {
+            bytes.merge(name.group(1), Files.size(file), Long::sum);
+            if (name.group(2).equals("blocks")) {
+              used.put(name.group(1), Files.getLastModifiedTime(file));
+            }
+          } catch (NoSuchFileException _) {
+            // Another process has removed it.
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw FileErrors.of("list", folder.toString(), e);
+    }
+    List<Found> found = new ArrayList<>();
+    // Data without checksums is what a crash has left, and goes first.
+    FileTime never = FileTime.fromMillis(0);
+    bytes.forEach((key, sum) -> found.add(new Found(key, used.getOrDefault(key, never), sum)));
+    found.sort(Comparator.comparing(Found::used));
+    return found;
+  }
+
+  /// @return how many bytes are there then, at most `most` unless more are in use
+  private long makeRoom(long most) {
+    List<Found> found = list();
+    long sum = found.stream().mapToLong(Found::bytes).sum();
+    for (Found file : found) {
+      if (sum <= most) {
+        break;
+      }
+      if (CacheEntry.remove(calls, blocks(file.key), data(file.key))) {
+        sum -= file.bytes;
+      }
+    }
+    return sum;
+  }
+
+  private Path lockFile() {
+    return folder.resolve("lock");
+  }
+
+  private <T extends @Nullable Object> T locked(IntFunction<T> work) {
+    int file = openLock();
+    try {
+      for (int i = 0; ; i++) {
+        int result = calls.lock(file, FileCalls.F_WRLCK, 0, 1);
+        if (result >= 0) {
+          return work.apply(file);
+        }
+        if (result != -Errno.EAGAIN.code() || i == LOCK_PAUSES) {
+          throw failure("fcntl", result);
+        }
+        LockSupport.parkNanos(LOCK_PAUSE_NANOS);
+      }
+    } finally {
+      int _ = calls.close(file);
+    }
+  }
+
+  private int openLock() {
+    int file =
+        FileCalls.retried(() -> calls.open(lockFile(), FileCalls.O_RDWR | FileCalls.O_CREAT, 0600));
+    if (file < 0) {
+      throw failure("open", file);
+    }
+    return file;
+  }
+
+  private TransferException failure(String operation, int result) {
+    Failure failure = Errno.failure(-result);
+    return new TransferException(operation, lockFile().toString(), failure);
+  }
+
+  /// @return -1 if it is not known
+  private long readSum(int file) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment sum = arena.allocate(ValueLayout.JAVA_LONG);
+      long count = calls.pread(file, sum, Long.BYTES, 0);
+      return count == Long.BYTES ? sum.get(ValueLayout.JAVA_LONG, 0) : -1;
+    }
+  }
+
+  private void writeSum(int file, long bytes) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment sum = arena.allocate(ValueLayout.JAVA_LONG);
+      sum.set(ValueLayout.JAVA_LONG, 0, bytes);
+      long count = calls.pwrite(file, sum, Long.BYTES, 0);
+      if (count < 0) {
+        throw failure("pwrite", (int) count);
+      }
+    }
+  }
+}

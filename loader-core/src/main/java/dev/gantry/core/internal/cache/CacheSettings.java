@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.store.FileErrors;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/// Where a cache lies, and how large it may become.
+public record CacheSettings(Path folder, long mostBytes) {
+  /// A system property that names the folder of a cache for all sessions.
+  public static final String PROPERTY = "gantry.cache";
+
+  /// The environment variable of the same meaning; the system property wins.
+  public static final String VARIABLE = "GANTRY_CACHE";
+
+  /// How many bytes such a cache may take; half of the file system by default.
+  public static final String BYTES_PROPERTY = "gantry.cache.bytes";
+
+  public static final String BYTES_VARIABLE = "GANTRY_CACHE_BYTES";
+
+  private static final Pattern BYTES = Pattern.compile("(\\d{1,15}) ?(MB|GB|TB)?");
+  private static final Map<String, Long> UNITS =
+      Map.of("MB", 1_000_000L, "GB", 1_000_000_000L, "TB", 1_000_000_000_000L);
+
+  public CacheSettings {
+    MisuseException.requireRange("the cache's bytes", mostBytes, 1, Long.MAX_VALUE);
+    folder = folder.toAbsolutePath().normalize();
+  }
+
+  /// What the process was told.
+  ///
+  /// @throws MisuseException if that is no number of bytes
+  public static Optional<CacheSettings> ofProcess() {
+    String folder = setting(PROPERTY, VARIABLE);
+    if (folder == null || folder.isEmpty()) {
+      return Optional.empty();
+    }
+    Path path = Path.of(folder);
+    String bytes = setting(BYTES_PROPERTY, BYTES_VARIABLE);
+    return Optional.of(new CacheSettings(path, bytes == null ? half(path) : bytes(bytes)));
+  }
+
+  private static @Nullable String setting(String property, String variable) {
+    String given = System.getProperty(property);
+    return given == null ? System.getenv(variable) : given;
+  }
+
+  static long bytes(String text) {
+    Matcher number = BYTES.matcher(text);
+    if (!number.matches()) {
+      throw new MisuseException(
+          BYTES_VARIABLE + " must be a number of bytes, MB, GB or TB (was " + text + ")");
+    }
+    String unit = number.group(2);
+    return Math.multiplyExact(
+        Long.parseLong(number.group(1)),
+        unit == null ? 1 : Objects.requireNonNull(UNITS.get(unit)));
+  }
+
+  private static long half(Path folder) {
+    try {
+      Path there = folder.toAbsolutePath();
+      while (!Files.exists(there)) {
+        there = Objects.requireNonNull(there.getParent());
+      }
+      return Math.max(1, Files.getFileStore(there).getTotalSpace() / 2);
+    } catch (IOException e) {
+      throw FileErrors.of("statfs", folder.toString(), e);
+    }
+  }
+}

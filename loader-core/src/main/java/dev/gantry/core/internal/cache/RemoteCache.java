@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.FileCache;
+import dev.gantry.core.internal.store.PosixFile;
+import dev.gantry.core.spi.LocalFile;
+import dev.gantry.core.spi.StoredFile;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// A cache of remote files in a folder on a disk of this machine: see `docs/cache.md`.
+///
+/// A file is known by its location and its version, so one that has changed is another file. If the disk is
+/// full or fails, reads go on past the cache, and the log says so once. Thread-safe.
+public final class RemoteCache implements FileCache {
+  private static final Logger LOG = LoggerFactory.getLogger(RemoteCache.class);
+
+  /// They checksum and write what has come: some GB/s each.
+  private static final int THREADS = 4;
+
+  private static final long IDLE_SECONDS = 10;
+  private static final long RETRY_MILLIS = 2;
+  private static final int MOST_KNOWN = 65_536;
+
+  private final FileCalls calls;
+  private final Path folder;
+  private final long mostBytes;
+  private final @Nullable CacheFolder files;
+  private final BlockBuffers buffers = new BlockBuffers();
+  private final ScheduledThreadPoolExecutor threads;
+  private final Map<String, CachedFile> open = new HashMap<>();
+  private final AtomicBoolean warned = new AtomicBoolean();
+  private volatile boolean mayPut = true;
+
+  /// What was seen of files when they were last opened.
+  private final Map<URI, Known> known =
+      new LinkedHashMap<>(16, 0.75f, true) {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<URI, Known> eldest) {
+          return size() > MOST_KNOWN;
+        }
+      };
+
+  private record Known(Object identity, String version, long size) {}
+
+  /// What is in a cache's folder.
+  ///
+  /// @param files how many
+  /// @param bytes that they may take, whole
+  /// @param mostBytes that they may take together
+  public record Use(Path folder, long files, long bytes, long mostBytes) {}
+
+  /// @param mostBytes that the folder's files may take together, in this process and others
+  public RemoteCache(FileCalls calls, Path folder, long mostBytes) {
+    MisuseException.requireRange("the cache's bytes", mostBytes, 1, Long.MAX_VALUE);
+    this.calls = calls;
+    this.folder = folder.toAbsolutePath();
+    this.mostBytes = mostBytes;
+    threads =
+        new ScheduledThreadPoolExecutor(
+            THREADS, Thread.ofPlatform().daemon().name("gantry-cache-", 0).factory());
+    threads.setKeepAliveTime(IDLE_SECONDS, TimeUnit.SECONDS);
+    threads.allowCoreThreadTimeOut(true);
+    files = folder();
+  }
+
+  private @Nullable CacheFolder folder() {
+    try {
+      return new CacheFolder(calls, folder, mostBytes);
+    } catch (GantryException e) {
+      refuse(e);
+      return null;
+    }
+  }
+
+  /// What is in the folder, of all processes.
+  ///
+  /// @throws dev.gantry.core.TransferException if it cannot be listed
+  public Use use() {
+    CacheFolder.Use use = files == null ? new CacheFolder.Use(0, 0) : files.use();
+    return new Use(folder, use.files(), use.bytes(), mostBytes);
+  }
+
+  @Override
+  public StoredFile open(
+      Location.Remote file, CachePolicy policy, Supplier<StoredFile> openRemote) {
+    if (files == null) {
+      return openRemote.get();
+    }
+    Known seen = known(file.uri());
+    if (seen != null && seen.identity.equals(file.version())) {
+      CachedFile present = acquire(key(file.uri(), seen.version), seen.size, false);
+      if (present != null) {
+        try {
+          if (present.isWhole()) {
+            return local(present, policy, seen.identity, seen.version);
+          }
+        } catch (GantryException e) {
+          refuse(e);
+        } finally {
+          leave(present);
+        }
+      }
+    }
+    StoredFile remote = openRemote.get();
+    return Cleanup.orUndo(() -> through(file, policy, remote), remote::close);
+  }
+
+  private StoredFile through(Location.Remote file, CachePolicy policy, StoredFile remote) {
+    String version = remote.version();
+    if (version.isEmpty() || remote.size() == 0) {
+      return remote;
+    }
+    know(file.uri(), new Known(remote.identity(), version, remote.size()));
+    CachedFile cached = acquire(key(file.uri(), version), remote.size(), true);
+    if (cached == null) {
+      return remote;
+    }
+    boolean filling = false;
+    try {
+      if (cached.isWhole()) {
+        LocalFile whole = local(cached, policy, remote.identity(), version);
+        remote.close();
+        return whole;
+      }
+      filling = true;
+      return new FillingFile(this, file, remote, cached);
+    } catch (GantryException e) {
+      refuse(e);
+      return remote;
+    } finally {
+      if (!filling) {
+        leave(cached);
+      }
+    }
+  }
+
+  /// Names no secret: a URI may hold one.
+  private static String key(URI uri, String version) {
+    try {
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
+      return HexFormat.of()
+          .formatHex(digest.digest((uri + "\n" + version).getBytes(StandardCharsets.UTF_8)));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+
+  private @Nullable Known known(URI uri) {
+    synchronized (known) {
+      return known.get(uri);
+    }
+  }
+
+  private void know(URI uri, Known seen) {
+    synchronized (known) {
+      known.put(uri, seen);
+    }
+  }
+
+  /// @param make whether to begin a file that is not there
+  /// @return for the caller to [#leave]; null if it is not there, or there is no room for it
+  private synchronized @Nullable CachedFile acquire(String key, long size, boolean make) {
+    CachedFile shared = open.get(key);
+    if (shared != null) {
+      return shared.share();
+    }
+    CacheFolder folder = files;
+    if (folder == null) {
+      return null;
+    }
+    try {
+      CacheEntry entry = make && mayPut ? folder.open(key, size) : folder.find(key, size);
+      if (entry == null) {
+        return null;
+      }
+      CachedFile opened = Cleanup.orUndo(() -> new CachedFile(key, entry), entry::close);
+      open.put(key, opened);
+      return opened;
+    } catch (GantryException e) {
+      refuse(e);
+      return null;
+    }
+  }
+
+  void leave(CachedFile file) {
+    synchronized (this) {
+      if (!file.leave()) {
+        return;
+      }
+      open.remove(file.key());
+    }
+    if (files != null) {
+      files.touch(file.key());
+    }
+    file.close();
+  }
+
+  /// Opens a file that is whole.
+  LocalFile local(CachedFile file, CachePolicy policy, Object identity, String version) {
+    PosixFile opened = PosixFile.open(calls, file.entry().data(), policy);
+    if (opened.identity().inode() != file.entry().inode()) {
+      opened.close();
+      throw new MisuseException(file.entry().data() + " was replaced while it was in use");
+    }
+    synchronized (this) {
+      CachedFile _ = file.share();
+    }
+    return new WholeFile(opened, identity, version, () -> leave(file));
+  }
+
+  BlockBuffers buffers() {
+    return buffers;
+  }
+
+  boolean mayPut() {
+    return mayPut;
+  }
+
+  /// Nothing more is written: the disk is full, or fails.
+  void refuse(GantryException reason) {
+    mayPut = false;
+    if (warned.compareAndSet(false, true)) {
+      LOG.warn("remote files are read past the cache: {}", reason.getMessage());
+    }
+  }
+
+  void settle(CachedFile file, int block, boolean good) {
+    if (file.settle(block, good)) {
+      synchronized (this) {
+        CachedFile _ = file.share();
+      }
+      run(() -> seal(file));
+    }
+  }
+
+  private void seal(CachedFile file) {
+    try {
+      file.seal();
+    } catch (GantryException e) {
+      refuse(e);
+      if (files != null) {
+        files.remove(file.key());
+      }
+    } finally {
+      leave(file);
+    }
+  }
+
+  /// Runs `work` on a thread of the cache.
+  void run(Runnable work) {
+    threads.execute(work);
+  }
+
+  /// As [#run], in a short while.
+  void later(Runnable work) {
+    var _ = threads.schedule(work, RETRY_MILLIS, TimeUnit.MILLISECONDS);
+  }
+
+  /// Waits for files that are being synchronised.
+  @Override
+  public void close() {
+    threads.close();
+  }
+}

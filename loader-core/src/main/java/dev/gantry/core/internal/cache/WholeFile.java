@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.FileCache;
+import dev.gantry.core.internal.store.PosixFile;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.Descriptors;
+import dev.gantry.core.spi.LocalFile;
+import dev.gantry.core.spi.Residency;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// A remote file that lies in the cache as a whole: a local file with the remote one's identity.
+///
+/// @param leave keeps the file from being removed until it is run
+record WholeFile(PosixFile file, Object identity, String version, Runnable leave)
+    implements LocalFile, FileCache.OnDisk {
+  @Override
+  public long size() {
+    return file.size();
+  }
+
+  @Override
+  public SourceFile.Identity onDisk() {
+    return file.identity();
+  }
+
+  @Override
+  public Descriptors descriptors() {
+    return file.descriptors();
+  }
+
+  @Override
+  public Residency residency(long offset, long length) {
+    return file.residency(offset, length);
+  }
+
+  @Override
+  public long residentBytes() {
+    return file.residentBytes();
+  }
+
+  @Override
+  public boolean inMemory() {
+    return file.inMemory();
+  }
+
+  @Override
+  public boolean read(MemorySegment target, long offset, long required, boolean direct) {
+    return file.read(target, offset, required, direct);
+  }
+
+  @Override
+  public void close() {
+    Cleanup.runAll(List.of(file::close, leave));
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.TestFiles;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+
+/// A process that loads a remote file through a cache, and ends with 0 if its bytes are right.
+final class CacheProgram {
+  private CacheProgram() {}
+
+  /// @param arguments the cache's folder, the URL, the seed of the bytes, and how many there are
+  static void main(String[] arguments) {
+    byte[] expected = TestFiles.bytes(Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]));
+    try (GantrySession session = GantrySession.open()) {
+      session.cacheRemoteFiles(Path.of(arguments[0]), 1L << 30);
+      Extent all = new Extent(Location.of(arguments[1]), 0, expected.length);
+      try (Loaded loaded =
+          session.load(List.of(new Wanted(all, 1)), Device.HOST, TransferOptions.defaults())) {
+        byte[] bytes = TestFiles.bytes(loaded.regions().getFirst());
+        if (!Arrays.equals(bytes, expected)) {
+          System.err.println("byte " + Arrays.mismatch(bytes, expected) + " differs");
+          System.exit(1);
+        }
+      }
+    }
+  }
+
+  /// Starts one.
+  static Process start(Path folder, Location file, long seed, int length) throws IOException {
+    return new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "--enable-native-access=ALL-UNNAMED",
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            System.getProperty("java.class.path") + File.pathSeparator,
+            CacheProgram.class.getName(),
+            folder.toString(),
+            file.toString(),
+            Long.toString(seed),
+            Integer.toString(length))
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectError(ProcessBuilder.Redirect.INHERIT)
+        .start();
+  }
+}

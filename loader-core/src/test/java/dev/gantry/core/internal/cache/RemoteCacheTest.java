@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.MemoryStore;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RangeServer;
+import dev.gantry.testing.RangeServer.Answer;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Remote files through a cache: each byte is fetched once, and none is ever wrong.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class RemoteCacheTest {
+  private static final int BLOCK = CacheEntry.BLOCK_BYTES;
+  private static final int LENGTH = 10 * BLOCK + 12_345;
+  private static final long SEED = 11;
+  private static final byte[] BYTES = TestFiles.bytes(SEED, LENGTH);
+  private static final long ROOM = 1L << 30;
+
+  @TempDir private Path folder;
+
+  private final RangeServer server = new RangeServer();
+  private final Location file = server.put("data", BYTES);
+  private final List<GantrySession> sessions = new ArrayList<>();
+
+  @AfterEach
+  void close() {
+    sessions.forEach(GantrySession::close);
+    server.close();
+  }
+
+  private GantrySession session() {
+    return session(Libc.INSTANCE, ROOM);
+  }
+
+  private GantrySession session(FileCalls calls, long mostBytes) {
+    GantrySession session = GantrySession.open(calls, List.of(new MemoryStore()));
+    sessions.add(session);
+    session.cacheRemoteFiles(folder, mostBytes);
+    return session;
+  }
+
+  private void close(GantrySession session) {
+    session.close();
+    sessions.remove(session);
+  }
+
+  private static byte[] load(GantrySession session, Location file, int length) {
+    List<Wanted> all = List.of(new Wanted(new Extent(file, 0, length), 1));
+    try (Loaded loaded = session.load(all, Device.HOST, TransferOptions.defaults())) {
+      return TestFiles.bytes(loaded.regions().getFirst());
+    }
+  }
+
+  private static void checkLoad(GantrySession session, Location file) {
+    assertThat(Arrays.equals(load(session, file, LENGTH), BYTES)).isTrue();
+  }
+
+  private static byte[] read(SourceFile file, long offset, int length) {
+    try (Arena arena = Arena.ofShared()) {
+      MemorySegment target = arena.allocate(Math.max(1, length)).asSlice(0, length);
+      boolean _ = file.read(target, offset, length, false);
+      return target.toArray(ValueLayout.JAVA_BYTE);
+    }
+  }
+
+  private static void checkRead(SourceFile file, int offset, int length) {
+    assertThat(read(file, offset, length))
+        .isEqualTo(Arrays.copyOfRange(BYTES, offset, offset + length));
+  }
+
+  private Path only(String suffix) {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.filter(path -> path.toString().endsWith(suffix)).findFirst().orElseThrow();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private long cachedBytes() {
+    return new CacheFolder(Libc.INSTANCE, folder, ROOM).use().bytes();
+  }
+
+  /// What a request for the first byte, to learn the version, counts.
+  private long dataBytes(int opens) {
+    return server.bytes() - opens;
+  }
+
+  @Test
+  void eachByteIsFetchedOnce() {
+    GantrySession session = session();
+    checkLoad(session, file);
+    assertThat(dataBytes(1)).isEqualTo(LENGTH);
+    checkLoad(session, file);
+    assertThat(dataBytes(2)).isEqualTo(LENGTH);
+    close(session);
+    checkLoad(session(), file);
+    assertThat(dataBytes(3)).isEqualTo(LENGTH);
+  }
+
+  @Test
+  void aReadFetchesWholeBlocksOnce() {
+    try (SourceFile open = session().openFile(file)) {
+      checkRead(open, BLOCK + 5, 10);
+      assertThat(dataBytes(1)).isEqualTo(BLOCK);
+      checkRead(open, 2 * BLOCK - 3, 6);
+      assertThat(dataBytes(1)).isEqualTo(2 * BLOCK);
+      checkRead(open, BLOCK, 2 * BLOCK);
+      checkRead(open, LENGTH - 1, 1);
+      assertThat(dataBytes(1)).isEqualTo(2 * BLOCK + 12_345);
+      checkRead(open, 0, LENGTH);
+      assertThat(dataBytes(1)).isEqualTo(LENGTH);
+    }
+  }
+
+  @Test
+  void aWholeFileOfAKnownVersionNeedsNoRequest() {
+    GantrySession session = session();
+    checkLoad(session, file);
+    Location version;
+    try (SourceFile open = session.openFile(file)) {
+      version = file.at(open.identity());
+    }
+    server.answerAll(Answer.FORBIDDEN);
+    checkLoad(session, version);
+    assertThat(server.requests()).isZero();
+  }
+
+  @Test
+  void aWholeFileIsLocal() {
+    GantrySession session = session();
+    try (SourceFile open = session.openFile(file)) {
+      assertThat(open.isLocal()).isFalse();
+      checkRead(open, 0, LENGTH);
+      assertThat(open.isWhole()).isTrue();
+      try (SourceFile local = open.local(CachePolicy.BY_RESIDENCY)) {
+        checkLocal(local);
+        assertThat(local.identity()).isEqualTo(open.identity());
+      }
+    }
+    try (SourceFile again = session().openFile(file)) {
+      checkRead(again, 0, LENGTH);
+    }
+    close(session);
+    try (SourceFile sealed = session().openFile(file)) {
+      checkLocal(sealed);
+    }
+    assertThat(dataBytes(3)).isEqualTo(LENGTH);
+  }
+
+  private static void checkLocal(SourceFile local) {
+    assertThat(local.isLocal()).isTrue();
+    assertThat(local.descriptors().buffered()).isNotNegative();
+    assertThat(local.size()).isEqualTo(LENGTH);
+    checkRead(local, 0, LENGTH);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3})
+  void manyReadersGetTheirBytesAndEachBlockIsFetchedOnce(long seed)
+      throws InterruptedException, ExecutionException {
+    GantrySession first = session();
+    GantrySession second = session();
+    Random random = new Random(seed);
+    List<Future<?>> readers = new ArrayList<>();
+    try (SourceFile one = first.openFile(file);
+        SourceFile same = first.openFile(file);
+        SourceFile other = second.openFile(file);
+        ExecutorService threads = Executors.newFixedThreadPool(12)) {
+      for (int i = 0; i < 60; i++) {
+        SourceFile from = List.of(one, same, other).get(i % 3);
+        int offset = random.nextInt(LENGTH);
+        int length = random.nextInt(LENGTH - offset);
+        readers.add(threads.submit(() -> checkRead(from, offset, length)));
+      }
+      for (Future<?> reader : readers) {
+        reader.get();
+      }
+      checkRead(one, 0, LENGTH);
+      checkRead(other, 0, LENGTH);
+    }
+    assertThat(dataBytes(3)).isEqualTo(LENGTH);
+  }
+
+  @Test
+  void aChangedFileGetsNewBlocks() {
+    GantrySession session = session();
+    checkLoad(session, file);
+    byte[] changed = TestFiles.bytes(12, LENGTH);
+    Location _ = server.put("data", changed);
+    assertThat(Arrays.equals(load(session, file, LENGTH), changed)).isTrue();
+    assertThat(cachedBytes()).isEqualTo(2 * CacheEntry.cost(LENGTH));
+  }
+
+  @Test
+  void aFileThatChangesWhileItIsReadIsAnErrorAndNoMixture() {
+    GantrySession session = session();
+    try (SourceFile open = session.openFile(file)) {
+      checkRead(open, 0, 10);
+      Location _ = server.put("data", TestFiles.bytes(12, LENGTH));
+      checkRead(open, 10, 10);
+      assertThatThrownBy(() -> read(open, BLOCK, 10)).hasMessageContaining("changed");
+    }
+  }
+
+  @Test
+  void filesWithoutAVersionInTextAreNotCached() {
+    GantrySession session = session();
+    Location memory = MemoryStore.put("cache/data", BYTES);
+    checkLoad(session, memory);
+    assertThat(cachedBytes()).isZero();
+    server.answerAll(Answer.RIGHT);
+    assertThat(load(session, server.put("empty", new byte[0]), 0)).isEmpty();
+    assertThat(cachedBytes()).isZero();
+  }
+
+  @Test
+  void aFailureIsOneErrorAndIsFetchedAgain() {
+    GantrySession session = session();
+    server.answer(number -> number == 3 ? Answer.FORBIDDEN : Answer.RIGHT);
+    try (SourceFile open = session.openFile(file)) {
+      assertThatThrownBy(
+              () -> {
+                for (int i = 0; i < 10; i++) {
+                  checkRead(open, i * BLOCK, BLOCK);
+                }
+              })
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("403");
+      checkRead(open, 0, LENGTH);
+    }
+    assertThat(dataBytes(1)).isEqualTo(LENGTH);
+  }
+
+  private enum Harm {
+    FIRST_BYTE {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        put(data, 0, BYTES[0] + 1);
+      }
+    },
+    LAST_BYTE {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        put(data, LENGTH - 1, BYTES[LENGTH - 1] + 1);
+      }
+    },
+    TRUNCATED {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        data.truncate(LENGTH - 1);
+      }
+    },
+    LONGER {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        put(data, LENGTH, 0);
+      }
+    },
+    EMPTY {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        data.truncate(0);
+      }
+    },
+    NO_SUMS {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        blocks.truncate(0);
+      }
+    },
+    HALF_OF_THE_SUMS {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        blocks.truncate(100);
+      }
+    },
+    OTHER_LAYOUT {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        put(blocks, 0, 0);
+      }
+    },
+    /// As a crash of the machine leaves it: the sums are there, the seal and some bytes are not.
+    TORN {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        for (int i = 0; i < 24; i++) {
+          put(blocks, 32 + i, 0);
+        }
+        data.write(ByteBuffer.allocate(3 * BLOCK / 2), BLOCK / 2);
+      }
+    },
+    SUMS_OF_OTHERS {
+      @Override
+      void to(FileChannel data, FileChannel blocks) throws IOException {
+        ByteBuffer sums = ByteBuffer.allocate(16);
+        int _ = blocks.read(sums, 64);
+        blocks.write(sums.flip(), 80);
+        put(data, 3 * BLOCK, BYTES[3 * BLOCK] + 1);
+      }
+    };
+
+    abstract void to(FileChannel data, FileChannel blocks) throws IOException;
+
+    static void put(FileChannel file, long offset, int value) throws IOException {
+      int _ = file.write(ByteBuffer.wrap(new byte[] {(byte) value}), offset);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void harmedFilesAreFetchedAgain(Harm harm) throws IOException {
+    GantrySession before = session();
+    checkLoad(before, file);
+    close(before);
+    try (FileChannel data = channel(".data");
+        FileChannel blocks = channel(".blocks")) {
+      harm.to(data, blocks);
+    }
+    GantrySession session = session();
+    checkLoad(session, file);
+    assertThat(dataBytes(2)).isGreaterThan(LENGTH);
+    long fetched = server.bytes();
+    checkLoad(session, file);
+    assertThat(server.bytes()).isEqualTo(fetched + 1);
+  }
+
+  private FileChannel channel(String suffix) throws IOException {
+    return FileChannel.open(only(suffix), StandardOpenOption.READ, StandardOpenOption.WRITE);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 10, 20})
+  void readsGoOnPastAFullDisk(int call) {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    calls.from(Function.PWRITE, call, new Fails(Errno.ENOSPC));
+    GantrySession session = session(calls, ROOM);
+    checkLoad(session, file);
+    checkLoad(session, file);
+    close(session);
+    checkLoad(session(), file);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Function.class,
+      names = {"OPEN", "PREAD", "PWRITE", "FALLOCATE", "FTRUNCATE", "FSYNC", "STAT", "LOCK"})
+  void readsGoOnPastADiskThatFails(Function function) {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    calls.from(function, 1, new Fails(Errno.EIO));
+    GantrySession session = session(calls, ROOM);
+    checkLoad(session, file);
+    checkLoad(session, file);
+    close(session);
+    checkLoad(session(), file);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3, 4, 5, 6})
+  void readsGoOnPastADiskThatFailsNowAndThen(long seed) {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    for (Function function :
+        List.of(
+            Function.PREAD, Function.PWRITE, Function.FALLOCATE, Function.FSYNC, Function.LOCK)) {
+      calls.seeded(function, seed, 10, new Fails(Errno.EIO));
+    }
+    calls.seeded(Function.PWRITE, seed, 3, new FaultyFileCalls.Shortens(4096));
+    calls.seeded(Function.PREAD, seed, 3, new Fails(Errno.EINTR));
+    GantrySession session = session(calls, ROOM);
+    try (SourceFile open = session.openFile(file)) {
+      for (int i = 0; i < 3; i++) {
+        checkRead(open, 0, LENGTH);
+      }
+    }
+    close(session);
+    checkLoad(session(), file);
+  }
+
+  @Test
+  void readsGoOnWithoutAFolder() throws IOException {
+    Path taken = Files.createFile(folder.resolve("taken"));
+    GantrySession session = session();
+    session.cacheRemoteFiles(taken.resolve("cache"), ROOM);
+    checkLoad(session, file);
+    assertThat(dataBytes(1)).isEqualTo(LENGTH);
+  }
+
+  @Test
+  void theLeastRecentlyUsedFilesGoAndTheBoundHolds() {
+    long most = 3 * CacheEntry.cost(LENGTH) + 100;
+    GantrySession session = session(Libc.INSTANCE, most);
+    List<Location> files = new ArrayList<>();
+    for (int i = 0; i < 5; i++) {
+      Location next = server.put("file" + i, BYTES);
+      files.add(next);
+      checkLoad(session, next);
+      assertThat(cachedBytes()).isLessThanOrEqualTo(most);
+      if (i > 0) {
+        checkLoad(session, files.getFirst());
+      }
+    }
+    long fetched = server.bytes();
+    checkLoad(session, files.getFirst());
+    checkLoad(session, files.get(4));
+    assertThat(server.bytes()).isEqualTo(fetched + 2);
+    checkLoad(session, files.get(1));
+    assertThat(server.bytes()).isEqualTo(fetched + 3 + LENGTH);
+    assertThat(cachedBytes()).isLessThanOrEqualTo(most);
+  }
+
+  @Test
+  void aFileInUseStaysAndTheNextIsReadPastTheCache() {
+    long most = CacheEntry.cost(LENGTH) + 100;
+    GantrySession session = session(Libc.INSTANCE, most);
+    GantrySession other = session(Libc.INSTANCE, most);
+    Location next = server.put("next", BYTES);
+    try (SourceFile open = session.openFile(file)) {
+      checkRead(open, 0, 10);
+      checkLoad(other, next);
+      checkLoad(session, next);
+      checkRead(open, 0, LENGTH);
+      assertThat(dataBytes(3)).isEqualTo(3 * LENGTH);
+    }
+    checkLoad(other, next);
+    checkLoad(other, next);
+    assertThat(dataBytes(5)).isEqualTo(4 * LENGTH);
+    assertThat(cachedBytes()).isLessThanOrEqualTo(most);
+  }
+
+  @Test
+  void aFileThatIsLargerThanTheCacheIsNotCached() {
+    GantrySession session = session(Libc.INSTANCE, LENGTH);
+    checkLoad(session, file);
+    assertThat(cachedBytes()).isZero();
+  }
+
+  @Test
+  void filesOfOthersInTheFolderStay() throws IOException {
+    Path foreign = Files.write(folder.resolve("notes.data"), new byte[5000]);
+    GantrySession session = session(Libc.INSTANCE, CacheEntry.cost(LENGTH));
+    checkLoad(session, file);
+    checkLoad(session, server.put("next", BYTES));
+    assertThat(foreign).hasSize(5000);
+  }
+
+  @Test
+  void theSettingsAreChecked() {
+    GantrySession session = GantrySession.open();
+    sessions.add(session);
+    assertThatThrownBy(() -> session.cacheRemoteFiles(folder, 0))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("(was 0)");
+    assertThat(CacheSettings.bytes("500GB")).isEqualTo(500_000_000_000L);
+    assertThat(CacheSettings.bytes("12345")).isEqualTo(12_345);
+    assertThatThrownBy(() -> CacheSettings.bytes("much"))
+        .hasMessage("GANTRY_CACHE_BYTES must be a number of bytes, MB, GB or TB (was much)");
+  }
+
+  /// Both fetch: what one process fetches, the other reads.
+  @Test
+  void twoProcessesShareACache() throws IOException, InterruptedException {
+    CountDownLatch both = new CountDownLatch(2);
+    // Neither gets more than the version before both have begun.
+    server.answer(number -> {
+      both.countDown();
+      if (number > 1) {
+        try {
+          both.await();
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+        }
+      }
+      return Answer.RIGHT;
+    });
+    Process first = CacheProgram.start(folder, file, SEED, LENGTH);
+    Process second = CacheProgram.start(folder, file, SEED, LENGTH);
+    assertThat(first.waitFor()).isZero();
+    assertThat(second.waitFor()).isZero();
+    assertThat(dataBytes(2)).isEqualTo(LENGTH);
+  }
+
+  private void killWhileItFills(int request) throws IOException, InterruptedException {
+    CompletableFuture<Process> child = new CompletableFuture<>();
+    server.answer(number -> {
+      if (number == request) {
+        Process _ = child.join().destroyForcibly();
+        return Answer.CLOSED;
+      }
+      return Answer.RIGHT;
+    });
+    child.complete(CacheProgram.start(folder, file, SEED, LENGTH));
+    int _ = child.join().waitFor();
+    server.answerAll(Answer.RIGHT);
+    GantrySession session = session();
+    checkLoad(session, file);
+    long fetched = server.bytes();
+    checkLoad(session, file);
+    assertThat(server.bytes()).isEqualTo(fetched + 1);
+    close(session);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aKilledProcessLeavesNothingWrong(int request) throws IOException, InterruptedException {
+    killWhileItFills(request);
+  }
+
+  @Tag("soak")
+  @Test
+  void manyKilledProcessesLeaveNothingWrong() throws IOException, InterruptedException {
+    for (int i = 0; i < 50; i++) {
+      Location _ = server.put("data", BYTES);
+      killWhileItFills(i % 4);
+      for (String suffix : List.of(".data", ".blocks")) {
+        if (i % 2 == 0) {
+          Files.delete(only(suffix));
+        }
+      }
+    }
+  }
+}
