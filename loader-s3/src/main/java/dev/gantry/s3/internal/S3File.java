@@ -58,6 +58,12 @@ final class S3File implements StoredFile {
     return version;
   }
 
+  /// The same name can be another object at another endpoint.
+  @Override
+  public String version() {
+    return version + " at " + url;
+  }
+
   @Override
   public int requestsAtOnce() {
     return REQUESTS_AT_ONCE;
