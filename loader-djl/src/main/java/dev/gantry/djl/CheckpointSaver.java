@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
@@ -86,7 +87,9 @@ public final class CheckpointSaver implements AutoCloseable {
     this.overlap = builder.overlap;
     this.choice =
         new CheckpointChoice(session, directory, builder.verify, builder.fallBack, userStates);
-    this.store = CheckpointStore.open(session, directory, builder.retention(), builder.shardBytes);
+    this.store =
+        CheckpointStore.open(
+            session, directory, builder.retention(), builder.shardBytes, builder.remote());
     this.queue =
         builder.async
             ? new SaveQueue(
@@ -285,6 +288,15 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
+  /// Waits until all saves are on the disk and, with `optRemote`, in the other store.
+  ///
+  /// @throws TransferException if a save failed and no call has thrown that yet, or a checkpoint could not
+  ///     be uploaded
+  public void awaitUploads() {
+    await();
+    store.awaitUploads();
+  }
+
   /// All checkpoints on the disk, in the order in which they were saved; of one step, only the last.
   /// Checkpoints with a damaged manifest are left out.
   ///
@@ -313,7 +325,9 @@ public final class CheckpointSaver implements AutoCloseable {
     return best.of(list());
   }
 
-  /// Restores the checkpoint that was saved last. If there is none, it changes nothing.
+  /// Restores the checkpoint that was saved last. If there is none, it changes nothing. With `optRemote`,
+  /// a checkpoint of the other store that was saved later than those on the disk is copied to the disk
+  /// first.
   ///
   /// If that checkpoint is damaged and `optFallBack` is set, the last intact one before it is
   /// restored. A checkpoint with a damaged manifest counts as the last, unless its folder's name or
@@ -328,6 +342,7 @@ public final class CheckpointSaver implements AutoCloseable {
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
+    store.fetchLatest();
     return store.reading(() -> choice.latest(model, trainer)).map(RestoredTraining::of);
   }
 
@@ -350,6 +365,7 @@ public final class CheckpointSaver implements AutoCloseable {
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
+    store.fetch(step);
     return RestoredTraining.of(store.reading(() -> choice.ofStep(step, model, trainer)));
   }
 
@@ -364,9 +380,11 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
-  /// Waits until all saves are on the disk and releases the folder, also if this throws. Idempotent.
+  /// Waits until all saves are on the disk and, with `optRemote`, in the other store. Releases the folder,
+  /// also if this throws. Idempotent.
   ///
-  /// @throws TransferException if a save failed and no call has thrown that yet
+  /// @throws TransferException if a save failed and no call has thrown that yet, or a checkpoint could not
+  ///     be uploaded
   @Override
   public void close() {
     if (closed) {
@@ -391,6 +409,8 @@ public final class CheckpointSaver implements AutoCloseable {
     private int keepLast;
     private long keepEvery;
     private Retention.@Nullable Best keepBest;
+    private @Nullable Location remote;
+    private @Nullable Retention remoteRetention;
     private long shardBytes = DEFAULT_SHARD_BYTES;
     private boolean async;
     private boolean overlap;
@@ -443,6 +463,26 @@ public final class CheckpointSaver implements AutoCloseable {
       MisuseException.requireGiven("goal of optKeepBest", goal);
       keepBest = new Retention.Best(metric, count, goal);
       return this;
+    }
+
+    /// A folder of another store, such as `s3://bucket/run-7`, that checkpoints are copied to in the
+    /// background when they are on the disk. The same rules as on the disk say which of them stay. Default:
+    /// there are no copies.
+    ///
+    /// An upload that fails is tried again with the next save. A checkpoint stays on the disk while it is
+    /// being uploaded, and the last one until it has been. Only one saver at a time may have the folder: an
+    /// earlier one's uploads fail from then on.
+    ///
+    /// @throws MisuseException if it is no location of another store
+    public Builder optRemote(String folder) {
+      remote = Location.of(MisuseException.requireGiven("optRemote", folder));
+      return this;
+    }
+
+    /// As [#optRemote(String)], with rules of its own for the copies.
+    public Builder optRemote(String folder, Retention kept) {
+      remoteRetention = MisuseException.requireGiven("retention of optRemote", kept);
+      return optRemote(folder);
     }
 
     /// The most bytes of tensors in one file; default: 5 GB. A larger tensor gets a file of its own.
@@ -578,11 +618,18 @@ public final class CheckpointSaver implements AutoCloseable {
           : new Retention(keepLast, keepEvery, Optional.ofNullable(keepBest));
     }
 
-    /// Opens the folder, and removes the files of saves that were interrupted.
+    private Optional<CheckpointStore.Remote> remote() {
+      return Optional.ofNullable(remote)
+          .map(folder ->
+              new CheckpointStore.Remote(
+                  folder, Objects.requireNonNullElseGet(remoteRetention, this::retention)));
+    }
+
+    /// Opens the folder, and removes the files of saves that were interrupted; with `optRemote`, also there.
     ///
-    /// @throws MisuseException if there is no directory, another saver has it open, or `optOverlap` is
-    ///     chosen without `optAsync`
-    /// @throws TransferException if a file operation fails
+    /// @throws MisuseException if there is no directory, another saver has it open, `optOverlap` or
+    ///     `optSnapshots` is chosen without `optAsync`, or files cannot be copied to where `optRemote` says
+    /// @throws TransferException if a file operation fails, or the other store does not answer or refuses
     public CheckpointSaver build() {
       if (overlap && !async) {
         throw new MisuseException("optOverlap(true) needs optAsync(true)");

@@ -5,18 +5,29 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.spi.ReadRequest;
-import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
+import dev.gantry.core.spi.WritableStore;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 
 /// Files in memory, for tests: `memory://folder/name`. Reads end on threads of their own, in any
 /// order. All instances have the same files.
-public final class MemoryStore implements Store {
+public final class MemoryStore implements WritableStore {
   private static final Map<String, byte[]> FILES = new ConcurrentHashMap<>();
+
+  private static volatile @Nullable Consumer<String> beforeWrite;
 
   /// Makes a file, or puts another in its place.
   public static Location put(String name, byte[] bytes) {
@@ -24,6 +35,58 @@ public final class MemoryStore implements Store {
     FILES.put(file.toString(), bytes.clone());
     return file;
   }
+
+  /// The names of all files below a folder.
+  public static List<String> names(String folder) {
+    String start = "memory://" + folder + "/";
+    return FILES.keySet().stream()
+        .filter(file -> file.startsWith(start))
+        .map(file -> file.substring(start.length()))
+        .sorted()
+        .toList();
+  }
+
+  /// What each write does first, such as fail; null for nothing.
+  public static void beforeEachWrite(@Nullable Consumer<String> action) {
+    beforeWrite = action;
+  }
+
+  private static void beforeWrite(String call, Location file) {
+    Consumer<String> action = beforeWrite;
+    if (action != null) {
+      action.accept(call + " " + file.fileName());
+    }
+  }
+
+  @Override
+  public List<Entry> below(Location folder) {
+    String start = folder.toString().endsWith("/") ? folder.toString() : folder + "/";
+    return FILES.entrySet().stream()
+        .filter(file -> file.getKey().startsWith(start))
+        .map(file -> new Entry(file.getKey().substring(start.length()), file.getValue().length))
+        .sorted(Comparator.comparing(Entry::name))
+        .toList();
+  }
+
+  @Override
+  public void upload(Path file, Location target) {
+    beforeWrite("upload", target);
+    try {
+      FILES.put(target.toString(), Files.readAllBytes(file));
+    } catch (IOException e) {
+      throw FileErrors.of("read", file.toString(), e);
+    }
+  }
+
+  @Override
+  public void remove(Location file) {
+    beforeWrite("remove", file);
+    FILES.remove(file.toString());
+  }
+
+  /// An upload here is there or not.
+  @Override
+  public void endUploads(Location folder, Predicate<String> names) {}
 
   @Override
   public Set<String> schemes() {

@@ -50,6 +50,10 @@ public final class CheckpointFolder implements StoredCheckpoint {
         : Optional.empty();
   }
 
+  Manifest.Head head() {
+    return head;
+  }
+
   @Override
   public Path folder() {
     return folder;

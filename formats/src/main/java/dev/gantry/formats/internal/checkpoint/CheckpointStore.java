@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Metrics.MemoryUse;
@@ -16,13 +17,17 @@ import dev.gantry.formats.internal.files.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -49,6 +54,9 @@ public final class CheckpointStore implements AutoCloseable {
   private final Retention retention;
   private final long fileBytes;
 
+  /// Copies checkpoints to another store, if one was named.
+  private final @Nullable UploadQueue uploads;
+
   /// Shared by all who read checkpoints; removing them takes it whole.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
 
@@ -67,14 +75,27 @@ public final class CheckpointStore implements AutoCloseable {
       FolderLock lock,
       Retention retention,
       long fileBytes,
-      StoreScan found) {
+      StoreScan found,
+      @Nullable UploadQueue uploads) {
     this.session = session;
     this.folder = folder;
     this.lock = lock;
     this.retention = retention;
     this.fileBytes = fileBytes;
+    this.uploads = uploads;
     this.lastSequence = new AtomicLong(found.lastSequence());
     this.checkpoints = new ArrayList<>(found.checkpoints());
+    if (uploads != null) {
+      List<CheckpointFolder> remote = uploads.remote().checkpoints();
+      if (!remote.isEmpty()) {
+        long last = remote.getLast().sequence();
+        lastSequence.accumulateAndGet(last, Math::max);
+      }
+      // What a process saved and did not upload.
+      checkpoints.stream()
+          .filter(one -> remote.isEmpty() || one.sequence() > remote.getLast().sequence())
+          .forEach(uploads::submit);
+    }
   }
 
   /// Opens a folder for saving, makes it where it is missing, and removes what saves that never
@@ -86,14 +107,40 @@ public final class CheckpointStore implements AutoCloseable {
   /// @throws TransferException if a file operation fails
   public static CheckpointStore open(
       GantrySession session, Path root, Retention retention, long fileBytes) {
+    return open(session, root, retention, fileBytes, Optional.empty());
+  }
+
+  /// Where checkpoints are copied to once they are on the disk.
+  ///
+  /// @param retention which of the copies stay
+  public record Remote(Location folder, Retention retention) {}
+
+  /// As [#open(GantrySession, Path, Retention, long)]. What was saved and not uploaded before is
+  /// uploaded now.
+  ///
+  /// @throws MisuseException if no store serves the remote folder, or that store takes no files
+  /// @throws TransferException if that store does not answer, or refuses
+  public static CheckpointStore open(
+      GantrySession session,
+      Path root,
+      Retention retention,
+      long fileBytes,
+      Optional<Remote> remote) {
     StoreFolder folder = new StoreFolder(root, session.folders());
     folder.create();
     FolderLock lock = FolderLock.take(root, "saver");
     boolean complete = false;
     try {
       folder.removeLeftovers();
+      StoreScan found = StoreScan.of(folder);
+      UploadQueue uploads =
+          remote
+              .map(copies ->
+                  new UploadQueue(
+                      RemoteFolder.open(session, copies.folder(), folder), copies.retention()))
+              .orElse(null);
       CheckpointStore store =
-          new CheckpointStore(session, folder, lock, retention, fileBytes, StoreScan.of(folder));
+          new CheckpointStore(session, folder, lock, retention, fileBytes, found, uploads);
       complete = true;
       return store;
     } finally {
@@ -219,6 +266,9 @@ public final class CheckpointStore implements AutoCloseable {
       removeUnfinished(target, failure);
       throw failure;
     }
+    if (uploads != null) {
+      uploads.submit(checkpoints.getLast());
+    }
     // 4
     removeSurplus();
     return new SavedCheckpoint(stored, report);
@@ -256,6 +306,9 @@ public final class CheckpointStore implements AutoCloseable {
       // Those of saves that failed, and what was removed by hand.
       checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
       for (CheckpointFolder one : retention.surplus(checkpoints)) {
+        if (uploads != null && uploads.holds(one)) {
+          continue;
+        }
         folder.remove(one.folder());
         checkpoints.remove(one);
       }
@@ -266,7 +319,9 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Waits for the save under way, and lets another saver have the folder.
+  /// Waits for the save and the uploads under way, and lets another saver have the folder.
+  ///
+  /// @throws dev.gantry.core.GantryException if a checkpoint could not be uploaded
   @Override
   public void close() {
     if (removal.getReadHoldCount() > 0) {
@@ -276,7 +331,58 @@ public final class CheckpointStore implements AutoCloseable {
   }
 
   private synchronized void closeOnce() {
+    if (closed) {
+      return;
+    }
     closed = true;
-    lock.close();
+    try {
+      if (uploads != null) {
+        uploads.close();
+      }
+    } finally {
+      lock.close();
+    }
+  }
+
+  /// Waits until all checkpoints that were saved are in the other store, if there is one.
+  ///
+  /// @throws dev.gantry.core.GantryException if one could not be uploaded
+  public void awaitUploads() {
+    if (uploads != null) {
+      uploads.await();
+    }
+  }
+
+  /// Copies the checkpoint that was saved last from the other store, if the folder has none that was saved
+  /// as late.
+  ///
+  /// @throws MalformedFileException if it is damaged there
+  /// @throws TransferException if the other store or the disk fails
+  public synchronized void fetchLatest() {
+    fetch(
+        remote -> remote.reversed().stream().findFirst(),
+        one -> checkpoints.stream().noneMatch(here -> here.sequence() >= one.sequence()));
+  }
+
+  /// As [#fetchLatest], for the checkpoint of a step, if the folder has none of this step.
+  public synchronized void fetch(long step) {
+    fetch(
+        remote -> remote.reversed().stream().filter(one -> one.step() == step).findFirst(),
+        _ -> checkpoints.stream().noneMatch(here -> here.step() == step));
+  }
+
+  private void fetch(
+      Function<List<CheckpointFolder>, Optional<CheckpointFolder>> choice,
+      Predicate<CheckpointFolder> isMissing) {
+    if (uploads == null) {
+      return;
+    }
+    checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
+    choice
+        .apply(uploads.remote().checkpoints())
+        .filter(isMissing)
+        .map(uploads.remote()::fetch)
+        .ifPresent(checkpoints::add);
+    checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
   }
 }

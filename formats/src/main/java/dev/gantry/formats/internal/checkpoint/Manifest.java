@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.json.JsonReader;
@@ -82,6 +83,11 @@ public record Manifest(
   /// @throws MalformedFileException if it is none, each fault with its own kind
   /// @throws TransferException if the file cannot be opened or read
   public static Manifest read(Path file) {
+    return read(Location.of(file));
+  }
+
+  /// As [#read(Path)], of any store.
+  static Manifest read(Location file) {
     try (FileBytes bytes = FileBytes.open(file)) {
       return new ManifestParser(bytes, true).parse();
     }

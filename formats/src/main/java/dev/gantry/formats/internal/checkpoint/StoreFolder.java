@@ -177,6 +177,17 @@ public final class StoreFolder {
     return onlyOurs;
   }
 
+  /// Whether a saver gives such a name to a file of a checkpoint.
+  ///
+  /// @param name from the folder of checkpoints on, with `/` between folder and file
+  static boolean isOfCheckpoint(String name) {
+    int slash = name.indexOf('/');
+    String file = name.substring(slash + 1);
+    return slash > 0
+        && CHECKPOINT.matcher(name.substring(0, slash)).matches()
+        && (file.equals(MANIFEST) || TENSORS.matcher(file).matches());
+  }
+
   private static boolean isOurs(Path file) {
     return isTemporary(file)
         || (TENSORS.matcher(file.getFileName().toString()).matches() && isNoFolder(file));

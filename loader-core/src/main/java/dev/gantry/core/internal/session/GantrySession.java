@@ -46,6 +46,7 @@ import dev.gantry.core.internal.transport.FileDiagnosis;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.core.spi.Store;
+import dev.gantry.core.spi.WritableStore;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
@@ -317,6 +318,13 @@ public final class GantrySession implements Session {
   /// The files in a folder of a remote store, as of [Store#list].
   public Optional<List<Location>> list(Location.Remote folder) {
     return transports.list(folder);
+  }
+
+  /// The store of a file or folder, to write there. Closed with the session.
+  ///
+  /// @throws MisuseException if no store serves it, or its store takes no files
+  public WritableStore writable(Location.Remote file) {
+    return transports.writable(file);
   }
 
   /// For durable changes of folders.

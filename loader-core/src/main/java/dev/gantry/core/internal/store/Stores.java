@@ -11,6 +11,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
+import dev.gantry.core.spi.WritableStore;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -72,6 +73,16 @@ public final class Stores implements AutoCloseable {
   public synchronized void use(FileCache given) {
     caches.add(given);
     cache = given;
+  }
+
+  /// The store of a file or folder, to write there.
+  ///
+  /// @throws MisuseException if no store serves it, or its store takes no files
+  public WritableStore writable(Location.Remote file) {
+    if (serving(file) instanceof WritableStore store) {
+      return store;
+    }
+    throw new MisuseException(file + ": files of " + file.scheme() + " cannot be written");
   }
 
   private static void requireVersion(Location file, StoredFile opened) {

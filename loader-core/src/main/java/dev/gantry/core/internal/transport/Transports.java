@@ -31,6 +31,7 @@ import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
+import dev.gantry.core.spi.WritableStore;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -106,6 +107,12 @@ public final class Transports implements AutoCloseable {
   public Optional<List<Location>> list(Location.Remote folder) {
     checkOpen();
     return stores.list(folder);
+  }
+
+  /// The store of a file or folder, to write there.
+  public WritableStore writable(Location.Remote file) {
+    checkOpen();
+    return stores.writable(file);
   }
 
   /// The kernel's file calls, as this session makes them.
