@@ -10,6 +10,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport.FileReport;
+import dev.gantry.core.internal.cache.RemoteCache;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.Diagnosis;
@@ -28,6 +29,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -74,11 +76,13 @@ final class DoctorCommand implements Runnable {
           .ifPresent(file -> readSome(session, file));
       List<DiskSpeeds.Disk> disks = session.disks();
       List<Remedy.Finding> findings = Remedy.of(diagnosis, files);
+      Optional<RemoteCache.Use> cache = session.cacheUse();
       PrintWriter out = spec.commandLine().getOut();
       if (json) {
-        Json.print(out, generator -> write(diagnosis, device, files, disks, findings, generator));
+        Json.print(
+            out, generator -> write(diagnosis, device, cache, files, disks, findings, generator));
       } else {
-        print(diagnosis, device, files, out);
+        print(diagnosis, device, cache, files, out);
         printDisks(disks, out);
         print(findings, out);
         out.flush();
@@ -113,7 +117,11 @@ final class DoctorCommand implements Runnable {
   }
 
   private static void print(
-      Diagnosis diagnosis, Device device, List<FileDiagnosis> files, PrintWriter out) {
+      Diagnosis diagnosis,
+      Device device,
+      Optional<RemoteCache.Use> cache,
+      List<FileDiagnosis> files,
+      PrintWriter out) {
     if (diagnosis.cudaAbsence().isEmpty()) {
       out.println("CUDA      driver for CUDA " + diagnosis.cudaVersion());
       for (Diagnosis.CudaDevice cuda : diagnosis.devices()) {
@@ -145,6 +153,18 @@ final class DoctorCommand implements Runnable {
                 host.acs(),
                 host.nvidiaFs() ? "loaded" : "not loaded",
                 host.udev() ? "there" : "not there"));
+    out.println(
+        "cache     "
+            + cache
+                .map(use ->
+                    String.format(
+                        Locale.ROOT,
+                        "%s: %d files, %.1f of %.1f GB",
+                        use.folder(),
+                        use.files(),
+                        use.bytes() / 1e9,
+                        use.mostBytes() / 1e9))
+                .orElse("none: remote files are fetched each time; --cache-folder names one"));
     out.println("loads go to " + device + " by default");
     if (!files.isEmpty()) {
       Table table = new Table("file", "transport", "O_DIRECT", "in page cache", "why not better");
@@ -192,6 +212,7 @@ final class DoctorCommand implements Runnable {
   private static void write(
       Diagnosis diagnosis,
       Device device,
+      Optional<RemoteCache.Use> cache,
       List<FileDiagnosis> files,
       List<DiskSpeeds.Disk> disks,
       List<Remedy.Finding> findings,
@@ -226,6 +247,15 @@ final class DoctorCommand implements Runnable {
     json.writeBooleanField("nvidiaFs", host.nvidiaFs());
     json.writeBooleanField("udev", host.udev());
     json.writeEndObject();
+    if (cache.isPresent()) {
+      RemoteCache.Use use = cache.get();
+      json.writeObjectFieldStart("cache");
+      json.writeStringField("folder", use.folder().toString());
+      json.writeNumberField("files", use.files());
+      json.writeNumberField("bytes", use.bytes());
+      json.writeNumberField("mostBytes", use.mostBytes());
+      json.writeEndObject();
+    }
     json.writeStringField("device", device.toString());
     json.writeArrayFieldStart("files");
     for (FileDiagnosis file : files) {

@@ -9,10 +9,13 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.cache.CacheSettings;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -67,7 +70,44 @@ public final class GantryCommand {
       scope = ScopeType.INHERIT)
   private boolean verbose;
 
+  /// Of the process before this command line.
+  private final @Nullable String cacheBefore = System.getProperty(CacheSettings.PROPERTY);
+
+  private final @Nullable String cacheBytesBefore =
+      System.getProperty(CacheSettings.BYTES_PROPERTY);
+
   GantryCommand() {}
+
+  @Option(
+      names = "--cache-folder",
+      paramLabel = "FOLDER",
+      description = "Keep remote files in this folder; ${env:GANTRY_CACHE:-none} by default.",
+      scope = ScopeType.INHERIT)
+  void cacheFolder(Path folder) {
+    System.setProperty(CacheSettings.PROPERTY, folder.toString());
+  }
+
+  @Option(
+      names = "--cache-bytes",
+      paramLabel = "N",
+      description = "Keep at most N bytes there, or MB, GB, TB; half of the disk by default.",
+      scope = ScopeType.INHERIT)
+  void cacheBytes(String bytes) {
+    System.setProperty(CacheSettings.BYTES_PROPERTY, bytes);
+  }
+
+  private void restoreCache() {
+    restore(CacheSettings.PROPERTY, cacheBefore);
+    restore(CacheSettings.BYTES_PROPERTY, cacheBytesBefore);
+  }
+
+  private static void restore(String property, @Nullable String before) {
+    if (before == null) {
+      System.clearProperty(property);
+    } else {
+      System.setProperty(property, before);
+    }
+  }
 
   static void main(String[] arguments) {
     System.exit(run(arguments));
@@ -106,7 +146,11 @@ public final class GantryCommand {
       return exitCode(e);
     });
     try {
-      return commands.execute(arguments);
+      try {
+        return commands.execute(arguments);
+      } finally {
+        restoreCache();
+      }
     } catch (OutOfMemoryError e) {
       commands
           .getErr()

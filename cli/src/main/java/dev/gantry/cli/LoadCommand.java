@@ -121,7 +121,7 @@ final class LoadCommand implements Runnable {
           table.row(
               Integer.toString(run),
               target.toString(),
-              Transfers.transports(report.bytesByTransport()),
+              Transfers.transports(report),
               Transfers.percent(report.directBytes(), report.bytes())
                   + (report.unknownBytes() > 0
                       ? ", not known to be cold "

@@ -70,6 +70,37 @@ class RemoteWeightsTest {
   }
 
   @Test
+  void loadAndDoctorNameTheCache() {
+    Path folder = temporary.resolve("cache");
+    List<String> lines =
+        TestSamples.run(
+                "load",
+                "--device",
+                "host",
+                "--repeat",
+                2,
+                "--cache-folder",
+                folder,
+                "--cache-bytes",
+                "10MB",
+                index)
+            .out()
+            .lines()
+            .toList();
+    assertThat(lines.get(1)).doesNotContain("cache");
+    assertThat(lines.get(2)).contains("host, 3 files out of the cache");
+    Map<?, ?> document =
+        TestSamples.json(TestSamples.run("doctor", "--json", "--cache-folder", folder));
+    Map<?, ?> cache = (Map<?, ?>) document.get("cache");
+    assertThat(cache.get("folder")).isEqualTo(folder.toString());
+    assertThat(((Number) cache.get("files")).intValue()).isBetween(3, 4);
+    assertThat(TestSamples.run("doctor", "--cache-folder", folder).out())
+        .contains("cache     " + folder + ": ", " files, 0.0 of ");
+    assertThat(TestSamples.run("doctor").out()).contains("cache     none");
+    assertThat(System.getProperty("gantry.cache")).isNull();
+  }
+
+  @Test
   void loadTellsHowFast() {
     List<String> lines =
         TestSamples.run("load", "--device", "host", "--repeat", 2, index).out().lines().toList();

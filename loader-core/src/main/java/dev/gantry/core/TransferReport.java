@@ -37,7 +37,14 @@ public record TransferReport(
 
   /// @param transport of the bytes that were not in the page cache; if there were none, of the others
   /// @param reason why no better transport was used; empty where this is the best
-  public record FileReport(Location file, Transport transport, String reason) {}
+  /// @param cached whether this is a remote file that was read as a whole out of the cache on this
+  ///     machine's disk
+  public record FileReport(Location file, Transport transport, String reason, boolean cached) {
+    /// Of a file that is read where it lies.
+    public FileReport(Location file, Transport transport, String reason) {
+      this(file, transport, reason, false);
+    }
+  }
 
   /// This transfer and one that came after it, as one.
   public TransferReport plus(TransferReport next) {

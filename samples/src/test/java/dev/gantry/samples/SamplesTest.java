@@ -20,6 +20,7 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RangeServer;
 import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -37,7 +38,9 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.imageio.ImageIO;
 import org.assertj.core.data.Offset;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -49,6 +52,22 @@ class SamplesTest {
   private static final Path SOURCES = Path.of("src", "main", "java", "dev", "gantry", "samples");
   private static final Path HUB = Path.of("..", "models", "src", "test", "resources", "hub");
   private static final Path MODEL = Path.of("src", "main", "resources", "model");
+
+  private static final RangeServer SERVER = new RangeServer();
+
+  @BeforeAll
+  static void serveTheModel() throws IOException {
+    try (Stream<Path> files = Files.list(MODEL)) {
+      for (Path file : files.toList()) {
+        SERVER.put(file.getFileName().toString(), Files.readAllBytes(file));
+      }
+    }
+  }
+
+  @AfterAll
+  static void closeTheServer() {
+    SERVER.close();
+  }
 
   /// One folder for all runs, since some read what others wrote.
   @TempDir private static Path temporary;
@@ -88,6 +107,17 @@ class SamplesTest {
             MODEL,
             "fc1.bias",
             temporary.resolve("exchanged")),
+        sample(
+            "CacheRemoteWeights",
+            CacheRemoteWeights::main,
+            """
+            0 of 3 files out of the cache
+            (\\d+) arrays
+            3 of 3 files out of the cache
+            \\1 arrays
+            """,
+            SERVER.missing("model.safetensors.index.json"),
+            temporary.resolve("cache")),
         sample("TuneCuFile", TuneCuFile::main, "\\d+ arrays in \\d+ requests, .*host.*\n", MODEL),
         sample(
             "RunOnnx",

@@ -12,6 +12,15 @@ import java.util.stream.Collectors;
 public final class Transfers {
   private Transfers() {}
 
+  /// As in `staged`, or `gds 80%, staged 20%, 3 files out of the cache`.
+  public static String transports(TransferReport report) {
+    long cached = report.files().stream().filter(TransferReport.FileReport::cached).count();
+    String transports = transports(report.bytesByTransport());
+    return cached == 0
+        ? transports
+        : transports + ", " + cached + (cached == 1 ? " file" : " files") + " out of the cache";
+  }
+
   /// As in `staged`, or `gds 80%, staged 20%`.
   public static String transports(Map<Transport, Long> bytesByTransport) {
     if (bytesByTransport.size() == 1) {

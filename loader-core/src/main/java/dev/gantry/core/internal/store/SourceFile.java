@@ -109,6 +109,11 @@ public final class SourceFile implements AutoCloseable {
     return stored instanceof FileCache.OnDisk present ? present.onDisk() : null;
   }
 
+  /// Whether this is a remote file that is read out of the cache.
+  public boolean isCached() {
+    return local != null && file instanceof Location.Remote;
+  }
+
   /// Whether this file is remote, and by now lies in the cache as a whole: see [#local].
   public boolean isWhole() {
     return stored instanceof FileCache.Filling filling && filling.isWhole();
@@ -136,7 +141,11 @@ public final class SourceFile implements AutoCloseable {
       return local.descriptors();
     }
     String scheme = file instanceof Location.Remote remote ? remote.scheme() : "these";
-    return Descriptors.none(scheme + " files have no descriptor");
+    String absence = scheme + " files have no descriptor";
+    return Descriptors.none(
+        stored instanceof FileCache.Filling
+            ? absence + " until the cache has all of them"
+            : absence);
   }
 
   /// As of [LocalFile#inMemory].

@@ -36,6 +36,7 @@ public final class FileTransport implements AutoCloseable {
 
   private final Descriptors descriptors;
   private final CuFileSession cuFileSession;
+  private final boolean fromCache;
 
   /// Null for host memory.
   private final @Nullable CudaContext context;
@@ -62,6 +63,18 @@ public final class FileTransport implements AutoCloseable {
       Device device,
       @Nullable Transport only,
       CuFileSession cuFileSession) {
+    this(file, descriptors, device, only, cuFileSession, false);
+  }
+
+  /// @param fromCache whether this is a remote file that the cache has as a whole
+  FileTransport(
+      Location file,
+      Descriptors descriptors,
+      Device device,
+      @Nullable Transport only,
+      CuFileSession cuFileSession,
+      boolean fromCache) {
+    this.fromCache = fromCache;
     this.descriptors = descriptors;
     this.cuFileSession = cuFileSession;
     context = device instanceof Device.Cuda cuda ? CudaContext.of(cuda) : null;
@@ -186,14 +199,14 @@ public final class FileTransport implements AutoCloseable {
 
   private TransferReport.FileReport report(Answer answer) {
     if (fetched) {
-      return new TransferReport.FileReport(question.file(), Transport.MAPPED, "");
+      return new TransferReport.FileReport(question.file(), Transport.MAPPED, "", fromCache);
     }
     String reason = answer.reason();
     CuFileTransport registered = cuFile;
     if (reason.isEmpty() && registered != null) {
       reason = registered.bounced();
     }
-    return new TransferReport.FileReport(question.file(), answer.transport(), reason);
+    return new TransferReport.FileReport(question.file(), answer.transport(), reason, fromCache);
   }
 
   @Override

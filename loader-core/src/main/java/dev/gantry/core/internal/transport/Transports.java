@@ -288,7 +288,12 @@ public final class Transports implements AutoCloseable {
     return new OpenFile(
         file,
         new FileTransport(
-            file.file(), file.descriptors(), device, transport(device, options), cuFile));
+            file.file(),
+            file.descriptors(),
+            device,
+            transport(device, options),
+            cuFile,
+            file.isCached()));
   }
 
   /// Opens a remote file out of the cache.

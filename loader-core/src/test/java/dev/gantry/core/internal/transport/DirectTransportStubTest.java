@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
@@ -19,6 +20,7 @@ import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
@@ -75,6 +77,27 @@ class DirectTransportStubTest extends TransportContract {
     assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
     assertThat(gantry.diagnose(Location.of(first), device()).prediction().transport())
         .isEqualTo(Transport.GDS);
+  }
+
+  @Test
+  void aRemoteFileThatTheCacheHasAsAWholeGoesPastTheCpu() {
+    byte[] bytes = TestFiles.bytes(21, LENGTH);
+    try (RangeServer server = new RangeServer()) {
+      gantry.cacheRemoteFiles(folder.resolve("cache"), 1 << 30);
+      List<Wanted> remote =
+          List.of(new Wanted(new Extent(server.put("first", bytes), 0, LENGTH), 8));
+      assertThat(loadRemote(remote, bytes).bytesByTransport()).containsOnlyKeys(Transport.STAGED);
+      TransferReport cached = loadRemote(remote, bytes);
+      assertThat(cached.bytesByTransport()).containsOnlyKeys(Transport.GDS);
+      assertThat(cached.files().getFirst().cached()).isTrue();
+    }
+  }
+
+  private TransferReport loadRemote(List<Wanted> remote, byte[] bytes) {
+    try (Loaded loaded = gantry.load(remote, device(), direct())) {
+      assertThat(TestFiles.bytes(loaded.regions().getFirst())).isEqualTo(bytes);
+      return loaded.report();
+    }
   }
 
   @Test
