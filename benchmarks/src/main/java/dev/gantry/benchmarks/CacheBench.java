@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferReport.FileReport;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.PageCache;
+import dev.gantry.core.internal.transport.TransferOptions;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Random;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
+
+/// How fast remote files come: without a cache, in the epoch that fills one, and out of it, in turns with
+/// the same files read locally. `CacheBench FOLDER FILES MIB`.
+///
+/// The server is one of this process, on the loopback. Cold means that the page cache was emptied.
+public final class CacheBench {
+  private static final int TURNS = 11;
+  private static final int THREADS = 32;
+
+  private final Path folder;
+  private final List<Path> files = new ArrayList<>();
+  private final AtomicLong sent = new AtomicLong();
+
+  private CacheBench(Path folder) {
+    this.folder = folder;
+  }
+
+  public static void main(String[] arguments) throws IOException {
+    if (arguments.length != 3) {
+      System.err.println("usage: CacheBench FOLDER FILES MIB");
+      System.exit(64);
+    }
+    new CacheBench(Path.of(arguments[0]))
+        .run(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
+  }
+
+  private void run(int count, int mebibytes) throws IOException {
+    Files.createDirectories(folder.resolve("files"));
+    for (int i = 0; i < count; i++) {
+      files.add(make(folder.resolve("files").resolve("file" + i), i, mebibytes));
+    }
+    HttpServer server =
+        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    try (ExecutorService threads = Executors.newFixedThreadPool(THREADS)) {
+      server.setExecutor(threads);
+      server.createContext("/", this::serve);
+      server.start();
+      measure(server.getAddress().getPort());
+      server.stop(0);
+    }
+  }
+
+  private static Path make(Path file, long seed, int mebibytes) throws IOException {
+    byte[] bytes = new byte[1 << 20];
+    Random random = new Random(seed);
+    try (OutputStream out = Files.newOutputStream(file)) {
+      for (int i = 0; i < mebibytes; i++) {
+        random.nextBytes(bytes);
+        out.write(bytes);
+      }
+    }
+    return file;
+  }
+
+  private void measure(int port) throws IOException {
+    List<Location> local = files.stream().map(Location::of).toList();
+    List<Location> remote =
+        files.stream()
+            .map(file -> Location.of("http://127.0.0.1:" + port + "/" + file.getFileName()))
+            .toList();
+    try (GantrySession plain = GantrySession.open();
+        GantrySession cached = GantrySession.open()) {
+      print("remote, no cache", load(plain, remote, CachePolicy.BY_RESIDENCY));
+      Path cache = folder.resolve("cache");
+      cached.cacheRemoteFiles(cache, Long.MAX_VALUE);
+      print("remote, fills the cache", load(cached, remote, CachePolicy.BY_RESIDENCY));
+      long before = sent.get();
+      for (boolean cold : new boolean[] {false, true}) {
+        double[] ours = new double[TURNS];
+        double[] theirs = new double[TURNS];
+        for (int turn = 0; turn < TURNS; turn++) {
+          prepare(cold, cache);
+          theirs[turn] = load(plain, local, CachePolicy.BY_RESIDENCY);
+          prepare(cold, cache);
+          ours[turn] = load(cached, remote, CachePolicy.BY_RESIDENCY);
+        }
+        print(cold ? "local, cold" : "local, hot", median(theirs));
+        print(cold ? "cache, cold" : "cache, hot", median(ours));
+        System.out.printf(Locale.ROOT, "ratio %.3f%n", median(ours) / median(theirs));
+      }
+      System.out.printf(
+          "bytes that the server sent after the first epoch: %d%n", sent.get() - before);
+    }
+  }
+
+  private void prepare(boolean cold, Path cache) throws IOException {
+    List<Path> all = new ArrayList<>(files);
+    try (Stream<Path> data = Files.list(cache)) {
+      all.addAll(data.filter(file -> file.toString().endsWith(".data")).toList());
+    }
+    for (Path file : all) {
+      if (cold) {
+        long _ = PageCache.drop(file);
+      } else {
+        PageCache.warm(file);
+      }
+    }
+  }
+
+  /// @return 10⁹ bytes a second
+  private static double load(GantrySession session, List<Location> files, CachePolicy policy)
+      throws IOException {
+    List<Wanted> wanted = new ArrayList<>();
+    for (Location file : files) {
+      try (var open = session.openFile(file)) {
+        // As weights do, whose headers are read before.
+        Location version = file.at(open.identity());
+        wanted.add(new Wanted(new Extent(version, 0, open.size()), 64));
+      }
+    }
+    long start = System.nanoTime();
+    try (Loaded loaded =
+        session.load(wanted, Device.HOST, TransferOptions.defaults().withCachePolicy(policy))) {
+      double seconds = (System.nanoTime() - start) / 1e9;
+      long cached = loaded.report().files().stream().filter(FileReport::cached).count();
+      if (cached > 0 && cached < files.size()) {
+        throw new IOException(cached + " of " + files.size() + " files came out of the cache");
+      }
+      return loaded.report().bytes() / 1e9 / seconds;
+    }
+  }
+
+  private static double median(double[] values) {
+    double[] sorted = values.clone();
+    Arrays.sort(sorted);
+    return sorted[sorted.length / 2];
+  }
+
+  private static void print(String name, double gigabytes) {
+    System.out.printf(Locale.ROOT, "%-24s %6.2f GB/s%n", name, gigabytes);
+  }
+
+  private void serve(HttpExchange exchange) {
+    try (exchange;
+        FileChannel file =
+            FileChannel.open(
+                folder.resolve("files").resolve(exchange.getRequestURI().getPath().substring(1)))) {
+      String[] range = exchange.getRequestHeaders().getFirst("Range").substring(6).split("-");
+      long from = Long.parseLong(range[0]);
+      long length = Long.parseLong(range[1]) - from + 1;
+      exchange.getResponseHeaders().set("ETag", "\"1\"");
+      exchange
+          .getResponseHeaders()
+          .set("Content-Range", "bytes " + from + "-" + range[1] + "/" + file.size());
+      exchange.sendResponseHeaders(206, length);
+      sent.addAndGet(length);
+      var body = Channels.newChannel(exchange.getResponseBody());
+      ByteBuffer piece = ByteBuffer.allocate(64 << 10);
+      for (long done = 0; done < length; ) {
+        piece.clear().limit((int) Math.min(piece.capacity(), length - done));
+        done += file.read(piece, from + done);
+        body.write(piece.flip());
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}
