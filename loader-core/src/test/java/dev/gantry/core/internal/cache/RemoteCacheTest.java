@@ -45,9 +45,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -65,6 +66,9 @@ class RemoteCacheTest {
   private static final long SEED = 11;
   private static final byte[] BYTES = TestFiles.bytes(SEED, LENGTH);
   private static final long ROOM = 1L << 30;
+
+  /// Processes that are killed while they fill a cache.
+  private static final int KILLS = Integer.getInteger("gantry.kills", 2);
 
   @TempDir private Path folder;
 
@@ -529,43 +533,36 @@ class RemoteCacheTest {
     assertThat(dataBytes(2)).isEqualTo(LENGTH);
   }
 
-  private void killWhileItFills(int request) throws IOException, InterruptedException {
+  /// @param millis after a request for data has come
+  private void killWhileItFills(Location remote, int request, long millis)
+      throws IOException, InterruptedException {
     CompletableFuture<Process> child = new CompletableFuture<>();
     server.answer(number -> {
       if (number == request) {
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis));
         Process _ = child.join().destroyForcibly();
-        return Answer.CLOSED;
       }
       return Answer.RIGHT;
     });
-    child.complete(CacheProgram.start(folder, file, SEED, LENGTH));
+    child.complete(CacheProgram.start(folder, remote, SEED, LENGTH));
     int _ = child.join().waitFor();
     server.answerAll(Answer.RIGHT);
     GantrySession session = session();
-    checkLoad(session, file);
+    checkLoad(session, remote);
     long fetched = server.bytes();
-    checkLoad(session, file);
+    checkLoad(session, remote);
     assertThat(server.bytes()).isEqualTo(fetched + 1);
     close(session);
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {1, 2})
-  void aKilledProcessLeavesNothingWrong(int request) throws IOException, InterruptedException {
-    killWhileItFills(request);
-  }
-
-  @Tag("soak")
   @Test
-  void manyKilledProcessesLeaveNothingWrong() throws IOException, InterruptedException {
-    for (int i = 0; i < 50; i++) {
-      Location _ = server.put("data", BYTES);
-      killWhileItFills(i % 4);
-      for (String suffix : List.of(".data", ".blocks")) {
-        if (i % 2 == 0) {
-          Files.delete(only(suffix));
-        }
-      }
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  void killedProcessesLeaveNothingWrong() throws IOException, InterruptedException {
+    Random random = new Random(SEED);
+    for (int kill = 0; kill < KILLS; kill++) {
+      // Several requests are under way: the others are answered while one waits.
+      int request = 1 + kill % 2;
+      killWhileItFills(server.put("data" + kill, BYTES), request, random.nextInt(60));
     }
   }
 }
