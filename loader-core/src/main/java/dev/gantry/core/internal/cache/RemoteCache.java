@@ -5,6 +5,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
@@ -20,6 +21,7 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -41,6 +43,9 @@ public final class RemoteCache implements FileCache {
   private static final long IDLE_SECONDS = 10;
   private static final long RETRY_MILLIS = 2;
   private static final int MOST_KNOWN = 65_536;
+
+  /// For the process, or for the whole system.
+  private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final FileCalls calls;
   private final Path folder;
@@ -237,8 +242,11 @@ public final class RemoteCache implements FileCache {
     return mayPut;
   }
 
-  /// Nothing more is written: the disk is full, or fails.
+  /// Nothing more is written: the disk is full, or fails. A process without descriptors may have some again.
   void refuse(GantryException reason) {
+    if (reason instanceof TransferException failed && failed.isErrno(NO_DESCRIPTOR)) {
+      return;
+    }
     mayPut = false;
     if (warned.compareAndSet(false, true)) {
       LOG.warn("remote files are read past the cache: {}", reason.getMessage());

@@ -12,6 +12,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
@@ -440,6 +441,26 @@ class RemoteCacheTest {
   }
 
   @Test
+  void readsGoOnWhereThereAreNoLocks() {
+    GantrySession session = session(JdkFiles.INSTANCE, ROOM);
+    checkLoad(session, file);
+    assertThat(cachedBytes()).isZero();
+  }
+
+  @Test
+  void aProcessWithoutDescriptorsCachesAgainWhenItHasSome() {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    calls.at(Function.OPEN, 1, new Fails(Errno.EMFILE));
+    GantrySession session = session(calls, ROOM);
+    try (SourceFile open = session.openFile(file)) {
+      checkRead(open, 0, 10);
+    }
+    assertThat(cachedBytes()).isZero();
+    checkLoad(session, file);
+    assertThat(cachedBytes()).isEqualTo(CacheEntry.cost(LENGTH));
+  }
+
+  @Test
   void theLeastRecentlyUsedFilesGoAndTheBoundHolds() {
     long most = 3 * CacheEntry.cost(LENGTH) + 100;
     GantrySession session = session(Libc.INSTANCE, most);
@@ -534,8 +555,10 @@ class RemoteCacheTest {
   }
 
   /// @param millis after a request for data has come
-  private void killWhileItFills(Location remote, int request, long millis)
+  private void killWhileItFills(long seed, int request, long millis)
       throws IOException, InterruptedException {
+    byte[] bytes = TestFiles.bytes(seed, LENGTH);
+    Location remote = server.put("data", bytes);
     CompletableFuture<Process> child = new CompletableFuture<>();
     server.answer(number -> {
       if (number == request) {
@@ -544,13 +567,13 @@ class RemoteCacheTest {
       }
       return Answer.RIGHT;
     });
-    child.complete(CacheProgram.start(folder, remote, SEED, LENGTH));
+    child.complete(CacheProgram.start(folder, remote, seed, LENGTH));
     int _ = child.join().waitFor();
     server.answerAll(Answer.RIGHT);
     GantrySession session = session();
-    checkLoad(session, remote);
+    assertThat(Arrays.equals(load(session, remote, LENGTH), bytes)).isTrue();
     long fetched = server.bytes();
-    checkLoad(session, remote);
+    assertThat(Arrays.equals(load(session, remote, LENGTH), bytes)).isTrue();
     assertThat(server.bytes()).isEqualTo(fetched + 1);
     close(session);
   }
@@ -562,7 +585,7 @@ class RemoteCacheTest {
     for (int kill = 0; kill < KILLS; kill++) {
       // Several requests are under way: the others are answered while one waits.
       int request = 1 + kill % 2;
-      killWhileItFills(server.put("data" + kill, BYTES), request, random.nextInt(60));
+      killWhileItFills(100 + kill, request, random.nextInt(60));
     }
   }
 }
