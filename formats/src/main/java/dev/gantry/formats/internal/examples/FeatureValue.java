@@ -98,6 +98,15 @@ public final class FeatureValue {
     return used == 0 ? 0 : pieces[1];
   }
 
+  /// One of several strings of bytes.
+  ///
+  /// @param number from 0, less than [#count]
+  public byte[] string(int number) {
+    return record
+        .asSlice(pieces[2 * number], pieces[2 * number + 1])
+        .toArray(ValueLayout.JAVA_BYTE);
+  }
+
   /// Writes all values, little endian; of bytes, the first string.
   public void copyTo(MemorySegment target, long offset) {
     if (kind == FeatureSpec.Kind.INT64) {

@@ -9,6 +9,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.examples.CompleteReader;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -89,6 +90,14 @@ public final class TfRecordIndex implements AutoCloseable {
   /// The size of the file, in bytes.
   public long fileBytes() {
     return identity.size();
+  }
+
+  /// Where a reader begins at a record.
+  ///
+  /// @param record its number
+  public TfRecordReader.Position position(long record) {
+    long data = MappedColumn.signedLong(column(IndexFormat.RECORD_OFFSET).bytes(), record);
+    return new TfRecordReader.Position(data - IndexFormat.HEADER_BYTES, record);
   }
 
   /// The file as it was when this was opened.

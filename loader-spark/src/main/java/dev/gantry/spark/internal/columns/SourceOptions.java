@@ -5,6 +5,7 @@ import dev.gantry.core.MisuseException;
 import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -52,6 +53,29 @@ public final class SourceOptions {
     } catch (NumberFormatException _) {
       throw new MisuseException("option " + name + " must be a number (was '" + text + "')");
     }
+  }
+
+  /// One of an enumeration's names, in upper or lower case.
+  ///
+  /// @throws MisuseException if it is none of them
+  public <E extends Enum<E>> E choice(String name, Class<E> choices, E usual) {
+    String text = options.get(name);
+    if (text == null) {
+      return usual;
+    }
+    for (E choice : choices.getEnumConstants()) {
+      if (choice.name().equalsIgnoreCase(text.strip())) {
+        return choice;
+      }
+    }
+    throw new MisuseException(
+        "option "
+            + name
+            + " must be one of "
+            + Arrays.toString(choices.getEnumConstants())
+            + " (was '"
+            + text
+            + "')");
   }
 
   public Optional<String> text(String name) {

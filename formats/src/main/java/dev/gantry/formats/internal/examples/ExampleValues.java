@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.examples;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.lang.foreign.MemorySegment;
+import java.util.Collection;
+import java.util.List;
+import java.util.Optional;
+
+/// The features of one record after the other, whatever their kinds and lengths. Not thread-safe.
+public final class ExampleValues {
+  private final CompleteReader reader;
+
+  /// @param names of the features that are wanted; empty for all
+  public ExampleValues(List<String> names) {
+    reader = CompleteReader.of(names, CompleteReader.Limits.NONE);
+  }
+
+  /// Goes to a record, whose bytes must stay until the next.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`
+  public void read(RawRecord record) {
+    try {
+      reader.read(record.data());
+    } catch (InvalidProtocolBufferException | CompleteReader.LimitException e) {
+      throw record
+          .address()
+          .fault(ExampleDecoder.INVALID_PROTO, "byte " + reader.position() + ": " + e.getMessage());
+    }
+  }
+
+  /// Of the features that the record has and that are wanted.
+  public Collection<String> names() {
+    return reader.names();
+  }
+
+  /// Empty where the record has no such feature, or one without a list.
+  public Optional<FeatureSpec.Kind> kind(String feature) {
+    return Optional.ofNullable(reader.feature(feature).kind());
+  }
+
+  /// How many values the feature has; of bytes, strings.
+  public int count(String feature) {
+    return Math.toIntExact(reader.feature(feature).count());
+  }
+
+  /// Of a feature of kind INT64.
+  public long[] int64s(String feature) {
+    long[] values = new long[count(feature)];
+    MemorySegment bytes = MemorySegment.ofArray(values);
+    reader.feature(feature).copyTo(bytes, 0);
+    return values;
+  }
+
+  /// Of a feature of kind FLOAT.
+  public float[] floats(String feature) {
+    float[] values = new float[count(feature)];
+    MemorySegment bytes = MemorySegment.ofArray(values);
+    reader.feature(feature).copyTo(bytes, 0);
+    return values;
+  }
+
+  /// Of a feature of kind BYTES.
+  public byte[] string(String feature, int number) {
+    return reader.feature(feature).string(number);
+  }
+}

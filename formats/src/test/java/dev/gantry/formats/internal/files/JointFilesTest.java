@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.AppendedFile;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.JointFiles.Part;
+import dev.gantry.testing.CrashReplay;
+import dev.gantry.testing.CrashReplay.Step;
+import dev.gantry.testing.MemoryFolder;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.RecordingFileCalls;
+import dev.gantry.testing.Sessions;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// A list makes files a set: those that it names, or those of the list before.
+@ExtendWith(NoLeaks.class)
+class JointFilesTest {
+  private static final int SEEDS = 2;
+
+  @TempDir(factory = MemoryFolder.class)
+  Path parent;
+
+  @TempDir(factory = MemoryFolder.class)
+  Path scratch;
+
+  private final GantrySession session = GantrySession.open();
+  private Path tree;
+
+  @BeforeEach
+  void makeTree() throws IOException {
+    tree = Files.createDirectory(parent.resolve("tree"));
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private static void part(GantrySession session, Path set, String name, int bytes) {
+    try (AppendedFile file = session.append(JointFiles.unfinished(set).resolve(name))) {
+      file.append(MemorySegment.ofArray(new byte[bytes]));
+      AppendedFile.commit(List.of(file));
+    }
+  }
+
+  private static void write(GantrySession session, Path set, String job) {
+    try (JointFiles joint = JointFiles.begin(session, set, true)) {
+      part(session, set, "part-1", job.length());
+      part(session, set, "part-2", 10);
+      part(session, set, "part-3", 20);
+      List<Path> _ = joint.finish(List.of(new Part("part-1", job), new Part("part-3", job + "-b")));
+    }
+  }
+
+  @Test
+  void theSetHasTheNamedFilesAndTheOthersGo() throws IOException {
+    Path set = tree.resolve("deep/set");
+    write(session, set, "one");
+    assertThat(JointFiles.open(set)).hasValue(List.of(set.resolve("one"), set.resolve("one-b")));
+    Path mine = Files.writeString(set.resolve("mine"), "mine");
+    assertThatThrownBy(() -> JointFiles.begin(session, set, false))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("holds a set of files already");
+
+    write(session, set, "two");
+    assertThat(names(set)).containsExactly("_gantry-files", "mine", "two", "two-b");
+    assertThat(mine).hasContent("mine");
+    Files.write(set.resolve("two"), new byte[1]);
+    assertThatThrownBy(() -> JointFiles.open(set))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("two is not there with its 3 bytes");
+  }
+
+  @Test
+  void givenUpItLeavesNothing() {
+    try (JointFiles _ = JointFiles.begin(session, tree.resolve("set"), false)) {
+      part(session, tree.resolve("set"), "part-1", 5);
+    }
+    assertThat(tree).isEmptyDirectory();
+    assertThat(JointFiles.open(tree)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "other 1\n",
+        "gantry-files 1\n5 ../x\n",
+        "gantry-files 1\n5 .x\n",
+        "gantry-files 1\nx\n"
+      })
+  void whatIsNoListIsRefused(String text) throws IOException {
+    Files.writeString(tree.resolve(JointFiles.LIST), text);
+    assertThatThrownBy(() -> JointFiles.open(tree)).isInstanceOf(MalformedFileException.class);
+    assertThatThrownBy(() -> JointFiles.begin(session, tree, true))
+        .isInstanceOf(MalformedFileException.class);
+    assertThat(names(tree)).containsExactly(JointFiles.LIST);
+  }
+
+  /// At every moment there is the old set or the new one, and the next writer leaves one only.
+  @Test
+  void replacingSurvivesEveryCrash() {
+    Path set = tree.resolve("set");
+    write(session, set, "old");
+    RecordingFileCalls calls = new RecordingFileCalls(Libc.INSTANCE, tree);
+    CrashReplay replay = CrashReplay.before(tree);
+    try (GantrySession recorded = Sessions.over(calls)) {
+      write(recorded, set, "newer");
+    }
+    List<Step> steps = calls.steps();
+    for (int length = 0; length <= steps.size(); length++) {
+      boolean reported = length == steps.size();
+      replay.everyCrash(
+          steps.subList(0, length),
+          length,
+          SEEDS,
+          scratch,
+          (where, root) -> {
+            Path folder = root.resolve("set");
+            Optional<List<Path>> files = JointFiles.open(folder);
+            assertThat(files).as(where).isPresent();
+            assertThat(files.get().getFirst().getFileName().toString())
+                .as(where)
+                .isIn(reported ? "newer" : "old", "newer");
+            write(session, folder, "next");
+            assertThat(names(folder)).as(where).containsExactly("_gantry-files", "next", "next-b");
+          });
+    }
+  }
+
+  private static List<String> names(Path folder) {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(entry -> entry.getFileName().toString()).sorted().toList();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.tfrecord;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.examples.ExampleValues;
+import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/// Which types of columns features have, and the other way round.
+final class FeatureTypes {
+  private FeatureTypes() {}
+
+  /// The kind of feature that a column is, or its elements are.
+  ///
+  /// @throws MisuseException if a record has no such values
+  static FeatureSpec.Kind kind(StructField column) {
+    DataType type = column.dataType();
+    return switch (element(type)) {
+      case BooleanType _, ByteType _, ShortType _, IntegerType _, LongType _ ->
+          FeatureSpec.Kind.INT64;
+      case FloatType _ -> FeatureSpec.Kind.FLOAT;
+      case BinaryType _, StringType _ -> FeatureSpec.Kind.BYTES;
+      default ->
+          throw new MisuseException(
+              "column '"
+                  + column.name()
+                  + "' of type "
+                  + type.catalogString()
+                  + " does not fit tfrecord: integers, booleans, float, binary, string and arrays"
+                  + " of them do");
+    };
+  }
+
+  static DataType element(DataType type) {
+    return type instanceof ArrayType array ? array.elementType() : type;
+  }
+
+  /// Of a feature that all records have once, a value; of others, an array. Features are in the order
+  /// of their names.
+  ///
+  /// @param most how many records are looked at
+  /// @throws MalformedFileException of kind `no-records`, or `wrong-kind` where two records differ
+  static StructType infer(List<Path> files, long most) {
+    Map<String, Seen> seen = new TreeMap<>();
+    ExampleValues values = new ExampleValues(List.of());
+    long looked = 0;
+    for (Path file : files) {
+      if (looked == most) {
+        break;
+      }
+      try (TfRecordReader reader =
+          TfRecordReader.open(GantrySession.shared(), file, TfRecordOptions.defaults())) {
+        while (looked < most && reader.next()) {
+          RawRecord record = record(reader);
+          values.read(record);
+          for (String name : values.names()) {
+            values
+                .kind(name)
+                .ifPresent(kind ->
+                    seen.merge(
+                        name,
+                        new Seen(kind, values.count(name) == 1),
+                        (before, now) -> before.with(now, name, record)));
+          }
+          looked++;
+        }
+      }
+    }
+    if (looked == 0) {
+      throw new MalformedFileException(
+          files.getFirst(), 0, "no-records", "nothing to tell columns from: give schema(…)");
+    }
+    return new StructType(
+        seen.entrySet().stream()
+            .map(feature ->
+                new StructField(
+                    feature.getKey(), feature.getValue().type(), true, Metadata.empty()))
+            .toArray(StructField[]::new));
+  }
+
+  static RawRecord record(TfRecordReader reader) {
+    return new RawRecord(reader.file(), reader.number(), reader.offset(), reader.record());
+  }
+
+  private record Seen(FeatureSpec.Kind kind, boolean single) {
+    Seen with(Seen other, String name, RawRecord record) {
+      if (kind != other.kind) {
+        throw new MalformedFileException(
+            record.file(),
+            record.offset(),
+            "wrong-kind",
+            "record "
+                + record.number()
+                + ": feature '"
+                + name
+                + "' is of kind "
+                + other.kind
+                + ", before of "
+                + kind);
+      }
+      return new Seen(kind, single && other.single);
+    }
+
+    DataType type() {
+      DataType one =
+          switch (kind) {
+            case BYTES -> DataTypes.BinaryType;
+            case FLOAT -> DataTypes.FloatType;
+            case INT64 -> DataTypes.LongType;
+          };
+      return single ? one : DataTypes.createArrayType(one, false);
+    }
+  }
+}

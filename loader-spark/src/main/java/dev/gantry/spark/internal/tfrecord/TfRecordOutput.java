@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.tfrecord;
+
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.JointFiles;
+import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.spark.internal.columns.SourceOptions;
+import dev.gantry.spark.internal.output.OutputSource;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructField;
+import org.jspecify.annotations.Nullable;
+
+/// Writes a DataFrame as one set of TFRecord files, a file each partition that has rows, with indexes.
+public final class TfRecordOutput extends OutputSource {
+  private static final int JOB_DIGITS = 8;
+
+  @Override
+  protected BatchWrite write(LogicalWriteInfo info, boolean mayReplace) {
+    return new Job(info, mayReplace);
+  }
+
+  /// What a task tells the driver.
+  ///
+  /// @param file its name among unfinished work; null where the task had no rows
+  record Written(@Nullable String file) implements WriterCommitMessage {}
+
+  /// On the driver.
+  private static final class Job implements BatchWrite {
+    private final Path folder;
+    private final TfRecordWriters writers;
+    private final boolean mayReplace;
+    private @Nullable JointFiles output;
+
+    Job(LogicalWriteInfo info, boolean mayReplace) {
+      SourceOptions options = new SourceOptions(info.options().asCaseSensitiveMap());
+      this.mayReplace = mayReplace;
+      folder = options.path().toAbsolutePath();
+      Compression compression = options.choice("compression", Compression.class, Compression.NONE);
+      for (StructField column : info.schema().fields()) {
+        var _ = FeatureTypes.kind(column);
+      }
+      writers =
+          new TfRecordWriters(
+              folder.toString(),
+              info.queryId(),
+              info.schema(),
+              compression,
+              compression == Compression.NONE
+                  && options.text("index").map(Boolean::parseBoolean).orElse(true));
+    }
+
+    @Override
+    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+      output = JointFiles.begin(GantrySession.shared(), folder, mayReplace);
+      return writers;
+    }
+
+    @Override
+    public void commit(WriterCommitMessage[] messages) {
+      List<String> files =
+          Arrays.stream(messages)
+              .map(message -> ((Written) message).file())
+              .filter(Objects::nonNull)
+              .map(Objects::requireNonNull)
+              .toList();
+      List<JointFiles.Part> parts = new ArrayList<>();
+      for (int i = 0; i < files.size(); i++) {
+        String name =
+            String.format(
+                Locale.ROOT,
+                "part-%05d-of-%05d-%s%s",
+                i,
+                files.size(),
+                writers.job().substring(0, JOB_DIGITS),
+                writers.suffix());
+        parts.add(new JointFiles.Part(files.get(i), name));
+        if (writers.index()) {
+          parts.add(
+              new JointFiles.Part(
+                  files.get(i) + TfRecordIndex.SUFFIX, name + TfRecordIndex.SUFFIX));
+        }
+      }
+      try (JointFiles joint = Objects.requireNonNull(output)) {
+        var _ = joint.finish(parts);
+      }
+    }
+
+    @Override
+    public void abort(WriterCommitMessage[] messages) {
+      if (output != null) {
+        output.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.tfrecord;
+
+import org.apache.spark.sql.connector.read.InputPartition;
+
+/// Some records of one file.
+///
+/// @param offset where the first begins
+/// @param first its number
+/// @param count how many, at most
+record TfRecordPartition(String file, long offset, long first, long count)
+    implements InputPartition {}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.tfrecord;
+
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.spark.internal.columns.SourceOptions;
+import dev.gantry.spark.internal.columns.TableColumns;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/// TFRecord files that are there. A file with an index is read by several tasks; others, by one each.
+final class TfRecordTable implements SupportsRead {
+  /// As Spark cuts files.
+  private static final long PARTITION_BYTES = 128L << 20;
+
+  private final StructType schema;
+  private final SourceOptions options;
+
+  TfRecordTable(StructType schema, SourceOptions options) {
+    this.schema = schema;
+    this.options = options;
+    for (StructField column : schema.fields()) {
+      var _ = FeatureTypes.kind(column);
+    }
+  }
+
+  @Override
+  public String name() {
+    return TfRecordSource.NAME + " " + options.path();
+  }
+
+  @Override
+  public Column[] columns() {
+    return TableColumns.of(schema);
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
+    return new Builder();
+  }
+
+  private final class Builder implements SupportsPushDownRequiredColumns {
+    private StructType columns = schema;
+
+    @Override
+    public void pruneColumns(StructType required) {
+      columns = required;
+    }
+
+    @Override
+    public Scan build() {
+      return new Records(
+          TfRecordFiles.of(options.path()),
+          columns,
+          options.number("partitionBytes", PARTITION_BYTES));
+    }
+  }
+
+  private record Records(List<Path> files, StructType columns, long partitionBytes)
+      implements Scan, Batch {
+    @Override
+    public StructType readSchema() {
+      return columns;
+    }
+
+    @Override
+    public String description() {
+      return TfRecordSource.NAME + " " + files + " " + columns.catalogString();
+    }
+
+    @Override
+    public Batch toBatch() {
+      return this;
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+      List<InputPartition> partitions = new ArrayList<>();
+      files.forEach(file -> plan(file, partitions));
+      return partitions.toArray(InputPartition[]::new);
+    }
+
+    private void plan(Path file, List<InputPartition> partitions) {
+      String name = file.toAbsolutePath().toString();
+      if (file.toFile().length() > partitionBytes
+          && TfRecordIndex.open(file, GantrySession.shared())
+              instanceof TfRecordIndex.Found.Usable(TfRecordIndex index)) {
+        try (index) {
+          long records = index.summary().records();
+          long parts = Math.clamp(Math.ceilDiv(index.fileBytes(), partitionBytes), 1, records);
+          for (long part = 0; part < parts; part++) {
+            long first = records * part / parts;
+            TfRecordReader.Position from = index.position(first);
+            partitions.add(
+                new TfRecordPartition(
+                    name, from.offset(), first, records * (part + 1) / parts - first));
+          }
+        }
+      } else {
+        partitions.add(new TfRecordPartition(name, 0, 0, Long.MAX_VALUE));
+      }
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+      return new TfRecordReaders(columns);
+    }
+  }
+}
