@@ -4,10 +4,10 @@ package dev.gantry.spark.internal;
 import org.apache.spark.sql.SparkSession;
 
 /// Spark in the tests' own JVM, which is driver and executor.
-final class LocalSpark {
+public final class LocalSpark {
   private LocalSpark() {}
 
-  static SparkSession session() {
+  public static SparkSession session() {
     return SparkSession.builder()
         .master("local[2]")
         .config("spark.ui.enabled", "false")

@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
@@ -74,7 +75,7 @@ final class ExampleRows implements PartitionReader<InternalRow> {
     Optional<FeatureSpec.Kind> kind = values.kind(name);
     boolean isArray = column.dataType() instanceof ArrayType;
     int count = kind.isEmpty() ? 0 : values.count(name);
-    if (kind.isEmpty() || !isArray && count == 0) {
+    if (kind.isEmpty() || (!isArray && count == 0)) {
       if (!column.nullable()) {
         throw fault(record, "missing-feature", "feature '" + name + "' is not there");
       }
@@ -112,7 +113,7 @@ final class ExampleRows implements PartitionReader<InternalRow> {
 
   private Object integers(String name, DataType element, boolean isArray, RawRecord record) {
     long[] integers = values.int64s(name);
-    if (isArray && element instanceof org.apache.spark.sql.types.LongType) {
+    if (isArray && element instanceof LongType) {
       return new GenericArrayData(integers);
     }
     Object[] boxed = new Object[integers.length];
@@ -131,8 +132,8 @@ final class ExampleRows implements PartitionReader<InternalRow> {
           case IntegerType _ -> (int) value;
           default -> value;
         };
-    if (result instanceof Number number && number.longValue() != value
-        || result instanceof Boolean && value >>> 1 != 0) {
+    if ((result instanceof Number number && number.longValue() != value)
+        || (result instanceof Boolean && value >>> 1 != 0)) {
       throw fault(
           record,
           "value-out-of-range",

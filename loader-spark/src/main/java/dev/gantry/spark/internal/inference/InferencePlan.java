@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.inference;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import dev.gantry.core.MisuseException;
+import dev.gantry.spark.internal.columns.TensorColumn;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.UUID;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/// Which columns go through which model, and what becomes of the answers.
+///
+/// @param id of the model, in all JVMs
+public record InferencePlan(
+    UUID id, Loader loader, List<Input> inputs, List<Output> outputs, int batchSize)
+    implements Serializable {
+  /// Loads the model on an executor.
+  @FunctionalInterface
+  public interface Loader extends Serializable {
+    Model load(Device device) throws Exception;
+  }
+
+  /// A column that the model takes.
+  public static final class Input implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    private final String column;
+    private final long[] shape;
+
+    /// @param shape of a row's value; of no dimensions where the column tells it
+    public Input(String column, long... shape) {
+      this.column = column;
+      this.shape = shape.clone();
+    }
+
+    String column() {
+      return column;
+    }
+
+    /// The shape of a row's value, by what a program said, or the column's metadata; else empty, and an
+    /// array's own length is meant.
+    private long[] shape(StructField field) {
+      return shape.length == 0 && field.metadata().contains(TensorColumn.SHAPE)
+          ? field.metadata().getLongArray(TensorColumn.SHAPE)
+          : shape.clone();
+    }
+  }
+
+  /// A column of answers.
+  ///
+  /// @param number the type of its numbers
+  /// @param isArray whether a row has several
+  public record Output(String column, DataType type, DataType number, boolean isArray)
+      implements Serializable {
+    /// @throws MisuseException if answers cannot be of the type
+    public static Output of(String column, DataType type) {
+      DataType number = type instanceof ArrayType array ? array.elementType() : type;
+      boolean fits =
+          switch (number) {
+            case FloatType _, DoubleType _, LongType _, IntegerType _ -> true;
+            default -> false;
+          };
+      if (!fits) {
+        throw new MisuseException(
+            "setOutput "
+                + column
+                + " must be of float, double, long, int or an array of them (was "
+                + type.catalogString()
+                + ")");
+      }
+      return new Output(column, type, number, type instanceof ArrayType);
+    }
+  }
+
+  /// The columns of the answered rows.
+  public StructType answered(StructType rows) {
+    StructType answered = rows;
+    for (Output output : outputs) {
+      if (Arrays.asList(answered.fieldNames()).contains(output.column())) {
+        throw new MisuseException("column '" + output.column() + "' is there already");
+      }
+      answered =
+          answered.add(new StructField(output.column(), output.type(), false, Metadata.empty()));
+    }
+    return answered;
+  }
+
+  /// What a task does with rows of these columns.
+  public MapPartitionsFunction<Row, Row> of(StructType rows) {
+    List<RowColumn> columns = new ArrayList<>();
+    for (Input input : inputs) {
+      int number = Arrays.asList(rows.fieldNames()).indexOf(input.column());
+      if (number < 0) {
+        throw new MisuseException(
+            "no column '" + input.column() + "', but " + Arrays.toString(rows.fieldNames()));
+      }
+      StructField field = rows.fields()[number];
+      columns.add(new RowColumn(field.name(), number, numbers(field), input.shape(field)));
+    }
+    List<RowColumn> all = List.copyOf(columns);
+    return partition -> new AnsweredRows(this, all, partition);
+  }
+
+  private static DataType numbers(StructField field) {
+    DataType type = field.dataType();
+    DataType number = type instanceof ArrayType array ? array.elementType() : type;
+    return switch (number) {
+      case BooleanType _,
+          ByteType _,
+          ShortType _,
+          IntegerType _,
+          LongType _,
+          FloatType _,
+          DoubleType _,
+          BinaryType _ ->
+          number;
+      default ->
+          throw new MisuseException(
+              "column '"
+                  + field.name()
+                  + "' of type "
+                  + type.catalogString()
+                  + " cannot go into a model: numbers, arrays of them and binary can");
+    };
+  }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.inference;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The models of this JVM, one of each kind and device: the tasks that use it at the same time share it,
+/// and it stays for a while after the last of them.
+public final class LoadedModels {
+  private static final Logger LOG = LoggerFactory.getLogger(LoadedModels.class);
+
+  /// Between the waves of a job's tasks.
+  private static final Duration KEPT = Duration.ofMinutes(1);
+
+  private static final Map<Key, Entry> ENTRIES = new HashMap<>();
+  private static final ScheduledThreadPoolExecutor CLOCK = clock();
+
+  private LoadedModels() {}
+
+  private record Key(UUID id, Device device) {}
+
+  /// Guarded by [#ENTRIES], but for the model, which is guarded by this.
+  private static final class Entry {
+    private final Key key;
+    private int users;
+    private long lastUse;
+    private @Nullable Model model;
+
+    Entry(Key key) {
+      this.key = key;
+    }
+
+    /// Loads the model, unless another task has. A failure is for the next task to try again.
+    synchronized Model load(InferencePlan plan) {
+      Model loaded = model;
+      if (loaded == null) {
+        long start = System.nanoTime();
+        try {
+          loaded = plan.loader().load(key.device());
+        } catch (RuntimeException e) {
+          throw e;
+        } catch (Exception e) {
+          throw new IllegalStateException("the model cannot be loaded: " + e.getMessage(), e);
+        }
+        model = loaded;
+        LOG.info(
+            "loaded a model onto {} in {} ms",
+            key.device(),
+            TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start));
+      }
+      return loaded;
+    }
+
+    synchronized void close() {
+      if (model != null) {
+        model.close();
+        model = null;
+      }
+    }
+  }
+
+  /// A task's right to a model; closing it gives it back.
+  static final class Use implements AutoCloseable {
+    private final Entry entry;
+    private final Model model;
+    private boolean closed;
+
+    Use(Entry entry, Model model) {
+      this.entry = entry;
+      this.model = model;
+    }
+
+    Model model() {
+      return model;
+    }
+
+    @Override
+    public void close() {
+      if (!closed) {
+        closed = true;
+        giveBack(entry);
+      }
+    }
+  }
+
+  private static ScheduledThreadPoolExecutor clock() {
+    ScheduledThreadPoolExecutor clock =
+        new ScheduledThreadPoolExecutor(
+            1, Thread.ofPlatform().name("gantry-models").daemon().factory());
+    clock.setKeepAliveTime(1, TimeUnit.SECONDS);
+    clock.allowCoreThreadTimeOut(true);
+    return clock;
+  }
+
+  /// Loads a model, or waits until another task has.
+  static Use use(InferencePlan plan, Device device) {
+    Entry entry;
+    synchronized (ENTRIES) {
+      entry = ENTRIES.computeIfAbsent(new Key(plan.id(), device), Entry::new);
+      entry.users++;
+    }
+    boolean loaded = false;
+    try {
+      Use use = new Use(entry, entry.load(plan));
+      loaded = true;
+      return use;
+    } finally {
+      if (!loaded) {
+        giveBack(entry);
+      }
+    }
+  }
+
+  private static void giveBack(Entry entry) {
+    synchronized (ENTRIES) {
+      entry.users--;
+      entry.lastUse = System.nanoTime();
+    }
+    var _ =
+        CLOCK.schedule(
+            () -> closeIf(entry, KEPT.toNanos()), KEPT.toMillis() + 1, TimeUnit.MILLISECONDS);
+  }
+
+  /// Closes a model that no task uses, and none has used for a time.
+  private static void closeIf(Entry entry, long unusedNanos) {
+    synchronized (ENTRIES) {
+      if (entry.users > 0
+          || System.nanoTime() - entry.lastUse < unusedNanos
+          || !ENTRIES.remove(entry.key, entry)) {
+        return;
+      }
+    }
+    entry.close();
+  }
+
+  /// Closes what no task uses of a model, at once.
+  public static void free(UUID id) {
+    List<Entry> all;
+    synchronized (ENTRIES) {
+      all = new ArrayList<>(ENTRIES.values());
+    }
+    all.stream().filter(entry -> entry.key.id().equals(id)).forEach(entry -> closeIf(entry, 0));
+  }
+}

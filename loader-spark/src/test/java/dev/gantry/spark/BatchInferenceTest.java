@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark;
+
+import static org.apache.spark.sql.functions.array;
+import static org.apache.spark.sql.functions.col;
+import static org.apache.spark.sql.functions.lit;
+import static org.apache.spark.sql.functions.when;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.offset;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.inference.Predictor;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.LambdaBlock;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.initializer.NormalInitializer;
+import ai.djl.translate.NoopTranslator;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.LoadReport;
+import dev.gantry.djl.ParameterNames;
+import dev.gantry.djl.Weights;
+import dev.gantry.djl.WeightsWriter;
+import dev.gantry.spark.internal.LocalSpark;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.DataTypes;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Answers of executors against those of one process.
+@ExtendWith(NoLeaks.class)
+class BatchInferenceTest {
+  private static final SparkSession SPARK = LocalSpark.session();
+  private static final AtomicInteger LOADS = new AtomicInteger();
+
+  @TempDir Path folder;
+
+  private static Block block() {
+    return new SequentialBlock()
+        .add(Linear.builder().setUnits(16).build())
+        .add(list -> new NDList(list.singletonOrThrow().tanh()))
+        .add(Linear.builder().setUnits(3).build());
+  }
+
+  /// What a program's loader does.
+  private static Model model(String weights, Device device) {
+    LOADS.incrementAndGet();
+    Model model = Model.newInstance("small", device);
+    model.setBlock(block());
+    try (Weights opened = Weights.open(Path.of(weights))) {
+      LoadReport _ =
+          opened.load(
+              model.getNDManager(),
+              model.getBlock(),
+              ParameterNames.same(),
+              LoadOptions.defaults(),
+              new Shape(1, 4));
+    }
+    return model;
+  }
+
+  private String weights() {
+    Path file = folder.resolve("model.safetensors");
+    try (NDManager manager = NDManager.newBaseManager()) {
+      Block block = block();
+      block.setInitializer(new NormalInitializer(), Parameter.Type.WEIGHT);
+      block.initialize(manager, DataType.FLOAT32, new Shape(1, 4));
+      WeightsWriter.builder().setFile(file).build().write(block, ParameterNames.same());
+      block.clear();
+    }
+    return file.toString();
+  }
+
+  private static float[] features(long id) {
+    return new float[] {id / 100f, 1, id % 7, -0.5f};
+  }
+
+  private static Dataset<Row> rows(long count) {
+    return SPARK
+        .range(0, count, 1, 4)
+        .select(
+            col("id"),
+            array(
+                    col("id").cast("float").divide(lit(100f)).cast("float"),
+                    lit(1f),
+                    col("id").mod(7).cast("float"),
+                    lit(-0.5f))
+                .as("features"));
+  }
+
+  @Test
+  void answersAreThoseOfOneProcessAndTheModelIsLoadedOnce() throws TranslateException {
+    String weights = weights();
+    LOADS.set(0);
+    List<Row> answered;
+    try (BatchInference inference =
+        BatchInference.builder()
+            .setModel(device -> model(weights, device))
+            .setInput("features")
+            .setOutput("scores")
+            .optBatchSize(8)
+            .build()) {
+      Dataset<Row> all = inference.run(rows(100));
+      assertThat(all.schema().catalogString())
+          .isEqualTo("struct<id:bigint,features:array<float>,scores:array<float>>");
+      answered = all.orderBy("id").collectAsList();
+      assertThat(all.count()).isEqualTo(100);
+      assertThat(inference.run(rows(0)).collectAsList()).isEmpty();
+      assertThat(LOADS).hasValue(1);
+    }
+    assertThat(answered).hasSize(100);
+    try (Model model = model(weights, Device.cpu());
+        Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator(null))) {
+      for (Row row : answered) {
+        try (NDArray question =
+                model.getNDManager().create(features(row.getLong(0)), new Shape(1, 4));
+            NDList answer = predictor.predict(new NDList(question))) {
+          float[] expected = answer.singletonOrThrow().toFloatArray();
+          List<Float> scores = row.getList(2);
+          for (int i = 0; i < expected.length; i++) {
+            assertThat(scores.get(i)).isCloseTo(expected[i], offset(1e-5f));
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void inputsAndAnswersHaveTheTypesThatTheirColumnsSay() {
+    Dataset<Row> rows =
+        SPARK
+            .range(0, 10, 1, 2)
+            .select(
+                col("id"),
+                col("id").cast("short").as("short"),
+                array(lit(1.0), lit(2.0), lit(3.0), lit(4.0)).as("square"),
+                lit(new byte[] {1, -1}).as("bytes"),
+                col("id").mod(2).equalTo(0).as("even"));
+    try (BatchInference inference =
+        BatchInference.builder()
+            .setModel(device -> described(device))
+            .setInput("id")
+            .setInput("short")
+            .setInput("square", 2, 2)
+            .setInput("bytes")
+            .setInput("even")
+            .setOutput("next", DataTypes.LongType)
+            .setOutput("sum", DataTypes.DoubleType)
+            .setOutput("shape", DataTypes.createArrayType(DataTypes.IntegerType))
+            .optBatchSize(3)
+            .build()) {
+      Row row = inference.run(rows).where("id = 4").select("next", "sum", "shape").head();
+      assertThat(row.getLong(0)).isEqualTo(5);
+      assertThat(row.getDouble(1)).isEqualTo(4 + 10 + 256 + 1);
+      assertThat(row.<Integer>getList(2)).containsExactly(2, 2);
+    }
+  }
+
+  /// Adds one to the first; adds up the others; tells the third's shape.
+  private static Model described(Device device) {
+    Model model = Model.newInstance("described", device);
+    model.setBlock(
+        new LambdaBlock(list -> {
+          NDArray sum = list.get(1).toType(DataType.FLOAT64, false);
+          sum = sum.add(list.get(2).sum(new int[] {1, 2}));
+          sum = sum.add(list.get(3).toType(DataType.FLOAT64, false).sum(new int[] {1}));
+          sum = sum.add(list.get(4).toType(DataType.FLOAT64, false));
+          long rows = list.get(0).getShape().get(0);
+          NDArray shape =
+              list.getManager()
+                  .create(list.get(2).getShape().slice(1).getShape())
+                  .reshape(1, 2)
+                  .broadcast(rows, 2);
+          return new NDList(list.get(0).add(1), sum, shape);
+        }));
+    return model;
+  }
+
+  @Test
+  void whatDoesNotFitIsSaidInOneLine() {
+    String weights = weights();
+    BatchInference.Builder builder =
+        BatchInference.builder()
+            .setModel(device -> model(weights, device))
+            .setInput("features")
+            .setOutput("score", DataTypes.FloatType);
+    assertThatThrownBy(() -> builder.setOutput("x", DataTypes.StringType))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "setOutput x must be of float, double, long, int or an array of them (was string)");
+    try (BatchInference inference = builder.build()) {
+      assertThatThrownBy(() -> inference.run(rows(3).select("id")))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("no column 'features', but [id]");
+      assertThatThrownBy(() -> inference.run(rows(3).withColumn("score", lit(1))))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("column 'score' is there already");
+      assertThatThrownBy(() -> inference.run(rows(3).withColumn("features", lit("text"))))
+          .hasMessageContaining("column 'features' of type string cannot go into a model");
+      assertThatThrownBy(() -> inference.run(rows(3).coalesce(1)).collectAsList())
+          .hasStackTraceContaining("which are more numbers than one a row");
+      assertThatThrownBy(() ->
+              inference
+                  .run(
+                      rows(3)
+                          // One task, or another may still be loading.
+                          .coalesce(1)
+                          .withColumn("features", when(col("id").gt(0), col("features"))))
+                  .collectAsList())
+          .hasStackTraceContaining("column 'features' has a null, which no model takes");
+    }
+    assertThatThrownBy(() -> BatchInference.builder().build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("setModel must be given (was null)");
+  }
+
+  @Test
+  void aModelThatCannotBeLoadedFailsTheJobWithItsReason() {
+    try (BatchInference inference =
+        BatchInference.builder()
+            .setModel(device -> {
+              throw new IOException("no weights on " + device);
+            })
+            .setInput("features")
+            .setOutput("scores")
+            .build()) {
+      assertThatThrownBy(() -> inference.run(rows(3).coalesce(1)).collectAsList())
+          .hasStackTraceContaining("the model cannot be loaded: no weights on cpu()");
+    }
+  }
+}
