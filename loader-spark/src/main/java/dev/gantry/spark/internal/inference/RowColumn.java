@@ -30,7 +30,11 @@ final class RowColumn implements Serializable {
 
   private final String name;
   private final int number;
+
+  /// Spark's types can be serialized, though their common class does not say so.
+  @SuppressWarnings("serial")
   private final org.apache.spark.sql.types.DataType numbers;
+
   private final long[] shape;
 
   /// @param number of the column in each row
