@@ -142,6 +142,12 @@ class SamplesTest {
             image()),
         sample(
             "WriteWeights", WriteWeights::main, "wrote .*\n", temporary.resolve("new.safetensors")),
+        sample(
+            "AnswerOnSpark",
+            AnswerOnSpark::main,
+            "struct<id:bigint,image:array<float>>\n1000 answers\n",
+            MODEL.toAbsolutePath(),
+            temporary.resolve("spark")),
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
         sample(
             "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),

@@ -76,7 +76,7 @@ public final class LoadedModels {
     private final Model model;
     private boolean closed;
 
-    Use(Entry entry, Model model) {
+    private Use(Entry entry, Model model) {
       this.entry = entry;
       this.model = model;
     }
