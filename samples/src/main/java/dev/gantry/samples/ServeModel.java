@@ -32,7 +32,7 @@ import java.util.Map;
 /// ```
 public final class ServeModel {
   /// DJL numbers a block's children; the file names its layers.
-  static final ParameterNames NAMES =
+  public static final ParameterNames NAMES =
       ParameterNames.of(
           Map.of(
               "01Linear_weight", "fc1.weight",
@@ -53,7 +53,7 @@ public final class ServeModel {
   }
 
   /// The layers. Their parameters have no arrays yet.
-  static Block block() {
+  public static Block block() {
     return new SequentialBlock()
         .add(Linear.builder().setUnits(96).build())
         .add(list -> new NDList(Activation.relu(list.singletonOrThrow())))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.spark;
 
 import static org.apache.spark.sql.functions.col;
 import static org.apache.spark.sql.functions.expr;
@@ -9,6 +9,7 @@ import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
+import dev.gantry.samples.ServeModel;
 import dev.gantry.spark.BatchInference;
 import java.io.IOException;
 import java.nio.file.Path;
