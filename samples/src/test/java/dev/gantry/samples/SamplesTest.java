@@ -234,7 +234,7 @@ class SamplesTest {
   void eachSampleIsRun() throws IOException {
     Set<String> run =
         samples().stream().map(each -> (String) each.get()[0]).collect(Collectors.toSet());
-    try (Stream<Path> files = Files.list(SOURCES)) {
+    try (Stream<Path> files = Files.walk(SOURCES).filter(Files::isRegularFile)) {
       assertThat(files.map(file -> file.getFileName().toString().replace(".java", "")))
           .filteredOn(name -> !name.equals("package-info"))
           .containsExactlyInAnyOrderElementsOf(run);
