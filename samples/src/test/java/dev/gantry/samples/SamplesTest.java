@@ -19,6 +19,7 @@ import dev.gantry.djl.Weights;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.samples.spark.AnswerOnSpark;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;

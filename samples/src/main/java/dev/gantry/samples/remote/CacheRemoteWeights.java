@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.remote;
 
 import ai.djl.ndarray.NDManager;
 import dev.gantry.core.Session;
