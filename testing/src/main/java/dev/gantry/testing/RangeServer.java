@@ -69,6 +69,7 @@ public final class RangeServer implements AutoCloseable {
   }
 
   private static final Pattern RANGE = Pattern.compile("bytes=(\\d+)-(\\d+)");
+  private static final int PIECE_BYTES = 64 << 10;
   private static final String MOVED = "/moved";
 
   private final HttpServer server;
@@ -246,7 +247,13 @@ public final class RangeServer implements AutoCloseable {
     exchange.sendResponseHeaders(206, announced);
     OutputStream body = exchange.getResponseBody();
     bytes.addAndGet(count);
-    body.write(Arrays.copyOfRange(file, from, from + count));
+    // The server keeps a buffer as large as the longest write for as long as a connection may be
+    // used again.
+    for (int done = 0; done < count; done += PIECE_BYTES) {
+      byte[] piece =
+          Arrays.copyOfRange(file, from + done, from + Math.min(count, done + PIECE_BYTES));
+      body.write(piece);
+    }
     body.flush();
     if (announced == 0) {
       body.close();
