@@ -50,9 +50,18 @@ final class S3Errors {
     return of(
         operation,
         subject,
-        end.getResponseStatus(),
+        status(end, name),
         code.find() ? code.group(1) : "",
         CRT.awsErrorString(end.getErrorCode()) + " (" + name + ")");
+  }
+
+  /// After the last retry the CRT names a status that it retried, but does not tell it.
+  private static int status(S3FinishedResponseContext end, String name) {
+    return switch (name) {
+      case "AWS_ERROR_S3_SLOW_DOWN" -> 503;
+      case "AWS_ERROR_S3_INTERNAL_ERROR" -> 500;
+      default -> end.getResponseStatus();
+    };
   }
 
   /// @param code of S3, such as `NoSuchKey`; may be empty
@@ -74,10 +83,7 @@ final class S3Errors {
                 case 404 -> "Not Found";
                 case 412 -> "the file changed after it was opened";
                 case 429 -> "Too Many Requests";
-                default ->
-                    otherwise.isEmpty()
-                        ? status >= 500 ? "the server failed" : "the server refused"
-                        : otherwise;
+                default -> otherwise.isEmpty() ? "the server refused" : otherwise;
               };
           case "PermanentRedirect",
               "AuthorizationHeaderMalformed",

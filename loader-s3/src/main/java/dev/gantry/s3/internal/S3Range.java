@@ -32,6 +32,7 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
   private Runnable forget = () -> {};
   private @Nullable S3MetaRequest sent;
   private @Nullable String fault;
+  private @Nullable RuntimeException defect;
   private long received;
   private boolean cancelled;
   private boolean ended;
@@ -127,7 +128,13 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
       return;
     }
     if (!cancelled) {
-      MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
+      try {
+        MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
+      } catch (RuntimeException e) {
+        // The CRT's client would not tell.
+        defect = e;
+        return;
+      }
     }
     received += source.byteSize();
   }
@@ -136,7 +143,7 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
   public void onFinished(S3FinishedResponseContext end) {
     S3MetaRequest finished;
     Runnable forgotten;
-    TransferException failure;
+    RuntimeException failure;
     synchronized (this) {
       ended = true;
       finished = sent;
@@ -154,7 +161,10 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
     }
   }
 
-  private @Nullable TransferException failure(S3FinishedResponseContext end) {
+  private @Nullable RuntimeException failure(S3FinishedResponseContext end) {
+    if (defect != null) {
+      return defect;
+    }
     if (cancelled) {
       return S3Errors.cancelled("GET", subject());
     }

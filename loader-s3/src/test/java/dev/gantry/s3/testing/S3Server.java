@@ -4,6 +4,7 @@ package dev.gantry.s3.testing;
 import dev.gantry.core.Location;
 import java.io.ByteArrayInputStream;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -47,6 +48,16 @@ public final class S3Server implements AutoCloseable {
     pointAt(endpoint());
   }
 
+  private static final class OfProcess {
+    static final S3Server SERVER = inMemory();
+  }
+
+  /// The one that the shared session of this process finds, for as long as the process runs: a session
+  /// asks for the settings once. Start no other before it. Do not close it.
+  public static S3Server ofProcess() {
+    return OfProcess.SERVER;
+  }
+
   /// With its objects in memory.
   public static S3Server inMemory() {
     return new S3Server(new TransientNio2BlobStore());
@@ -87,7 +98,11 @@ public final class S3Server implements AutoCloseable {
   }
 
   public static Location location(String key) {
-    return Location.of("s3://" + BUCKET + "/" + key);
+    try {
+      return new Location.Remote(new URI("s3", BUCKET, "/" + key, null, null));
+    } catch (URISyntaxException e) {
+      throw new IllegalArgumentException(e);
+    }
   }
 
   @Override
