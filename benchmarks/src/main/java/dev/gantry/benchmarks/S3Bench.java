@@ -4,7 +4,6 @@ package dev.gantry.benchmarks;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
@@ -40,9 +39,10 @@ import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 /// turns. Both clients have parts of 8 MiB and a pool of direct buffers.
 ///
 /// `S3Bench s3://bucket/folder/ [ROUNDS]`, with `AWS_ENDPOINT_URL_S3` (path style), `AWS_REGION` and keys in the
-/// environment.
+/// environment; `-Xmx64m -XX:MaxDirectMemorySize=1200m`, of which each client has half.
 public final class S3Bench {
   private static final long PART_BYTES = 8L << 20;
+  private static final long POOL_BYTES = 512L << 20;
 
   private S3Bench() {}
 
@@ -125,7 +125,8 @@ public final class S3Bench {
                 .withSigningConfig(signing)
                 .withClientBootstrap(ClientBootstrap.getOrCreateStaticDefault())
                 .withPartSize(PART_BYTES)
-                .withDirectBufferPoolOptions(S3DirectBufferPoolOptions.auto()));
+                .withDirectBufferPoolOptions(
+                    S3DirectBufferPoolOptions.elastic(POOL_BYTES / 4, POOL_BYTES)));
 
     private static byte[] variable(String name) {
       return System.getenv(name).getBytes(StandardCharsets.UTF_8);

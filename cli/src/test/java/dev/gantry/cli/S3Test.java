@@ -3,12 +3,23 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.DType;
 import dev.gantry.core.Location;
+import dev.gantry.core.Shape;
+import dev.gantry.djl.ShardDataset;
+import dev.gantry.formats.Field;
 import dev.gantry.s3.testing.S3Server;
+import dev.gantry.samples.remote.ReadFromS3;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -96,6 +107,69 @@ class S3Test {
     Path copy = temporary.resolve("copy.safetensors");
     CommandLineRun _ = TestSamples.run("convert", "s3://bucket/model/", copy);
     assertThat(tensorsOf(copy)).isEqualTo(tensorsOf(CORPUS.resolve("model")));
+  }
+
+  /// Fields of a page and of a few bytes, whose samples would be copied if they were local.
+  private static Path shards(Path temporary) throws IOException {
+    List<Field> fields =
+        List.of(
+            new Field("image", DType.U8, Shape.of(1000)),
+            new Field("label", DType.I32, Shape.of()));
+    Map<String, byte[]> values =
+        Map.of("image", TestFiles.bytes(1, 100_000), "label", TestFiles.bytes(2, 400));
+    TestSamples.writeShards(temporary, fields, values, 100, 40);
+    upload(temporary, "shards");
+    return temporary;
+  }
+
+  @Test
+  void shardsAreInspectedAndDigestedAndConverted(@TempDir Path folder, @TempDir Path temporary)
+      throws IOException {
+    Path shards = shards(folder);
+    Object expected = TestSamples.fieldsOf(shards);
+    for (String name : List.of("s3://bucket/shards/", "s3://bucket/shards/shards.json")) {
+      CommandLineRun run = TestSamples.run("digest", "--json", "--device", "host", name);
+      assertThat(TestSamples.json(run).get("fields")).isEqualTo(expected);
+      assertThat(TestSamples.run("inspect", name).out()).contains("raw tensor shards");
+    }
+    Path records = temporary.resolve("a.tfrecord");
+    Path same = temporary.resolve("b.tfrecord");
+    CommandLineRun _ = TestSamples.run("convert", "s3://bucket/shards/", records);
+    CommandLineRun _ = TestSamples.run("convert", shards, same);
+    assertThat(records).hasSameBinaryContentAs(same);
+  }
+
+  @Test
+  void batchesAreThoseOfTheLocalFiles(@TempDir Path folder) throws IOException, TranslateException {
+    Path shards = shards(folder);
+    try (NDManager manager = NDManager.newBaseManager();
+        ShardDataset remote = ReadFromS3.samples("s3://bucket/shards");
+        ShardDataset local = ReadFromS3.samples(shards.toString())) {
+      for (int epoch = 0; epoch < 3; epoch++) {
+        assertThat(bytes(remote, manager)).isEqualTo(bytes(local, manager)).hasSize(4 * 2);
+      }
+    }
+  }
+
+  private static List<String> bytes(ShardDataset dataset, NDManager manager)
+      throws IOException, TranslateException {
+    List<String> all = new ArrayList<>();
+    for (Batch batch : dataset.getData(manager)) {
+      try (batch) {
+        for (NDArray array :
+            Stream.concat(batch.getData().stream(), batch.getLabels().stream()).toList()) {
+          all.add(TestSamples.sha256(array.toByteArray()));
+        }
+      }
+    }
+    return all;
+  }
+
+  @Test
+  void theSampleLoadsWeights() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      assertThat(ReadFromS3.weights(manager, "s3://bucket/model/")).isNotEmpty();
+    }
   }
 
   @Test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
@@ -26,7 +27,7 @@ public final class ShardDataset extends GantryDataset {
 
   /// Makes [ShardDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    private @Nullable Path path;
+    private @Nullable Location path;
     private boolean verify;
 
     private Builder() {}
@@ -38,7 +39,13 @@ public final class ShardDataset extends GantryDataset {
 
     /// The folder, or its `shards.json`.
     public Builder setPath(Path chosen) {
-      path = MisuseException.requireGiven("setPath", chosen);
+      path = Location.of(MisuseException.requireGiven("setPath", chosen));
+      return this;
+    }
+
+    /// The folder, or its `shards.json`, by a path or a URL such as `s3://bucket/folder/`.
+    public Builder setPath(String chosen) {
+      path = Location.of(MisuseException.requireGiven("setPath", chosen));
       return this;
     }
 
@@ -58,7 +65,9 @@ public final class ShardDataset extends GantryDataset {
       if (path == null) {
         throw new MisuseException("setPath was not called; it says where the shards are");
       }
-      requireThere("setPath", path);
+      if (path instanceof Location.Local(Path local, _)) {
+        requireThere("setPath", local);
+      }
       ShardSet shards = ShardSet.open(path);
       FieldRoles roles = roles(shards.fields().stream().map(Field::name).toList());
       DatasetSettings settings = settings(roles);

@@ -56,7 +56,7 @@ class DatasetMisuseTest {
   @SuppressWarnings("NullAway")
   void nullIsRefusedWhenTheOptionIsSet() {
     ShardDataset.Builder builder = ShardDataset.builder();
-    isRefused(() -> builder.setPath(null), "setPath must be given (was null)");
+    isRefused(() -> builder.setPath((Path) null), "setPath must be given (was null)");
     isRefused(() -> builder.optDevice(null), "optDevice must be given (was null)");
     isRefused(() -> builder.optData("x", null), "optData: a field's name must be given (was null)");
     isRefused(() -> builder.optTransform(null), "optTransform must be given (was null)");

@@ -2,6 +2,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
@@ -162,12 +163,16 @@ final class NewShardSet {
     }
     long[] offsets = layout.offsets().stream().mapToLong(Long::longValue).toArray();
     Path named = folder.resolve(file.file().getFileName());
-    return new Shard(named, layout.samples(), layout.bytes(), offsets, sums.sums());
+    return new Shard(Location.of(named), layout.samples(), layout.bytes(), offsets, sums.sums());
   }
 
   ShardSet set(List<Shard> shards) {
     return new ShardSet(
-        ShardFolder.index(folder), options.blockBytes(), fields, options.metadata(), shards);
+        Location.of(ShardFolder.index(folder)),
+        options.blockBytes(),
+        fields,
+        options.metadata(),
+        shards);
   }
 
   /// @param values whose names are to be those of the fields

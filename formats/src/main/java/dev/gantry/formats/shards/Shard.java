@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Location;
 import java.nio.file.Path;
 
 /// One file of a [ShardSet]. Immutable.
 public final class Shard {
-  private final Path file;
+  private final Location location;
   private final long samples;
   private final long bytes;
   private final long[] offsets;
@@ -13,16 +14,22 @@ public final class Shard {
 
   /// @param offsets of each field; not copied
   /// @param sums of each block; not copied
-  Shard(Path file, long samples, long bytes, long[] offsets, int[] sums) {
-    this.file = file;
+  Shard(Location location, long samples, long bytes, long[] offsets, int[] sums) {
+    this.location = location;
     this.samples = samples;
     this.bytes = bytes;
     this.offsets = offsets;
     this.sums = sums;
   }
 
+  /// @throws dev.gantry.core.MisuseException if another store holds it: see [#location]
   public Path file() {
-    return file;
+    return location.path();
+  }
+
+  /// Where the file lies.
+  public Location location() {
+    return location;
   }
 
   /// How many there are in it; 1 or more.
@@ -61,11 +68,11 @@ public final class Shard {
 
   /// The same samples in another place.
   Shard withFile(Path other) {
-    return new Shard(other, samples, bytes, offsets, sums);
+    return new Shard(Location.of(other), samples, bytes, offsets, sums);
   }
 
   /// The file's name, without its folder.
   String name() {
-    return String.valueOf(file.getFileName());
+    return location.fileName();
   }
 }

@@ -46,7 +46,7 @@ final class ShardCatalogue implements SampleCatalogue {
     fields = names.stream().map(name -> set.fields().get(number(set, name))).toList();
     valueBytes = fields.stream().mapToLong(Field::sampleBytes).toArray();
     fileSamples = set.shards().stream().map(Shard::samples).toList();
-    files = set.shards().stream().map(shard -> Location.of(shard.file())).toList();
+    files = set.shards().stream().map(Shard::location).toList();
     identity = identity(set);
   }
 
@@ -54,7 +54,7 @@ final class ShardCatalogue implements SampleCatalogue {
     List<String> names = set.fields().stream().map(Field::name).toList();
     int number = names.indexOf(name);
     if (number < 0) {
-      throw new MisuseException(set.file() + " has no field '" + name + "', but " + names);
+      throw new MisuseException(set.location() + " has no field '" + name + "', but " + names);
     }
     return number;
   }

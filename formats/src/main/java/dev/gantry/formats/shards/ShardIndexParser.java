@@ -2,6 +2,7 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.Field;
@@ -11,7 +12,6 @@ import dev.gantry.formats.internal.json.JsonReader.Kind;
 import dev.gantry.formats.internal.json.MemberNames;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.spi.FileBytes;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -97,10 +97,10 @@ final class ShardIndexParser {
     }
     List<Shard> checked =
         shards.stream()
-            .map(entry -> new ShardRules(bytes.file().path(), entry, fields, blockBytes))
+            .map(entry -> new ShardRules(bytes.file(), entry, fields, blockBytes))
             .map(rules -> rules.checked(withShards))
             .toList();
-    return new ShardSet(bytes.file().path(), blockBytes, fields, metadata, checked);
+    return new ShardSet(bytes.file(), blockBytes, fields, metadata, checked);
   }
 
   private String string(String fault, String detail) {
@@ -244,7 +244,7 @@ final class ShardIndexParser {
       }
     }
     members.require(List.of("file", "samples", "bytes", "offsets", "crc32c"));
-    Path file = bytes.file().path().resolveSibling(name);
+    Location file = bytes.file().sibling(name);
     return new ShardRules.Entry(new Shard(file, shardSamples, shardBytes, offsets, sums), position);
   }
 

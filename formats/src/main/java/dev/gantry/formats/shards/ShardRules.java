@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.Field;
@@ -14,12 +15,12 @@ import java.util.List;
 /// What must hold between a shard's entry and the rest of `shards.json`, and between it and the
 /// file.
 final class ShardRules {
-  private final Path index;
+  private final Location index;
   private final Entry entry;
   private final List<Field> fields;
   private final long blockBytes;
 
-  ShardRules(Path index, Entry entry, List<Field> fields, long blockBytes) {
+  ShardRules(Location index, Entry entry, List<Field> fields, long blockBytes) {
     this.index = index;
     this.entry = entry;
     this.fields = fields;
@@ -35,8 +36,9 @@ final class ShardRules {
       throw malformed(
           "checksum-count-mismatch", shard.blocks() + " checksums for " + blocks + " blocks");
     }
-    if (withFile) {
-      checkFile(shard);
+    // A remote one is looked at when it is first read: a request for each would take long.
+    if (withFile && shard.location() instanceof Location.Local(Path file, _)) {
+      checkFile(shard, file);
     }
     return shard;
   }
@@ -87,8 +89,7 @@ final class ShardRules {
     return offset + length;
   }
 
-  private void checkFile(Shard shard) {
-    Path file = shard.file();
+  private void checkFile(Shard shard, Path file) {
     BasicFileAttributes attributes;
     try {
       attributes = Files.readAttributes(file, BasicFileAttributes.class);
@@ -106,14 +107,14 @@ final class ShardRules {
           file,
           size,
           "truncated-shard",
-          "the file ends here, where " + index.getFileName() + " has " + shard.bytes() + " bytes");
+          "the file ends here, where " + index.fileName() + " has " + shard.bytes() + " bytes");
     }
     if (size > shard.bytes()) {
       throw new MalformedFileException(
           file,
           shard.bytes(),
           "wrong-size",
-          size + " bytes, where " + index.getFileName() + " has " + shard.bytes());
+          size + " bytes, where " + index.fileName() + " has " + shard.bytes());
     }
   }
 

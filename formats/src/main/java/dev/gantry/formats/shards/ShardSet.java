@@ -12,6 +12,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.KnownFiles;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
@@ -57,7 +58,7 @@ public final class ShardSet {
 
   static final long VERSION = 1;
 
-  private final Path file;
+  private final Location location;
   private final long blockBytes;
   private final List<Field> fields;
   private final SequencedMap<String, String> metadata;
@@ -69,12 +70,12 @@ public final class ShardSet {
 
   /// The parts fit each other, as [ShardIndexParser] checks.
   ShardSet(
-      Path file,
+      Location location,
       long blockBytes,
       List<Field> fields,
       Map<String, String> metadata,
       List<Shard> shards) {
-    this.file = file;
+    this.location = location;
     this.blockBytes = blockBytes;
     this.fields = List.copyOf(fields);
     this.metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
@@ -92,22 +93,42 @@ public final class ShardSet {
   ///     to its end
   /// @throws TransferException if a file cannot be opened or read
   public static ShardSet open(Path folderOrFile) {
-    Path file = folderOrFile;
-    if (Files.isDirectory(folderOrFile)) {
-      file = folderOrFile.resolve(FILE_NAME);
-      if (!Files.exists(file)) {
-        throw new MalformedFileException(
-            folderOrFile, 0, "no-shards", "the folder has no " + FILE_NAME);
+    return open(Location.of(folderOrFile));
+  }
+
+  /// As [#open(Path)], of any store. The name of a remote `shards.json` ends in `.json`; any other is
+  /// a folder's. Remote shards are looked at when they are first read.
+  public static ShardSet open(Location folderOrFile) {
+    ShardSet set = read(index(folderOrFile), true);
+    for (Shard shard : set.shards) {
+      if (shard.location() instanceof Location.Local(Path file, _)) {
+        set.files.expect(shard.location(), SourceFile.Identity.look(file));
       }
     }
-    ShardSet set = read(file, true);
-    set.shards.forEach(shard ->
-        set.files.expect(Location.of(shard.file()), SourceFile.Identity.look(shard.file())));
     return set;
+  }
+
+  private static Location index(Location folderOrFile) {
+    return switch (folderOrFile) {
+      case Location.Local(Path path, _) when Files.isDirectory(path) -> {
+        Path file = path.resolve(FILE_NAME);
+        if (!Files.exists(file)) {
+          throw new MalformedFileException(path, 0, "no-shards", "the folder has no " + FILE_NAME);
+        }
+        yield Location.of(file);
+      }
+      case Location.Local _ -> folderOrFile;
+      case Location.Remote remote ->
+          remote.fileName().endsWith(".json") ? remote : Folder.child(remote, FILE_NAME);
+    };
   }
 
   /// @param withShards whether the shards are looked at, too
   static ShardSet read(Path file, boolean withShards) {
+    return read(Location.of(file), withShards);
+  }
+
+  private static ShardSet read(Location file, boolean withShards) {
     try (FileBytes bytes = FileBytes.open(file)) {
       return new ShardIndexParser(bytes, withShards).parse();
     }
@@ -121,8 +142,15 @@ public final class ShardSet {
   }
 
   /// The `shards.json`.
+  ///
+  /// @throws MisuseException if another store holds it: see [#location]
   public Path file() {
-    return file;
+    return location.path();
+  }
+
+  /// Where `shards.json` lies.
+  public Location location() {
+    return location;
   }
 
   /// In all shards.

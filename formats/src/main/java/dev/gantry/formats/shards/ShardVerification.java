@@ -40,7 +40,7 @@ final class ShardVerification {
       for (long block = 0; block < shard.blocks(); block += blocks) {
         long from = block * set.blockBytes();
         long length = Math.min(blocks * set.blockBytes(), shard.bytes() - from);
-        turns.add(new Turn(shard, (int) block, new Extent(shard.file(), from, length)));
+        turns.add(new Turn(shard, (int) block, new Extent(shard.location(), from, length)));
       }
     }
   }

@@ -208,11 +208,16 @@ class ShardPropertiesTest {
     List<Shard> entries = new ArrayList<>();
     for (int i = 0; i < shards; i++) {
       Path file = ShardFolder.shard(folder, ShardSet.MAX_SHARDS - 1 - i);
-      entries.add(new Shard(file, Long.MAX_VALUE, Long.MAX_VALUE, offsets, new int[blocks]));
+      entries.add(
+          new Shard(Location.of(file), Long.MAX_VALUE, Long.MAX_VALUE, offsets, new int[blocks]));
     }
     Path index = ShardFolder.index(folder);
-    int empty = ShardIndexWriter.bytes(new ShardSet(index, 4096, some, Map.of(), List.of())).length;
-    int full = ShardIndexWriter.bytes(new ShardSet(index, 4096, some, Map.of(), entries)).length;
+    int empty =
+        ShardIndexWriter.bytes(new ShardSet(Location.of(index), 4096, some, Map.of(), List.of()))
+            .length;
+    int full =
+        ShardIndexWriter.bytes(new ShardSet(Location.of(index), 4096, some, Map.of(), entries))
+            .length;
     // The sum of all samples has more digits than none.
     assertThat((long) full)
         .isLessThanOrEqualTo(empty + 20 + shards * NewShardSet.mostEntryBytes(fields, blocks));

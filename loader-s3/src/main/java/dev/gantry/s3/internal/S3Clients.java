@@ -29,7 +29,6 @@ import software.amazon.awssdk.crt.io.TlsContext;
 import software.amazon.awssdk.crt.io.TlsContextOptions;
 import software.amazon.awssdk.crt.s3.S3Client;
 import software.amazon.awssdk.crt.s3.S3ClientOptions;
-import software.amazon.awssdk.crt.s3.S3DirectBufferPoolOptions;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
@@ -41,6 +40,10 @@ import software.amazon.awssdk.services.s3.model.S3Object;
 final class S3Clients implements AutoCloseable {
   /// The SDK's client asks for little, and keeps as little memory as it may.
   private static final int CONNECTIONS_FOR_NAMES = 8;
+
+  /// How many connections the client may open follows from it. How many it does open follows from the
+  /// requests under way.
+  private static final double FASTEST_LINE_GBPS = 100;
 
   private final DefaultCredentialsProvider credentials;
   private final S3AsyncClient names;
@@ -66,6 +69,7 @@ final class S3Clients implements AutoCloseable {
     monitoring.setMinThroughputBytesPerSecond(1);
     monitoring.setAllowableThroughputFailureIntervalSeconds(
         Math.toIntExact(settings.idle().toSeconds()));
+    BufferPool pool = BufferPool.ofThisJvm();
     this.bytes =
         new S3Client(
             new S3ClientOptions()
@@ -73,9 +77,10 @@ final class S3Clients implements AutoCloseable {
                 .withSigningConfig(signing)
                 .withClientBootstrap(ClientBootstrap.getOrCreateStaticDefault())
                 .withTlsContext(tls)
-                .withPartSize(settings.partBytes())
+                .withPartSize(pool.partBytes())
+                .withThroughputTargetGbps(FASTEST_LINE_GBPS)
                 .withHttpMonitoringOptions(monitoring)
-                .withDirectBufferPoolOptions(S3DirectBufferPoolOptions.auto())
+                .withDirectBufferPoolOptions(pool.options())
                 .withStandardRetryOptions(
                     new StandardRetryOptions()
                         .withBackoffRetryOptions(

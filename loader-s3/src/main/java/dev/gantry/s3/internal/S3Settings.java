@@ -12,10 +12,9 @@ import org.jspecify.annotations.Nullable;
 ///     connections and answers that were cut short
 /// @param pause before the first retry; at most twice as long before each later one
 /// @param idle for how long an answer may bring nothing; whole seconds
-/// @param partBytes the most bytes that one request asks for
-record S3Settings(int retries, Duration pause, Duration idle, long partBytes) {
+record S3Settings(int retries, Duration pause, Duration idle) {
   static final S3Settings DEFAULT =
-      new S3Settings(5, Duration.ofMillis(200), Duration.ofSeconds(30), 8L << 20);
+      new S3Settings(5, Duration.ofMillis(200), Duration.ofSeconds(30));
 
   private static final String PATH_STYLE_PROPERTY = "gantry.s3.path-style";
   private static final String PATH_STYLE_VARIABLE = "GANTRY_S3_PATH_STYLE";

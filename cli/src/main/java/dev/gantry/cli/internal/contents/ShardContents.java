@@ -31,7 +31,7 @@ public record ShardContents(ShardSet set) implements Report {
     json.writeArrayFieldStart("shards");
     for (Shard shard : set.shards()) {
       json.writeStartObject();
-      json.writeStringField("file", shard.file().toString());
+      json.writeStringField("file", shard.location().toString());
       json.writeNumberField("samples", shard.samples());
       json.writeNumberField("bytes", shard.bytes());
       json.writeEndObject();
@@ -60,7 +60,7 @@ public record ShardContents(ShardSet set) implements Report {
     Table shards = new Table("shard", "samples", "bytes");
     for (Shard shard : set.shards()) {
       shards.row(
-          String.valueOf(shard.file().getFileName()),
+          shard.location().fileName(),
           Long.toString(shard.samples()),
           Long.toString(shard.bytes()));
     }

@@ -5,6 +5,7 @@ import dev.gantry.cli.internal.digest.TensorDigests;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
@@ -22,6 +23,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Writes raw tensor shards as TFRecord, each sample a record, as [SampleExamples] has it. The
@@ -81,8 +83,11 @@ public record ShardsToRecords(
   }
 
   private void checkOutput(List<Path> targets) throws IOException {
-    List<Path> inputs = new ArrayList<>(set.shards().stream().map(Shard::file).toList());
-    inputs.add(set.file());
+    List<Path> inputs =
+        Stream.concat(Stream.of(set.location()), set.shards().stream().map(Shard::location))
+            .filter(Location.Local.class::isInstance)
+            .map(Location::path)
+            .toList();
     for (Path target : targets) {
       if (target.toString().endsWith(WeightsConversion.ONE_FILE)) {
         throw new MisuseException("shards of samples become TFRecord, not safetensors: " + target);
@@ -136,7 +141,8 @@ public record ShardsToRecords(
     for (int i = 0; i < columns.size(); i++) {
       long bytes = set.fields().get(i).sampleBytes();
       if (bytes > 0) {
-        Extent extent = new Extent(shard.file(), shard.offset(i) + first * bytes, samples * bytes);
+        Extent extent =
+            new Extent(shard.location(), shard.offset(i) + first * bytes, samples * bytes);
         session.copy(new Source.FilePart(extent), columns.get(i));
       }
     }

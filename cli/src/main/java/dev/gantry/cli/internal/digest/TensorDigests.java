@@ -101,7 +101,7 @@ public record TensorDigests(
         long bytes = shard.samples() * field.sampleBytes();
         for (long done = 0; done < bytes; done += PIECE_BYTES) {
           long step = Math.min(PIECE_BYTES, bytes - done);
-          Extent extent = new Extent(shard.file(), shard.offset(i) + done, step);
+          Extent extent = new Extent(shard.location(), shard.offset(i) + done, step);
           pieces.add(new StoredTensor(field.name(), DType.U8, Shape.of(step), extent));
         }
       }

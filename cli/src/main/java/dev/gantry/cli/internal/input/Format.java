@@ -8,6 +8,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
@@ -41,6 +42,14 @@ enum Format {
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   static Format of(GantrySession session, Path path) {
     return Files.isDirectory(path) ? ofFolder(session, path) : ofFile(session, path);
+  }
+
+  /// Whether a remote location is a `shards.json`, or a folder that has one.
+  static boolean isShards(Location.Remote location) {
+    return location.fileName().equals(ShardSet.FILE_NAME)
+        || Folder.at(location).stream()
+            .flatMap(folder -> folder.named(ShardSet.FILE_NAME).stream())
+            .anyMatch(file -> file.fileName().equals(ShardSet.FILE_NAME));
   }
 
   private static Format ofFile(GantrySession session, Path file) {

@@ -16,15 +16,18 @@ public sealed interface Input {
   /// For `@Parameters`.
   String DESCRIPTION =
       "Weights (safetensors, an index.json, NumPy), a shards.json, a TFRecord file (plain, GZIP or"
-          + " ZLIB), or a folder of one of these; weights also as an http or https URL.";
+          + " ZLIB), or a folder of one of these; weights and shards also as an s3, http or https"
+          + " URL.";
 
-  /// A file of another store holds weights; a local one or a folder, any format.
+  /// A file of another store holds weights, or is the `shards.json` of samples; a local one or a folder,
+  /// any format.
   ///
   /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
   ///     rules
   /// @throws dev.gantry.core.TransferException if it cannot be opened or read
   static Input open(GantrySession session, Location location) {
     return switch (location) {
+      case Location.Remote remote when Format.isShards(remote) -> new Shards(ShardSet.open(remote));
       case Location.Remote _ -> new Weights(WeightsFormats.open(location));
       case Location.Local(Path path, _) ->
           switch (Format.of(session, path)) {

@@ -47,6 +47,12 @@ public record Folder(Location location, List<Location> files) {
         : Optional.empty();
   }
 
+  /// A file in a remote folder, whose name may end in a slash.
+  public static Location child(Location.Remote folder, String name) {
+    String last = folder.fileName();
+    return last.isEmpty() ? folder.sibling(name) : folder.sibling(last + "/").sibling(name);
+  }
+
   private static Optional<Folder> list(Location.Remote location) {
     return GantrySession.shared()
         .list(location)
