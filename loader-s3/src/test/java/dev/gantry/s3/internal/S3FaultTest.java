@@ -58,7 +58,7 @@ class S3FaultTest {
 
   S3FaultTest() {
     server.pointAt(proxy.endpoint());
-    S3Settings settings = new S3Settings(3, Duration.ofMillis(10), Duration.ofSeconds(1));
+    S3Settings settings = new S3Settings(3, Duration.ofMillis(10), Duration.ofSeconds(2));
     session = GantrySession.open(Libc.INSTANCE, List.of(new S3Store(settings)));
   }
 
