@@ -13,10 +13,14 @@ import dev.gantry.core.Shape;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.formats.Field;
 import dev.gantry.s3.testing.S3Server;
+import dev.gantry.samples.remote.CheckpointsInS3;
 import dev.gantry.samples.remote.ReadFromS3;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -170,6 +174,27 @@ class S3Test {
     try (NDManager manager = NDManager.newBaseManager()) {
       assertThat(ReadFromS3.weights(manager, "s3://bucket/model/")).isNotEmpty();
     }
+  }
+
+  @Test
+  void theSampleGoesOnFromWhatIsInS3(@TempDir Path folder) {
+    String runs = "s3://bucket/runs/seven";
+    assertThat(printed(() -> CheckpointsInS3.main(new String[] {folder + "/a", runs})))
+        .contains("goes on from step 0", "step 100 is in S3");
+    assertThat(printed(() -> CheckpointsInS3.main(new String[] {folder + "/b", runs})))
+        .contains("goes on from step 100", "step 200 is in S3");
+  }
+
+  private static String printed(Runnable program) {
+    PrintStream before = System.out;
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    System.setOut(new PrintStream(bytes, true, StandardCharsets.UTF_8));
+    try {
+      program.run();
+    } finally {
+      System.setOut(before);
+    }
+    return bytes.toString(StandardCharsets.UTF_8);
   }
 
   @Test

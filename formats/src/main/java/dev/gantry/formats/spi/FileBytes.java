@@ -4,6 +4,7 @@ package dev.gantry.formats.spi;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
@@ -58,10 +59,15 @@ public final class FileBytes implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device:
   ///     opening one may block for ever
   public static FileBytes open(Location file) {
+    return open(file, GantrySession.shared());
+  }
+
+  /// As [#open(Location)], by the stores of a session.
+  public static FileBytes open(Location file, Session session) {
     if (file instanceof Location.Local(Path path, _)) {
       requireRegular(path);
     }
-    return new FileBytes(GantrySession.shared().openFile(file));
+    return new FileBytes(GantrySession.of(session).openFile(file));
   }
 
   /// Looks at a file before it is opened.

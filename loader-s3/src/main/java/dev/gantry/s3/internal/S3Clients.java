@@ -140,6 +140,11 @@ final class S3Clients implements AutoCloseable {
     return bytes;
   }
 
+  /// Writes. Closed with this.
+  S3Uploads uploads() {
+    return new S3Uploads(this, names);
+  }
+
   /// Where an object is asked for.
   URI url(S3Name name) {
     return url(names, name);
@@ -191,7 +196,7 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// Asks and waits. An interruption ends the request.
-  private static <T> T await(String operation, Location file, Asking<T> asking) {
+  static <T> T await(String operation, Location file, Asking<T> asking) {
     Future<T> answer = null;
     try {
       answer = asking.ask();
@@ -210,7 +215,7 @@ final class S3Clients implements AutoCloseable {
   }
 
   @FunctionalInterface
-  private interface Asking<T> {
+  interface Asking<T> {
     CompletableFuture<T> ask();
   }
 

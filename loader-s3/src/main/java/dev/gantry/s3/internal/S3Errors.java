@@ -31,6 +31,7 @@ final class S3Errors {
             e.awsErrorDetails() == null ? null : e.awsErrorDetails().errorCode();
         yield of(operation, subject, e.statusCode(), code == null ? "" : code, "");
       }
+      case TransferException known -> known;
       case SdkException e ->
           new TransferException(operation, subject, new Failure.Remote(0, line(e)));
       default ->

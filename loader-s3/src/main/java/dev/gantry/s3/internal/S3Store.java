@@ -3,16 +3,18 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
-import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
+import dev.gantry.core.spi.WritableStore;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /// Objects behind `s3://bucket/key`. Credentials, region, profile and endpoint are those that the AWS
 /// SDK finds.
-public final class S3Store implements Store {
+public final class S3Store implements WritableStore {
   private final S3Settings settings;
   private @Nullable S3Clients clients;
 
@@ -39,6 +41,26 @@ public final class S3Store implements Store {
   @Override
   public Optional<List<Location>> list(Location folder) {
     return Optional.of(clients().list(folder, S3Name.of(folder).folder()));
+  }
+
+  @Override
+  public List<Entry> below(Location folder) {
+    return clients().uploads().below(folder, S3Name.of(folder).folder());
+  }
+
+  @Override
+  public void upload(Path file, Location target) {
+    clients().uploads().upload(file, target, S3Name.ofObject(target));
+  }
+
+  @Override
+  public void remove(Location file) {
+    clients().uploads().remove(file, S3Name.ofObject(file));
+  }
+
+  @Override
+  public void endUploads(Location folder, Predicate<String> names) {
+    clients().uploads().endUploads(folder, S3Name.of(folder).folder(), names);
   }
 
   private synchronized S3Clients clients() {

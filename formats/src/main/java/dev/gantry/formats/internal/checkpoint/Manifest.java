@@ -3,7 +3,9 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
@@ -83,12 +85,12 @@ public record Manifest(
   /// @throws MalformedFileException if it is none, each fault with its own kind
   /// @throws TransferException if the file cannot be opened or read
   public static Manifest read(Path file) {
-    return read(Location.of(file));
+    return read(Location.of(file), GantrySession.shared());
   }
 
   /// As [#read(Path)], of any store.
-  static Manifest read(Location file) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  static Manifest read(Location file, Session session) {
+    try (FileBytes bytes = FileBytes.open(file, session)) {
       return new ManifestParser(bytes, true).parse();
     }
   }

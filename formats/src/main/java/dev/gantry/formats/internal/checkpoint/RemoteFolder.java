@@ -104,7 +104,8 @@ final class RemoteFolder {
       }
       try {
         checkpoints.add(
-            new CheckpointFolder(local.root().resolve(folder), Manifest.read(at(manifest)).head()));
+            new CheckpointFolder(
+                local.root().resolve(folder), Manifest.read(at(manifest), session).head()));
       } catch (MalformedFileException e) {
         LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
       }
@@ -162,7 +163,7 @@ final class RemoteFolder {
 
   private void requireOurs() {
     String now;
-    try (FileBytes bytes = FileBytes.open(at(SAVER))) {
+    try (FileBytes bytes = FileBytes.open(at(SAVER), session)) {
       ByteBuffer text = ByteBuffer.allocate((int) Math.min(bytes.length(), name.length() + 1L));
       bytes.readFully(text, 0);
       now = StandardCharsets.UTF_8.decode(text.flip()).toString();
@@ -183,7 +184,7 @@ final class RemoteFolder {
   CheckpointFolder fetch(CheckpointFolder checkpoint) {
     String folder = name(checkpoint) + "/";
     Location there = at(folder + StoreFolder.MANIFEST);
-    Manifest manifest = Manifest.read(there);
+    Manifest manifest = Manifest.read(there, session);
     if (!manifest.head().equals(checkpoint.head())) {
       throw new MalformedFileException(
           there, 0, "changed-manifest", "it is of another save than when the folder was listed");

@@ -28,7 +28,7 @@ final class UploadQueue implements AutoCloseable {
   private final SequencedSet<CheckpointFolder> waiting = new LinkedHashSet<>();
 
   private @Nullable CheckpointFolder current;
-  private @Nullable GantryException failure;
+  private @Nullable Throwable failure;
 
   UploadQueue(RemoteFolder remote, Retention retention) {
     this.remote = remote;
@@ -63,7 +63,7 @@ final class UploadQueue implements AutoCloseable {
       try {
         remote.upload(checkpoint, retention);
         LOG.debug("{} is in {}", checkpoint.folder().getFileName(), remote);
-      } catch (GantryException e) {
+      } catch (RuntimeException | Error e) {
         if (StoreFolder.hasNoManifest(checkpoint.folder())) {
           LOG.info("step {} was removed before it was uploaded", checkpoint.step());
         } else {
@@ -71,7 +71,7 @@ final class UploadQueue implements AutoCloseable {
               "step {} is not in {}, which is tried again with the next save: {}",
               checkpoint.step(),
               remote,
-              e.getMessage());
+              String.valueOf(e instanceof GantryException ? e.getMessage() : e));
           putBack(checkpoint);
           fail(e);
           return;
@@ -85,7 +85,7 @@ final class UploadQueue implements AutoCloseable {
     current = null;
   }
 
-  private synchronized void fail(@Nullable GantryException reason) {
+  private synchronized void fail(@Nullable Throwable reason) {
     failure = reason;
   }
 
@@ -98,8 +98,11 @@ final class UploadQueue implements AutoCloseable {
   }
 
   private synchronized void throwFailure() {
-    if (failure != null) {
-      throw failure;
+    switch (failure) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException("an upload failed", e);
     }
   }
 

@@ -170,6 +170,20 @@ class RemoteFolderTest {
     assertThat(there()).containsExactly(1L, 2L);
   }
 
+  /// Such as no memory.
+  @Test
+  void anErrorCountsAsAFailureToo() {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      MemoryStore.beforeEachWrite(_ -> {
+        throw new OutOfMemoryError("none left");
+      });
+      save(store, 1);
+      assertThatThrownBy(store::awaitUploads).isInstanceOf(OutOfMemoryError.class);
+      MemoryStore.beforeEachWrite(null);
+    }
+    assertThat(there()).containsExactly(1L);
+  }
+
   @Test
   void closingSaysWhatIsNotThere() {
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);

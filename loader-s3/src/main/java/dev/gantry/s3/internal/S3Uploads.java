@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.spi.WritableStore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.services.s3.S3AsyncClient;
+import software.amazon.awssdk.services.s3.model.ListMultipartUploadsRequest;
+import software.amazon.awssdk.services.s3.model.ListMultipartUploadsResponse;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Response;
+import software.amazon.awssdk.services.s3.model.MultipartUpload;
+import software.amazon.awssdk.services.s3.model.S3Object;
+
+/// What a store writes, and what it finds for that.
+final class S3Uploads {
+  private final S3Clients clients;
+  private final S3AsyncClient client;
+
+  /// @param client for all but the files' bytes
+  S3Uploads(S3Clients clients, S3AsyncClient client) {
+    this.clients = clients;
+    this.client = client;
+  }
+
+  /// @param folder whose key ends in a slash, or is empty
+  List<WritableStore.Entry> below(Location location, S3Name folder) {
+    List<WritableStore.Entry> found = new ArrayList<>();
+    @Nullable String next = null;
+    do {
+      ListObjectsV2Request request =
+          ListObjectsV2Request.builder()
+              .bucket(folder.bucket())
+              .prefix(folder.key())
+              .continuationToken(next)
+              .build();
+      ListObjectsV2Response page =
+          S3Clients.await("LIST", location, () -> client.listObjectsV2(request));
+      for (S3Object object : page.contents()) {
+        String name = object.key().substring(folder.key().length());
+        // The folder itself, which some programs make as an empty object.
+        if (!name.isEmpty()) {
+          found.add(new WritableStore.Entry(name, object.size()));
+        }
+      }
+      next = Boolean.TRUE.equals(page.isTruncated()) ? page.nextContinuationToken() : null;
+    } while (next != null);
+    return found;
+  }
+
+  void upload(Path file, Location location, S3Name target) {
+    long size;
+    try {
+      size = Files.size(file);
+    } catch (IOException e) {
+      throw FileErrors.of("stat", file.toString(), e);
+    }
+    S3Clients.await(
+        "PUT",
+        location,
+        () -> S3Upload.start(clients.bytes(), file, size, location, clients.url(target)));
+  }
+
+  void remove(Location location, S3Name object) {
+    var _ =
+        S3Clients.await(
+            "DELETE",
+            location,
+            () -> client.deleteObject(gone -> gone.bucket(object.bucket()).key(object.key())));
+  }
+
+  /// @param folder whose key ends in a slash, or is empty
+  void endUploads(Location location, S3Name folder, Predicate<String> names) {
+    @Nullable String key = null;
+    @Nullable String id = null;
+    boolean more = true;
+    while (more) {
+      ListMultipartUploadsRequest request =
+          ListMultipartUploadsRequest.builder()
+              .bucket(folder.bucket())
+              .prefix(folder.key())
+              .keyMarker(key)
+              .uploadIdMarker(id)
+              .build();
+      ListMultipartUploadsResponse page =
+          S3Clients.await("LIST", location, () -> client.listMultipartUploads(request));
+      for (MultipartUpload upload : page.uploads()) {
+        if (names.test(upload.key().substring(folder.key().length()))) {
+          abort(location, folder.bucket(), upload);
+        }
+      }
+      more = Boolean.TRUE.equals(page.isTruncated());
+      key = page.nextKeyMarker();
+      id = page.nextUploadIdMarker();
+    }
+  }
+
+  private void abort(Location location, String bucket, MultipartUpload upload) {
+    var _ =
+        S3Clients.await(
+            "ABORT",
+            location,
+            () ->
+                client.abortMultipartUpload(
+                    end -> end.bucket(bucket).key(upload.key()).uploadId(upload.uploadId())));
+  }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.checkpoints;
+
+import static dev.gantry.s3.checkpoints.UploadingChild.TWO;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.s3.internal.S3Store;
+import dev.gantry.s3.testing.S3Server;
+import dev.gantry.testing.NoLeaks;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import software.amazon.awssdk.services.s3.S3AsyncClient;
+import software.amazon.awssdk.services.s3.model.CreateMultipartUploadResponse;
+import software.amazon.awssdk.services.s3.model.MultipartUpload;
+
+/// Checkpoints that are copied to S3, by processes that are killed.
+@ExtendWith(NoLeaks.class)
+class S3CheckpointTest {
+  /// -Dgantry.kills=100 takes some minutes, and kills before every call rather than before every fifth.
+  private static final int KILLS = Integer.getInteger("gantry.kills", 3);
+
+  private static final long SEED = Long.getLong("gantry.seed", System.nanoTime());
+
+  @TempDir private Path folder;
+  private final S3Server server = S3Server.inMemory();
+  private final GantrySession session = GantrySession.open();
+  private final Location remote = S3Server.location("runs/seven");
+
+  @AfterEach
+  void close() {
+    session.close();
+    GantrySession.shared().freeIdle();
+    server.close();
+  }
+
+  private CheckpointStore open(String name) {
+    return CheckpointStore.open(
+        session,
+        folder.resolve(name),
+        TWO,
+        Checkpoints.FILE_BYTES,
+        Optional.of(new CheckpointStore.Remote(remote, TWO)));
+  }
+
+  private CheckpointFolder latest(String name) {
+    return CheckpointStore.list(folder.resolve(name)).latest().orElseThrow();
+  }
+
+  /// What a machine with an empty disk finds.
+  private long restorable(String name) {
+    try (CheckpointStore store = open(name)) {
+      assertThat(uploadsUnderWay()).isEmpty();
+      store.fetchLatest();
+      CheckpointFolder found = latest(name);
+      Checkpoints.requireWhole(session, found);
+      return found.step();
+    }
+  }
+
+  private static List<MultipartUpload> uploadsUnderWay() {
+    try (S3AsyncClient client = client()) {
+      return client.listMultipartUploads(list -> list.bucket(S3Server.BUCKET)).join().uploads();
+    }
+  }
+
+  private static S3AsyncClient client() {
+    return S3AsyncClient.crtBuilder().forcePathStyle(true).build();
+  }
+
+  @Test
+  void aCheckpointComesBackOnAnotherMachine() {
+    try (CheckpointStore store = open("a")) {
+      for (long step = 1; step <= 3; step++) {
+        var _ = store.save(Checkpoints.of(step), WriteOptions.defaults());
+        store.awaitUploads();
+      }
+    }
+    try (S3Store s3 = new S3Store()) {
+      assertThat(s3.below(remote))
+          .extracting(entry -> entry.name().substring(0, entry.name().indexOf('/') + 1))
+          .containsOnly("", "gantry-step-2/", "gantry-step-3/");
+    }
+    assertThat(restorable("b")).isEqualTo(3);
+  }
+
+  @Test
+  void onlyUploadsOfCheckpointsAreEnded() {
+    try (S3AsyncClient client = client()) {
+      for (String key : List.of("runs/seven/gantry-step-9/manifest.json", "runs/seven/mine", "x")) {
+        CreateMultipartUploadResponse _ =
+            client.createMultipartUpload(begin -> begin.bucket(S3Server.BUCKET).key(key)).join();
+      }
+    }
+    open("a").close();
+    assertThat(uploadsUnderWay())
+        .extracting(MultipartUpload::key)
+        .containsExactlyInAnyOrder("runs/seven/mine", "x");
+  }
+
+  @Test
+  void aBucketThatIsMissingIsOneError() {
+    assertThatThrownBy(() ->
+            CheckpointStore.open(
+                session,
+                folder.resolve("a"),
+                TWO,
+                1 << 20,
+                Optional.of(new CheckpointStore.Remote(Location.of("s3://no-such-bucket/f"), TWO))))
+        .hasMessageContaining("s3://no-such-bucket/f/gantry-saver")
+        .hasMessageContaining("NoSuchBucket");
+  }
+
+  @Test
+  void killedBeforeItsCalls() {
+    int stride = KILLS < 100 ? 5 : 1;
+    long done = 0;
+    for (int call = Math.floorMod(SEED, stride); ; call += stride) {
+      long step = call + 1L;
+      boolean whole;
+      try (UploadingChild child = UploadingChild.start(folder.resolve("a"), remote, step, call)) {
+        whole = child.line().isPresent() && child.line().equals(Optional.of(UploadingChild.DONE));
+      }
+      done = requireOldOrNew(done, step, whole, "call " + call);
+      if (whole) {
+        break;
+      }
+    }
+    assertThat(done).as("one a call: uploads, ends and removals").isGreaterThan(8);
+  }
+
+  @Test
+  void killedAtAnyTime() {
+    System.out.println("S3CheckpointTest: -Dgantry.kills=" + KILLS + " -Dgantry.seed=" + SEED);
+    Random random = new Random(SEED);
+    long done = 0;
+    List<Long> found = new ArrayList<>();
+    for (int kill = 0; kill < KILLS; kill++) {
+      long step = kill + 1L;
+      try (UploadingChild child =
+          UploadingChild.start(folder.resolve("a"), remote, step, Integer.MAX_VALUE)) {
+        assertThat(child.line()).contains(UploadingChild.SAVED);
+        LockSupport.parkNanos(random.nextLong(800_000_000L));
+      }
+      done = requireOldOrNew(done, step, false, "seed " + SEED + ", kill " + kill);
+      found.add(done);
+    }
+    System.out.println("S3CheckpointTest: found after each kill: " + found);
+  }
+
+  /// @param before the last step that was found there
+  /// @return the one that is found now
+  private long requireOldOrNew(long before, long step, boolean whole, String where) {
+    boolean any;
+    try (S3Store s3 = new S3Store()) {
+      any = s3.below(remote).stream().anyMatch(entry -> entry.name().endsWith("/manifest.json"));
+    }
+    if (!any) {
+      assertThat(before).as(where).isZero();
+      assertThat(whole).as(where).isFalse();
+      return 0;
+    }
+    long found = restorable("at " + where);
+    if (whole) {
+      assertThat(found).as(where).isEqualTo(step);
+    } else {
+      assertThat(found).as(where).isBetween(before, step);
+    }
+    return found;
+  }
+}
