@@ -169,7 +169,7 @@ public final class CacheBench {
         FileChannel file =
             FileChannel.open(
                 folder.resolve("files").resolve(exchange.getRequestURI().getPath().substring(1)))) {
-      String[] range = exchange.getRequestHeaders().getFirst("Range").substring(6).split("-");
+      String[] range = exchange.getRequestHeaders().getFirst("Range").substring(6).split("-", 2);
       long from = Long.parseLong(range[0]);
       long length = Long.parseLong(range[1]) - from + 1;
       exchange.getResponseHeaders().set("ETag", "\"1\"");
