@@ -21,6 +21,7 @@ import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.core.importer.Location;
+import com.tngtech.archunit.core.importer.Locations;
 import com.tngtech.archunit.lang.ArchRule;
 import com.tngtech.archunit.library.dependencies.SliceAssignment;
 import com.tngtech.archunit.library.dependencies.SliceIdentifier;
@@ -72,7 +73,15 @@ class ArchitectureTest {
       new ClassFileImporter()
           .withImportOption(new ImportOption.DoNotIncludeTests())
           .withImportOption(ArchitectureTest::isNotOfTesting)
-          .importPackages("dev.gantry");
+          .importLocations(
+              Stream.concat(Locations.ofPackage("dev.gantry").stream(), withSpark())
+                  .collect(Collectors.toSet()));
+
+  /// By their folders: the command line must build without Spark, so it depends on neither.
+  private static Stream<Location> withSpark() {
+    return Stream.of(Path.of("..", "loader-spark"), Path.of("..", "samples", "spark"))
+        .map(module -> Location.of(module.resolve("target").resolve("classes")));
+  }
 
   enum Module {
     CORE("loader-core", "dev.gantry.core"),
@@ -82,6 +91,7 @@ class ArchitectureTest {
     MODELS("models", "dev.gantry.models"),
     SPARK("loader-spark", "dev.gantry.spark"),
     SAMPLES("samples", "dev.gantry.samples"),
+    SAMPLES_ON_SPARK("samples/spark", "dev.gantry.samples.spark"),
     CLI("cli", "dev.gantry.cli");
 
     final String folder;

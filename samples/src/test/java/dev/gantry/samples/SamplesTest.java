@@ -20,7 +20,6 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.samples.remote.CacheRemoteWeights;
-import dev.gantry.samples.spark.AnswerOnSpark;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import java.awt.image.BufferedImage;
@@ -147,12 +146,6 @@ class SamplesTest {
             image()),
         sample(
             "WriteWeights", WriteWeights::main, "wrote .*\n", temporary.resolve("new.safetensors")),
-        sample(
-            "AnswerOnSpark",
-            AnswerOnSpark::main,
-            "struct<id:bigint,image:array<float>>\n1000 answers\n",
-            MODEL.toAbsolutePath(),
-            temporary.resolve("spark")),
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
         sample(
             "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),
