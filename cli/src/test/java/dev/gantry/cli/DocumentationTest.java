@@ -137,6 +137,7 @@ class DocumentationTest {
     try (Stream<Path> files =
         Stream.of(
                 SAMPLES.resolve(Path.of("src", "main", "java")),
+                SAMPLES.resolve("spark").resolve("src"),
                 SAMPLES.resolve("consumer").resolve("src"),
                 ROOT.resolve("loader-djl/src/test/java/dev/gantry/djl/ParameterRulesTest.java"))
             .flatMap(DocumentationTest::walk)) {
