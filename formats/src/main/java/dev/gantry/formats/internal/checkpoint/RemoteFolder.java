@@ -90,27 +90,46 @@ final class RemoteFolder {
 
   /// Lists the checkpoints, and removes what has no manifest.
   private synchronized void look() {
-    Map<String, List<String>> files = new TreeMap<>();
+    Map<String, Map<String, Long>> folders = new TreeMap<>();
     for (WritableStore.Entry entry : store.below(location)) {
       if (StoreFolder.isOfCheckpoint(entry.name())) {
-        files.computeIfAbsent(parent(entry.name()), _ -> new ArrayList<>()).add(entry.name());
+        folders
+            .computeIfAbsent(parent(entry.name()), _ -> new TreeMap<>())
+            .put(entry.name().substring(entry.name().indexOf('/') + 1), entry.size());
       }
     }
-    files.forEach((folder, names) -> {
-      String manifest = folder + "/" + StoreFolder.MANIFEST;
-      if (!names.contains(manifest)) {
-        names.forEach(file -> store.remove(at(file)));
+    folders.forEach((folder, sizes) -> {
+      if (!sizes.containsKey(StoreFolder.MANIFEST)) {
+        sizes.keySet().forEach(file -> store.remove(at(folder + "/" + file)));
         return;
       }
       try {
-        checkpoints.add(
-            new CheckpointFolder(
-                local.root().resolve(folder), Manifest.read(at(manifest), session).head()));
+        Manifest manifest = Manifest.read(at(folder + "/" + StoreFolder.MANIFEST), session);
+        requireFiles(manifest, folder + "/", sizes);
+        checkpoints.add(new CheckpointFolder(local.root().resolve(folder), manifest.head()));
       } catch (MalformedFileException e) {
         LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
       }
     });
     checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+  }
+
+  /// @param sizes of what is in the folder, by name
+  private void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
+    for (Manifest.FileEntry file : manifest.files()) {
+      Long size = sizes.get(file.name());
+      if (size == null
+          || size != file.size()
+          || !StoreFolder.isOfCheckpoint(folder + file.name())) {
+        throw new MalformedFileException(
+            at(folder + file.name()),
+            0,
+            size == null ? "missing-file" : "wrong-size",
+            (size == null ? "not there" : size + " bytes")
+                + ", where the manifest has "
+                + file.size());
+      }
+    }
   }
 
   private static String parent(String name) {
@@ -192,20 +211,7 @@ final class RemoteFolder {
     Map<String, Long> sizes =
         store.below(at(folder)).stream()
             .collect(Collectors.toMap(WritableStore.Entry::name, WritableStore.Entry::size));
-    for (Manifest.FileEntry file : manifest.files()) {
-      Long size = sizes.get(file.name());
-      if (size == null
-          || size != file.size()
-          || !StoreFolder.isOfCheckpoint(folder + file.name())) {
-        throw new MalformedFileException(
-            at(folder + file.name()),
-            0,
-            size == null ? "missing-file" : "wrong-size",
-            (size == null ? "not there" : size + " bytes")
-                + ", where the manifest has "
-                + file.size());
-      }
-    }
+    requireFiles(manifest, folder, sizes);
     Path target = local.vacant(manifest.step(), manifest.sequence());
     local.make(target);
     try {

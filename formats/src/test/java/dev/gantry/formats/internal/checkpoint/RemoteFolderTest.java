@@ -334,6 +334,25 @@ class RemoteFolderTest {
   }
 
   @Test
+  void aCheckpointThatLostAFileCountsAsNone() {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      save(store, 1);
+      save(store, 2);
+      store.awaitUploads();
+    }
+    String lost =
+        MemoryStore.names(bucket + "/run").stream()
+            .filter(name -> name.startsWith("gantry-step-2/model-"))
+            .findFirst()
+            .orElseThrow();
+    try (MemoryStore there = new MemoryStore()) {
+      there.remove(Location.of(remote + "/" + lost));
+    }
+    assertThat(there()).containsExactly(1L);
+    requireFetchable("b", 1);
+  }
+
+  @Test
   void wrongPlacesAreMisuse() {
     for (String place : List.of("/tmp/x", "memory://b/f?x=1")) {
       assertThatThrownBy(() ->
