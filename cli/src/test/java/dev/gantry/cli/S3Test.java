@@ -11,6 +11,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.Shape;
 import dev.gantry.djl.ShardDataset;
+import dev.gantry.djl.Weights;
 import dev.gantry.formats.Field;
 import dev.gantry.s3.testing.S3Server;
 import dev.gantry.samples.remote.CheckpointsInS3;
@@ -183,6 +184,16 @@ class S3Test {
         .contains("goes on from step 0", "step 100 is in S3");
     assertThat(printed(() -> CheckpointsInS3.main(new String[] {folder + "/b", runs})))
         .contains("goes on from step 100", "step 200 is in S3");
+    try (Weights there = Weights.openLatest(runs).orElseThrow();
+        Weights here = Weights.openLatest(folder.resolve("b")).orElseThrow();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(there.load(manager).head()).isEqualTo(here.load(manager).head());
+    }
+    assertThat(Weights.openLatest("s3://bucket/none")).isEmpty();
+    assertThat(Weights.openLatest(folder.resolve("b").toString()))
+        .isPresent()
+        .get()
+        .satisfies(Weights::close);
   }
 
   private static String printed(Runnable program) {

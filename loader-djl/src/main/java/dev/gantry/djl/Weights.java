@@ -131,7 +131,21 @@ public final class Weights implements AutoCloseable {
     return openSaved(directory, CheckpointStore.Listing::latest);
   }
 
-  /// As [#openLatest], but the best one by a metric that was saved with it.
+  /// As [#openLatest(Path)], also in another store: where `optRemote` of a [CheckpointSaver] copies
+  /// checkpoints to, such as `s3://bucket/run-7`.
+  ///
+  /// @param directory a path or a URI
+  public static Optional<Weights> openLatest(String directory) {
+    MisuseException.requireGiven("directory", directory);
+    return switch (Location.of(directory)) {
+      case Location.Local(Path path, _) -> openLatest(path);
+      case Location.Remote remote ->
+          CheckpointStore.latestIndex(GantrySession.shared(), remote, TrainingContents.MODEL)
+              .map(index -> open(index, GantrySession.shared()));
+    };
+  }
+
+  /// As [#openLatest(Path)], but the best one by a metric that was saved with it.
   ///
   /// @return empty if none has the metric
   public static Optional<Weights> openBest(Path directory, String metric, Retention.Goal goal) {

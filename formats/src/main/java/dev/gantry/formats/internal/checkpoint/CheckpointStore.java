@@ -193,6 +193,15 @@ public final class CheckpointStore implements AutoCloseable {
         all.doubtful());
   }
 
+  /// The index of a group's tensors in the checkpoint of another store's folder that was saved last.
+  ///
+  /// @return empty if there is no checkpoint
+  /// @throws TransferException if the store does not answer, or refuses
+  public static Optional<Location> latestIndex(
+      GantrySession session, Location.Remote folder, String group) {
+    return RemoteFolder.latest(session, folder, group);
+  }
+
   /// Does `work` while this store removes nothing. Within it nothing can be saved: a save removes
   /// old checkpoints, and would wait for itself.
   public <T> T reading(Supplier<T> work) {

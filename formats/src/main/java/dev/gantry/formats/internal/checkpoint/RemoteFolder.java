@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.stream.Collectors;
@@ -59,6 +60,21 @@ final class RemoteFolder {
     this.local = local;
   }
 
+  /// The index of a group's tensors in the checkpoint that was saved last, for those who only read.
+  ///
+  /// @return empty if there is no checkpoint
+  /// @throws MisuseException if no store serves the location, or it cannot list what is there
+  /// @throws TransferException if the store does not answer, or refuses
+  static Optional<Location> latest(GantrySession session, Location.Remote location, String group) {
+    StoreFolder nowhere = new StoreFolder(Path.of("."), session.folders());
+    RemoteFolder folder = new RemoteFolder(session, session.writable(location), location, nowhere);
+    folder.look(false);
+    List<CheckpointFolder> all = folder.checkpoints();
+    return all.isEmpty()
+        ? Optional.empty()
+        : Optional.of(folder.at(name(all.getLast()) + "/" + CheckpointFolder.indexName(group)));
+  }
+
   /// Takes a folder for this saver, and removes what uploads that never ended have left there.
   ///
   /// @throws MisuseException if no store serves the location, or that store takes no files
@@ -75,7 +91,7 @@ final class RemoteFolder {
     RemoteFolder folder = new RemoteFolder(session, session.writable(remote), remote, local);
     folder.take();
     folder.store.endUploads(remote, StoreFolder::isOfCheckpoint);
-    folder.look();
+    folder.look(true);
     return folder;
   }
 
@@ -88,8 +104,10 @@ final class RemoteFolder {
     store.upload(file, at(SAVER));
   }
 
-  /// Lists the checkpoints, and removes what has no manifest.
-  private synchronized void look() {
+  /// Lists the checkpoints.
+  ///
+  /// @param removes whether to remove what has no manifest
+  private synchronized void look(boolean removes) {
     Map<String, Map<String, Long>> folders = new TreeMap<>();
     for (WritableStore.Entry entry : store.below(location)) {
       if (StoreFolder.isOfCheckpoint(entry.name())) {
@@ -100,7 +118,9 @@ final class RemoteFolder {
     }
     folders.forEach((folder, sizes) -> {
       if (!sizes.containsKey(StoreFolder.MANIFEST)) {
-        sizes.keySet().forEach(file -> store.remove(at(folder + "/" + file)));
+        if (removes) {
+          sizes.keySet().forEach(file -> store.remove(at(folder + "/" + file)));
+        }
         return;
       }
       try {
