@@ -31,8 +31,6 @@ import software.amazon.awssdk.crt.s3.S3Client;
 import software.amazon.awssdk.crt.s3.S3ClientOptions;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
-import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
-import software.amazon.awssdk.services.s3.model.ListObjectsV2Response;
 import software.amazon.awssdk.services.s3.model.S3Object;
 
 /// The clients of a store: the SDK's asks for names and sizes; the CRT's own brings the bytes, since it
@@ -165,25 +163,28 @@ final class S3Clients implements AutoCloseable {
 
   /// The objects in a folder, without those in folders within.
   List<Location> list(Location location, S3Name folder) {
-    List<Location> found = new ArrayList<>();
-    @Nullable String next = null;
-    do {
-      ListObjectsV2Request request =
-          ListObjectsV2Request.builder()
-              .bucket(folder.bucket())
-              .prefix(folder.key())
-              .delimiter("/")
-              .continuationToken(next)
-              .build();
-      ListObjectsV2Response page = await("LIST", location, () -> names.listObjectsV2(request));
-      for (S3Object object : page.contents()) {
-        // The folder itself, which some programs make as an empty object.
-        if (!object.key().equals(folder.key())) {
-          found.add(location(folder.bucket(), object.key()));
-        }
-      }
-      next = Boolean.TRUE.equals(page.isTruncated()) ? page.nextContinuationToken() : null;
-    } while (next != null);
+    return objects(location, folder, "/").stream()
+        .map(object -> location(folder.bucket(), object.key()))
+        .toList();
+  }
+
+  /// The objects whose keys begin with a folder's.
+  ///
+  /// @param delimiter that ends a folder's name, to leave out what lies in folders within; or null
+  List<S3Object> objects(Location location, S3Name folder, @Nullable String delimiter) {
+    List<S3Object> found = new ArrayList<>();
+    var _ =
+        await(
+            "LIST",
+            location,
+            () ->
+                names
+                    .listObjectsV2Paginator(list ->
+                        list.bucket(folder.bucket()).prefix(folder.key()).delimiter(delimiter))
+                    .contents()
+                    .subscribe(found::add));
+    // The folder itself, which some programs make as an empty object.
+    found.removeIf(object -> object.key().equals(folder.key()));
     return found;
   }
 

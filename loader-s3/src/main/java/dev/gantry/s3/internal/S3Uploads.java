@@ -10,14 +10,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
-import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
-import software.amazon.awssdk.services.s3.model.ListMultipartUploadsRequest;
-import software.amazon.awssdk.services.s3.model.ListMultipartUploadsResponse;
-import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
-import software.amazon.awssdk.services.s3.model.ListObjectsV2Response;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
-import software.amazon.awssdk.services.s3.model.S3Object;
 
 /// What a store writes, and what it finds for that.
 final class S3Uploads {
@@ -32,27 +26,10 @@ final class S3Uploads {
 
   /// @param folder whose key ends in a slash, or is empty
   List<WritableStore.Entry> below(Location location, S3Name folder) {
-    List<WritableStore.Entry> found = new ArrayList<>();
-    @Nullable String next = null;
-    do {
-      ListObjectsV2Request request =
-          ListObjectsV2Request.builder()
-              .bucket(folder.bucket())
-              .prefix(folder.key())
-              .continuationToken(next)
-              .build();
-      ListObjectsV2Response page =
-          S3Clients.await("LIST", location, () -> client.listObjectsV2(request));
-      for (S3Object object : page.contents()) {
-        String name = object.key().substring(folder.key().length());
-        // The folder itself, which some programs make as an empty object.
-        if (!name.isEmpty()) {
-          found.add(new WritableStore.Entry(name, object.size()));
-        }
-      }
-      next = Boolean.TRUE.equals(page.isTruncated()) ? page.nextContinuationToken() : null;
-    } while (next != null);
-    return found;
+    return clients.objects(location, folder, null).stream()
+        .map(object ->
+            new WritableStore.Entry(object.key().substring(folder.key().length()), object.size()))
+        .toList();
   }
 
   void upload(Path file, Location location, S3Name target) {
@@ -78,27 +55,21 @@ final class S3Uploads {
 
   /// @param folder whose key ends in a slash, or is empty
   void endUploads(Location location, S3Name folder, Predicate<String> names) {
-    @Nullable String key = null;
-    @Nullable String id = null;
-    boolean more = true;
-    while (more) {
-      ListMultipartUploadsRequest request =
-          ListMultipartUploadsRequest.builder()
-              .bucket(folder.bucket())
-              .prefix(folder.key())
-              .keyMarker(key)
-              .uploadIdMarker(id)
-              .build();
-      ListMultipartUploadsResponse page =
-          S3Clients.await("LIST", location, () -> client.listMultipartUploads(request));
-      for (MultipartUpload upload : page.uploads()) {
-        if (names.test(upload.key().substring(folder.key().length()))) {
-          abort(location, folder.bucket(), upload);
-        }
+    List<MultipartUpload> found = new ArrayList<>();
+    var _ =
+        S3Clients.await(
+            "LIST",
+            location,
+            () ->
+                client
+                    .listMultipartUploadsPaginator(
+                        list -> list.bucket(folder.bucket()).prefix(folder.key()))
+                    .uploads()
+                    .subscribe(found::add));
+    for (MultipartUpload upload : found) {
+      if (names.test(upload.key().substring(folder.key().length()))) {
+        abort(location, folder.bucket(), upload);
       }
-      more = Boolean.TRUE.equals(page.isTruncated());
-      key = page.nextKeyMarker();
-      id = page.nextUploadIdMarker();
     }
   }
 

@@ -15,9 +15,9 @@ import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.MemorySegment;
-import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -280,11 +280,9 @@ final class RemoteFolder {
     return checkpoint.folder().getFileName().toString();
   }
 
-  /// @param name from this folder on; of characters that mean themselves in a URI
+  /// @param name from this folder on
   private Location at(String name) {
-    String folder = location.uri().toString();
-    return new Location.Remote(
-        URI.create(folder.endsWith("/") ? folder + name : folder + "/" + name));
+    return Folder.child(location, name);
   }
 
   @Override

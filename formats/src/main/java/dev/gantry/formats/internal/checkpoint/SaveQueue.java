@@ -306,12 +306,7 @@ public final class SaveQueue implements AutoCloseable {
   }
 
   private void throwFailure() {
-    switch (failure.getAndSet(null)) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("a save failed", e);
-    }
+    Cleanup.rethrow(failure.getAndSet(null), "a save failed");
   }
 
   /// Waits until all that was submitted is on the disk, and frees the snapshots' memory.

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.GantryException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.checkpoint.Retention;
 import java.util.LinkedHashSet;
 import java.util.Optional;
@@ -98,12 +99,7 @@ final class UploadQueue implements AutoCloseable {
   }
 
   private synchronized void throwFailure() {
-    switch (failure) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("an upload failed", e);
-    }
+    Cleanup.rethrow(failure, "an upload failed");
   }
 
   /// As [#await], and ends the thread.

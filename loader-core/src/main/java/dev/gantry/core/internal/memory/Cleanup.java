@@ -3,6 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import java.util.List;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// Cleaning up in several steps, each of which is done whatever becomes of the others. Thread-safe.
 public final class Cleanup {
@@ -24,11 +25,18 @@ public final class Cleanup {
         }
       }
     }
-    switch (first) {
+    rethrow(first, "a cleanup failed");
+  }
+
+  /// Throws what another thread or an earlier step failed by, if it did.
+  ///
+  /// @param what it was, for a checked exception, which is wrapped
+  public static void rethrow(@Nullable Throwable failure, String what) {
+    switch (failure) {
       case null -> {}
       case RuntimeException e -> throw e;
       case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("a cleanup failed", e);
+      case Throwable e -> throw new IllegalStateException(what, e);
     }
   }
 

@@ -269,12 +269,7 @@ final class TransportReader implements AutoCloseable {
   /// Waits until the reads of remote files have ended.
   void awaitRemote() {
     pending.drain();
-    switch (remoteFailure.get()) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException(e);
-    }
+    Cleanup.rethrow(remoteFailure.get(), "a read failed");
   }
 
   /// Waits until all bytes have arrived.

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -265,12 +266,7 @@ public final class WorkerThreads {
   }
 
   private void rethrow() {
-    switch (failure.get()) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("a thread failed", e);
-    }
+    Cleanup.rethrow(failure.get(), "a thread failed");
   }
 
   private TransferException cancelled() {
