@@ -5,16 +5,12 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
-import dev.gantry.spark.internal.columns.TableColumns;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
-import java.util.Set;
-import org.apache.spark.sql.connector.catalog.Column;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -28,46 +24,22 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// A set of raw tensor shards that is there. Only the columns that a query needs are read.
-final class ShardsTable implements SupportsRead {
-  /// As Spark cuts files.
-  private static final long PARTITION_BYTES = 128L << 20;
-
-  private final StructType schema;
-  private final SourceOptions options;
-
+final class ShardsTable extends FormatTable {
   ShardsTable(StructType schema, SourceOptions options) {
-    this.schema = schema;
-    this.options = options;
-  }
-
-  @Override
-  public String name() {
-    return ShardSet.FORMAT + " " + options.path();
-  }
-
-  @Override
-  public Column[] columns() {
-    return TableColumns.of(schema);
-  }
-
-  @Override
-  public Set<TableCapability> capabilities() {
-    return Set.of(TableCapability.BATCH_READ);
+    super(ShardSet.FORMAT, schema, options);
   }
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
-    return new Builder(ShardSet.open(options.path()), options);
+    return new Builder(ShardSet.open(options.path()));
   }
 
   private final class Builder implements SupportsPushDownRequiredColumns {
     private final ShardSet set;
-    private final long partitionBytes;
     private StructType columns = schema;
 
-    Builder(ShardSet set, SourceOptions options) {
+    Builder(ShardSet set) {
       this.set = set;
-      this.partitionBytes = options.number("partitionBytes", PARTITION_BYTES);
     }
 
     @Override
@@ -77,7 +49,7 @@ final class ShardsTable implements SupportsRead {
 
     @Override
     public Scan build() {
-      return new ShardsScan(set, columns, partitionBytes);
+      return new ShardsScan(set, columns, partitionBytes());
     }
   }
 

@@ -2,32 +2,23 @@
 package dev.gantry.spark.internal.tfrecord;
 
 import dev.gantry.spark.internal.columns.SourceOptions;
-import dev.gantry.spark.internal.output.SaveModes;
+import dev.gantry.spark.internal.output.FormatSource;
 import java.util.Map;
-import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.SQLContext;
-import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.sources.BaseRelation;
-import org.apache.spark.sql.sources.CreatableRelationProvider;
-import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// The data source `tfrecord`: `tf.train.Example`s as a DataFrame, a feature a column.
-public final class TfRecordSource
-    implements TableProvider, DataSourceRegister, CreatableRelationProvider {
+public final class TfRecordSource extends FormatSource {
   static final String NAME = "tfrecord";
 
   /// How many records are looked at for their features.
   private static final long INFERRED_RECORDS = 100;
 
-  @Override
-  public String shortName() {
-    return NAME;
+  /// For Spark.
+  public TfRecordSource() {
+    super(NAME, TfRecordOutput.class);
   }
 
   @Override
@@ -38,22 +29,8 @@ public final class TfRecordSource
   }
 
   @Override
-  public boolean supportsExternalMetadata() {
-    return true;
-  }
-
-  @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
     return new TfRecordTable(schema, new SourceOptions(properties));
-  }
-
-  @Override
-  public BaseRelation createRelation(
-      SQLContext context,
-      SaveMode mode,
-      scala.collection.immutable.Map<String, String> parameters,
-      Dataset<Row> data) {
-    return SaveModes.save(context, mode, parameters, data, TfRecordOutput.class);
   }
 }

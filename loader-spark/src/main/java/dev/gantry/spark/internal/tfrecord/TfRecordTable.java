@@ -4,15 +4,11 @@ package dev.gantry.spark.internal.tfrecord;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
-import dev.gantry.spark.internal.columns.TableColumns;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import org.apache.spark.sql.connector.catalog.Column;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -24,34 +20,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// TFRecord files that are there. A file with an index is read by several tasks; others, by one each.
-final class TfRecordTable implements SupportsRead {
-  /// As Spark cuts files.
-  private static final long PARTITION_BYTES = 128L << 20;
-
-  private final StructType schema;
-  private final SourceOptions options;
-
+final class TfRecordTable extends FormatTable {
   TfRecordTable(StructType schema, SourceOptions options) {
-    this.schema = schema;
-    this.options = options;
+    super(TfRecordSource.NAME, schema, options);
     for (StructField column : schema.fields()) {
       var _ = FeatureTypes.kind(column);
     }
-  }
-
-  @Override
-  public String name() {
-    return TfRecordSource.NAME + " " + options.path();
-  }
-
-  @Override
-  public Column[] columns() {
-    return TableColumns.of(schema);
-  }
-
-  @Override
-  public Set<TableCapability> capabilities() {
-    return Set.of(TableCapability.BATCH_READ);
   }
 
   @Override
@@ -69,10 +43,7 @@ final class TfRecordTable implements SupportsRead {
 
     @Override
     public Scan build() {
-      return new Records(
-          TfRecordFiles.of(options.path()),
-          columns,
-          options.number("partitionBytes", PARTITION_BYTES));
+      return new Records(TfRecordFiles.of(options.path()), columns, partitionBytes());
     }
   }
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.columns;
+
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.types.StructType;
+
+/// Files that are there, as Spark's tables tell of them. They are read in batches.
+public abstract class FormatTable implements SupportsRead {
+  /// As Spark cuts files.
+  private static final long PARTITION_BYTES = 128L << 20;
+
+  protected final StructType schema;
+  protected final SourceOptions options;
+  private final String format;
+
+  protected FormatTable(String format, StructType schema, SourceOptions options) {
+    this.format = format;
+    this.schema = schema;
+    this.options = options;
+  }
+
+  /// How many bytes a task reads.
+  protected final long partitionBytes() {
+    return options.number("partitionBytes", PARTITION_BYTES);
+  }
+
+  @Override
+  public final String name() {
+    return format + " " + options.path();
+  }
+
+  @Override
+  public final Column[] columns() {
+    return TableColumns.of(schema);
+  }
+
+  @Override
+  public final Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
+  }
+}
