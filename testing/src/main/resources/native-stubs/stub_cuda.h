@@ -28,9 +28,11 @@ enum {
   CUDA_ERROR_NO_DEVICE = 100,
   CUDA_ERROR_INVALID_DEVICE = 101,
   CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
   CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713
 };
@@ -65,6 +67,10 @@ CUresult stub_enter(const char *function, enum needs needs);
 CUdevice stub_device(void);
 CUcontext stub_context(void);
 CUcontext stub_primary(CUdevice device);
+CUdevice stub_device_of(CUcontext context);
+
+/* Whether the device's context was let reach the other's memory. */
+int stub_reaches(CUdevice device, CUdevice peer);
 long stub_contexts(void);
 
 /* Memory. */

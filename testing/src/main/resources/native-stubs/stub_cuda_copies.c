@@ -4,13 +4,15 @@
 
 #include "stub_cuda_streams.h"
 
-static long pageable_copies, to_device_bytes, to_host_bytes;
+static long pageable_copies, to_device_bytes, to_host_bytes, peer_bytes, peer_bytes_by_host;
 
 long stub_copy_count(const char *what) {
   return strcmp(what, "pageable copies") == 0   ? pageable_copies
          : strcmp(what, "to device bytes") == 0 ? to_device_bytes
          : strcmp(what, "to host bytes") == 0   ? to_host_bytes
-                                                : -1;
+         : strcmp(what, "peer bytes") == 0      ? peer_bytes
+         : strcmp(what, "peer bytes by host") == 0 ? peer_bytes_by_host
+                                                   : -1;
 }
 
 enum direction { TO_DEVICE, TO_HOST, ON_DEVICE, ANY };
@@ -73,6 +75,27 @@ LATE_COPY("cuMemcpyAsync", cuMemcpyAsync, CUdeviceptr, CUdeviceptr, ANY)
 LATE_COPY("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *, TO_DEVICE)
 LATE_COPY("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync_v2, void *, CUdeviceptr, TO_HOST)
 LATE_COPY("cuMemcpyDtoDAsync", cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr, ON_DEVICE)
+
+static int is_on(CUdeviceptr start, size_t bytes, CUcontext context) {
+  struct block *block = stub_block(start, bytes, DEVICE);
+  return block && context && block->device == stub_device_of(context);
+}
+
+/* Without peer access the driver goes through the host, which is slow: counted apart. */
+EXPORT CUresult cuMemcpyPeerAsync(
+    CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+    CUstream stream) {
+  ENTER("cuMemcpyPeerAsync", NEEDS_CONTEXT);
+  if (!is_on(to, bytes, to_context) || !is_on(from, bytes, from_context)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUresult result = copy(line(to, from, bytes), ON_DEVICE, stream, 1);
+  if (result == CUDA_SUCCESS) {
+    int straight = stub_reaches(stub_device_of(from_context), stub_device_of(to_context));
+    *(straight ? &peer_bytes : &peer_bytes_by_host) += (long)bytes;
+  }
+  return result;
+}
 
 struct side {
   size_t x_bytes, y;

@@ -24,6 +24,25 @@ static int device_count(void) {
   return count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : (int)count;
 }
 
+/* -1: as the environment says. */
+static long peers_chosen = -1;
+static int reaches[MOST_DEVICES][MOST_DEVICES];
+
+static int peers(void) {
+  return peers_chosen >= 0 ? peers_chosen != 0 : stub_environment("GANTRY_STUB_CUDA_PEERS", 1) != 0;
+}
+
+EXPORT void gantry_stub_peers(long on) {
+  pthread_mutex_lock(&stub_lock);
+  peers_chosen = on;
+  memset(reaches, 0, sizeof reaches);
+  pthread_mutex_unlock(&stub_lock);
+}
+
+int stub_reaches(CUdevice device, CUdevice peer) { return reaches[device][peer]; }
+
+CUdevice stub_device_of(CUcontext context) { return context->device; }
+
 CUcontext stub_context(void) { return depth > 0 ? stack[depth - 1] : NULL; }
 
 CUcontext stub_primary(CUdevice device) { return &primaries[device]; }
@@ -149,7 +168,23 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) 
   ENTER("cuDeviceCanAccessPeer", NEEDS_INIT);
   CHECK_DEVICE(device);
   CHECK_DEVICE(peer);
-  *can = device != peer;
+  *can = device != peer && peers();
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  ENTER("cuCtxEnablePeerAccess", NEEDS_CONTEXT);
+  if (!peer || flags != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (peer == stub_context() || !peers()) {
+    return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  }
+  int *there = &reaches[stub_device()][peer->device];
+  if (*there) {
+    return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  }
+  *there = 1;
   return CUDA_SUCCESS;
 }
 
@@ -243,6 +278,8 @@ static const struct {
     {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+     "peer access is not supported between these two devices"},
     {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",

@@ -3,6 +3,7 @@ package dev.gantry.core;
 
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +17,7 @@ import java.util.Set;
 ///     page cache; they were read as bytes that are not
 /// @param reads how many requests it took
 /// @param files one entry for each file
+/// @param devices of a load onto several devices, one entry for each of them; else none
 /// @param elapsed from the readers' start to the last byte's arrival, without opening files and
 ///     allocating memory
 public record TransferReport(
@@ -24,15 +26,44 @@ public record TransferReport(
     long unknownBytes,
     long reads,
     List<FileReport> files,
+    List<DeviceReport> devices,
     Duration elapsed) {
 
   /// The report of a transfer of no bytes.
   public static final TransferReport NOTHING =
-      new TransferReport(Map.of(), 0, 0, 0, List.of(), Duration.ZERO);
+      new TransferReport(Map.of(), 0, 0, 0, List.of(), List.of(), Duration.ZERO);
 
   public TransferReport {
     bytesByTransport = Map.copyOf(bytesByTransport);
     files = List.copyOf(files);
+    devices = List.copyOf(devices);
+  }
+
+  /// Of a load onto one device.
+  public TransferReport(
+      Map<Transport, Long> bytesByTransport,
+      long directBytes,
+      long unknownBytes,
+      long reads,
+      List<FileReport> files,
+      Duration elapsed) {
+    this(bytesByTransport, directBytes, unknownBytes, reads, files, List.of(), elapsed);
+  }
+
+  /// How a load's bytes got to one of its devices.
+  ///
+  /// @param fromHostBytes what the host gave it
+  /// @param fromDevicesBytes what other devices gave it
+  /// @param reason why the host gave it what another device had; empty if none did
+  public record DeviceReport(
+      Device device, long fromHostBytes, long fromDevicesBytes, String reason) {
+    private DeviceReport plus(DeviceReport next) {
+      return new DeviceReport(
+          device,
+          fromHostBytes + next.fromHostBytes,
+          fromDevicesBytes + next.fromDevicesBytes,
+          reason.isEmpty() ? next.reason : reason);
+    }
   }
 
   /// @param transport of the bytes that were not in the page cache; if there were none, of the others
@@ -52,18 +83,29 @@ public record TransferReport(
     next.bytesByTransport.forEach((transport, bytes) -> sums.merge(transport, bytes, Long::sum));
     Set<FileReport> all = new LinkedHashSet<>(files);
     all.addAll(next.files);
+    Map<Device, DeviceReport> each = new LinkedHashMap<>();
+    devices.forEach(one -> each.merge(one.device(), one, DeviceReport::plus));
+    next.devices.forEach(one -> each.merge(one.device(), one, DeviceReport::plus));
     return new TransferReport(
         sums,
         directBytes + next.directBytes,
         unknownBytes + next.unknownBytes,
         reads + next.reads,
         List.copyOf(all),
+        List.copyOf(each.values()),
         elapsed.plus(next.elapsed));
   }
 
   /// The same, but for the time that it took.
   public TransferReport withElapsed(Duration time) {
-    return new TransferReport(bytesByTransport, directBytes, unknownBytes, reads, files, time);
+    return new TransferReport(
+        bytesByTransport, directBytes, unknownBytes, reads, files, devices, time);
+  }
+
+  /// The same, with what each of several devices got.
+  public TransferReport withDevices(List<DeviceReport> each) {
+    return new TransferReport(
+        bytesByTransport, directBytes, unknownBytes, reads, files, each, elapsed);
   }
 
   /// Bytes of all transports together.

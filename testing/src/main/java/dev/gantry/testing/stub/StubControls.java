@@ -88,6 +88,11 @@ public final class StubControls {
     set("gantry_stub_serves", files);
   }
 
+  /// Whether devices may reach one another's memory from now on; none does yet.
+  public void peers(boolean allowed) {
+    set("gantry_stub_peers", allowed);
+  }
+
   private void set(String function, boolean on) {
     try {
       handle(function, FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(on ? 1L : 0L);
@@ -109,7 +114,7 @@ public final class StubControls {
 
   /// One of the stub's figures. libcuda: `contexts`, `modules`, `device bytes`, `peak device bytes`, `pinned
   /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
-  /// device bytes`, `to host bytes`, `freed while pending`, `freed while registered`. libcufile:
+  /// device bytes`, `to host bytes`, `peer bytes`, `peer bytes by host` (without peer access), `freed while pending`, `freed while registered`. libcufile:
   /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
   /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU), `streams`, `batches`, `entries`
   /// and `most entries` (of all batches, under way at once).

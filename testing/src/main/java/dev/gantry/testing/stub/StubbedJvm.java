@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 /// class path.
 ///
 /// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
-/// GiB), `GANTRY_STUB_CUDA_FAIL` and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`),
+/// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`),
 /// `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or write), `GANTRY_STUB_CUFILE_VERSION` (1150).
 public final class StubbedJvm {
   private static final long LIMIT_MINUTES = 5;

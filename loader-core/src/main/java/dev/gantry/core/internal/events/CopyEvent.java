@@ -33,7 +33,7 @@ public final class CopyEvent {
     @Nullable String device;
 
     @Label("Direction")
-    @Description("to device, to host or on device")
+    @Description("to device, to host, on device or to another device")
     @Nullable String direction;
 
     @Label("Size")
@@ -49,7 +49,8 @@ public final class CopyEvent {
   public enum Direction {
     TO_DEVICE("to device"),
     TO_HOST("to host"),
-    ON_DEVICE("on device");
+    ON_DEVICE("on device"),
+    TO_PEER("to another device");
 
     private final String text;
 

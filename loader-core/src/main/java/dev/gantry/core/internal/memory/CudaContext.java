@@ -193,6 +193,23 @@ public final class CudaContext {
     }
   }
 
+  /// Lets this device copy to another's memory without the host, for as long as the process runs.
+  ///
+  /// @return empty, or why it may not
+  public String reach(CudaContext peer) {
+    try (var _ = enter()) {
+      return driver.reach(ordinal, peer.ordinal, peer.context);
+    }
+  }
+
+  /// Queues a copy of this device's memory to another's.
+  public void copyToPeer(
+      CudaContext peer, long target, long source, long bytes, CudaDriver.Stream stream) {
+    try (var _ = enter()) {
+      driver.copyToPeer(target, peer.context, source, context, bytes, stream);
+    }
+  }
+
   /// Makes this context current on the calling thread until the scope closes.
   public CudaDriver.Entered enter() {
     return driver.enter(context);

@@ -15,6 +15,20 @@ public sealed interface Target {
   /// A slab.
   record InSlab(Slab slab, @Nullable Ordered order) implements Target {}
 
+  /// The same place in a slab of each of several devices, which are free.
+  ///
+  /// @param slabs one a device, in the devices' order
+  record OnEach(List<Slab> slabs) implements Target {
+    public OnEach {
+      slabs = List.copyOf(slabs);
+    }
+
+    @Override
+    public @Nullable Ordered order() {
+      return null;
+    }
+  }
+
   /// Memory that is not a slab's, which nothing uses now.
   ///
   /// @param landings which bytes of a read are wanted; the others go nowhere

@@ -186,6 +186,49 @@ public final class CudaDriver {
     void close();
   }
 
+  /// Lets the current context, of device `ordinal`, reach the memory of another device, for as long as
+  /// the process runs.
+  ///
+  /// @return empty, or why it may not
+  public String reach(int ordinal, int peerOrdinal, Context peer) {
+    int[] can = new int[1];
+    check(
+        JCudaDriver.cuDeviceCanAccessPeer(can, device(ordinal), device(peerOrdinal)),
+        "cuDeviceCanAccessPeer",
+        subject(ordinal));
+    if (can[0] == 0) {
+      return "the driver does not let "
+          + subject(ordinal)
+          + " reach the memory of "
+          + subject(peerOrdinal);
+    }
+    int result = JCudaDriver.cuCtxEnablePeerAccess(peer.handle, 0);
+    return result == CUresult.CUDA_SUCCESS
+            || result == CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+        ? ""
+        : "cuCtxEnablePeerAccess of "
+            + subject(peerOrdinal)
+            + " by "
+            + subject(ordinal)
+            + ": "
+            + failure(result).describe();
+  }
+
+  /// Queues a copy to another device's memory.
+  public void copyToPeer(
+      long target, Context peer, long source, Context own, long bytes, Stream stream) {
+    check(
+        JCudaDriver.cuMemcpyPeerAsync(
+            new Address(target),
+            peer.handle,
+            new Address(source),
+            own.handle,
+            bytes,
+            stream.handle),
+        "cuMemcpyPeerAsync",
+        bytes + " bytes");
+  }
+
   /// Waits for all work queued in the current context.
   public void synchronizeContext() {
     check(JCudaDriver.cuCtxSynchronize(), "cuCtxSynchronize", "context");

@@ -146,7 +146,20 @@ public final class GantrySession implements Session {
   ///     for cannot serve
   public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
-    return new LoadOperation(transports, plan, device, options).run();
+    return new LoadOperation(transports, plan, List.of(device), options).run().getFirst();
+  }
+
+  /// Loads extents into memory of each of several devices, and reads each byte once: see
+  /// [Transports#transferToEach].
+  ///
+  /// @return one for each device, in their order, all with the report of the whole load
+  /// @throws dev.gantry.core.MisuseException if a device is named twice, none is, or a transport was
+  ///     asked for that serves one device only; else throws as [#load(List, Device, TransferOptions)]
+  public List<Loaded> loadOnEach(
+      List<Wanted> wanted, List<Device> devices, TransferOptions options) {
+    Transports.requireDistinct(devices);
+    ReadPlan plan = Planner.plan(wanted, options.limits());
+    return new LoadOperation(transports, plan, devices, options).run();
   }
 
   /// The memory that [#load] of the same will take, before anything is allocated.

@@ -21,54 +21,60 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// One load: allocate the plan's slabs, read, relocate. All or nothing.
+/// One load onto one device or several: allocate the plan's slabs on each, read, relocate. All or
+/// nothing.
 final class LoadOperation {
   private final Transports transports;
   private final ReadPlan plan;
-  private final Device device;
+  private final List<Device> devices;
   private final TransferOptions options;
 
   static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";
 
-  /// Reserved host memory; null before [#allocate], and on devices.
+  /// Reserved host memory; null before [#allocate], and where no device is the host.
   private HostMemory.@Nullable Reservation room;
 
-  LoadOperation(Transports transports, ReadPlan plan, Device device, TransferOptions options) {
+  /// Of each device, the plan's slabs.
+  private final List<List<Slab>> slabs = new ArrayList<>();
+
+  /// @param devices each of which gets all of it; one at least
+  LoadOperation(
+      Transports transports, ReadPlan plan, List<Device> devices, TransferOptions options) {
     this.transports = transports;
     this.plan = plan;
-    this.device = device;
+    this.devices = devices;
     this.options = options;
   }
 
-  Loaded run() {
+  /// @return one for each device, in their order, all with the report of the whole load
+  List<Loaded> run() {
     LoadEvent event = new LoadEvent();
     event.begin();
-    List<Slab> slabs = new ArrayList<>(plan.slabSizes().size());
     try {
-      TransferReport report =
-          transports.transfer(
-              plan,
-              device,
-              () -> {
-                allocate(slabs);
-                return slabs;
-              },
-              options.withProgress(this::onProgress));
-      relocate(slabs);
-      Loaded loaded = keepPlaced(slabs, report);
+      TransferReport report = transfer(options.withProgress(this::onProgress));
+      for (int i = 0; i < devices.size(); i++) {
+        relocate(devices.get(i), slabs.get(i));
+      }
+      List<Loaded> loaded = slabs.stream().map(each -> keepPlaced(each, report)).toList();
       transports.counters().addLoad(true);
-      event.done(device, plan.placements().size(), report);
+      event.done(devices.getFirst(), plan.placements().size(), report);
       return loaded;
     } catch (RuntimeException | Error failure) {
       transports.counters().addLoad(false);
-      event.failed(device, plan.placements().size(), failure);
-      Slab.releaseAll(slabs, failure);
+      event.failed(devices.getFirst(), plan.placements().size(), failure);
+      slabs.forEach(each -> Slab.releaseAll(each, failure));
       throw failure;
     } finally {
       if (room != null) {
         room.close();
       }
     }
+  }
+
+  private TransferReport transfer(TransferOptions counted) {
+    return devices.size() == 1
+        ? transports.transfer(plan, devices.getFirst(), () -> allocate().getFirst(), counted)
+        : transports.transferToEach(plan, devices, this::allocate, counted);
   }
 
   /// Filled memory needs no reservation: the kernel counts it.
@@ -79,28 +85,38 @@ final class LoadOperation {
     options.progress().onProgress(done, total);
   }
 
-  private void allocate(List<Slab> slabs) {
-    switch (device) {
-      case Device.Host _ -> {
-        room = HostMemory.reserve(plan.allocatedBytes(), CHANGE);
-        plan.slabSizes().forEach(size -> slabs.add(HostSlab.allocate(size)));
-      }
-      case Device.Cuda cuda -> {
-        CudaContext context = CudaContext.of(cuda);
-        long bytes =
-            plan.slabSizes().stream()
-                .mapToLong(size -> Math.max(size, options.slabCapacity()))
-                .sum();
-        Room.require(MemoryUse.on(device, bytes), device, CHANGE);
-        plan.slabSizes()
-            .forEach(size ->
-                slabs.add(
-                    DeviceSlab.allocate(context, size, Math.max(size, options.slabCapacity()))));
+  /// Asks for room on all devices before it takes any.
+  private List<List<Slab>> allocate() {
+    for (Device device : devices) {
+      switch (device) {
+        case Device.Host _ -> room = HostMemory.reserve(plan.allocatedBytes(), CHANGE);
+        case Device.Cuda _ ->
+            Room.require(
+                MemoryUse.on(device, plan.slabSizes().stream().mapToLong(this::capacity).sum()),
+                device,
+                CHANGE);
       }
     }
+    for (Device device : devices) {
+      List<Slab> each = new ArrayList<>(plan.slabSizes().size());
+      slabs.add(each);
+      for (long size : plan.slabSizes()) {
+        each.add(
+            switch (device) {
+              case Device.Host _ -> HostSlab.allocate(size);
+              case Device.Cuda cuda ->
+                  DeviceSlab.allocate(CudaContext.of(cuda), size, capacity(size));
+            });
+      }
+    }
+    return slabs;
   }
 
-  private void relocate(List<Slab> slabs) {
+  private long capacity(long size) {
+    return Math.max(size, options.slabCapacity());
+  }
+
+  private void relocate(Device device, List<Slab> slabs) {
     for (ReadPlan.Relocation move : plan.relocations()) {
       slabs
           .get(move.toSlab())

@@ -57,6 +57,10 @@ public final class CopyQueue implements AutoCloseable {
     context.streams().giveBack(own);
   }
 
+  CudaContext context() {
+    return context;
+  }
+
   /// Queues on `chosen` from now on, or on this queue's own stream if that is null.
   void turnTo(CudaDriver.@Nullable Stream chosen) {
     stream = chosen == null ? own : chosen;
@@ -109,6 +113,12 @@ public final class CopyQueue implements AutoCloseable {
       queued.add(CopyEvent.Direction.ON_DEVICE, bytes);
       context.driver().copyOnDevice(target, source, bytes, stream);
     }
+  }
+
+  /// Queues a copy to another device.
+  void copyToPeer(CudaContext peer, long target, long source, long bytes) {
+    queued.add(CopyEvent.Direction.TO_PEER, bytes);
+    context.copyToPeer(peer, target, source, bytes, stream);
   }
 
   /// Marks all copies queued so far as those of `buffer`.

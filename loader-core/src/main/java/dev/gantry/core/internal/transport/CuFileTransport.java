@@ -119,6 +119,7 @@ public final class CuFileTransport implements AutoCloseable {
             read.length(),
             read.required());
       }
+      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
       case Target.InPlace(var landings) ->
           landings.forEach(landing -> readInPlace(file, read, landing, handle));
     }

@@ -27,6 +27,7 @@ final class HostTransport {
       @Nullable KnownSums sums) {
     return switch (target) {
       case Target.InSlab in -> read(file, read, place(read, in), direct, sums);
+      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
       case Target.InPlace(var landings) -> {
         boolean went = scatter.read(file, read, landings, direct);
         sum(read, target, sums);
@@ -62,6 +63,7 @@ final class HostTransport {
     switch (target) {
       case Target.InSlab in ->
           sums.add(read.file(), read.fileOffset(), place(read, in).asSlice(0, read.required()));
+      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
       case Target.InPlace(var landings) ->
           landings.forEach(landing ->
               sums.add(

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// Does reads that are known in advance with several reader threads. For one use, by one thread.
@@ -27,7 +28,11 @@ final class PlannedTransfer {
   record Task(Read read, Target target, Runnable arrived) {}
 
   private final Map<Location, OpenFile> files;
-  private final @Nullable StagedTransport staged;
+
+  /// Readers take one of these each, in turn.
+  private final List<StagedTransport> staged;
+
+  private final AtomicInteger started = new AtomicInteger();
   private final TransferOptions options;
   private final WorkerThreads workers;
 
@@ -40,11 +45,11 @@ final class PlannedTransfer {
   private final TransferCounter counter;
 
   /// @param files all files of the tasks
-  /// @param staged null if nothing is staged
+  /// @param staged of each device that is read to; none if nothing is staged
   PlannedTransfer(
       List<Task> tasks,
       Map<Location, OpenFile> files,
-      @Nullable StagedTransport staged,
+      List<StagedTransport> staged,
       TransferOptions options,
       SessionCounters session) {
     this.files = files;
@@ -78,12 +83,16 @@ final class PlannedTransfer {
     return Math.ceilDiv(most, Math.max(1, readers));
   }
 
+  private @Nullable StagedTransport nextStaged() {
+    return staged.isEmpty() ? null : staged.get(started.getAndIncrement() % staged.size());
+  }
+
   /// The work of one thread.
   private void readAll(int requestsAtOnce, int depth) {
     CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
     List<Task> done = new ArrayList<>();
     try (TransportReader reader =
-        new TransportReader(staged, counter, requestsAtOnce, cuFile, options.sums())) {
+        new TransportReader(nextStaged(), counter, requestsAtOnce, cuFile, options.sums())) {
       readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);
@@ -134,8 +143,6 @@ final class PlannedTransfer {
   }
 
   private void wakeWaiting() {
-    if (staged != null) {
-      staged.buffers().wake();
-    }
+    staged.forEach(each -> each.buffers().wake());
   }
 }

@@ -11,7 +11,9 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.KnownSums;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -22,8 +24,18 @@ import org.jspecify.annotations.Nullable;
 /// @param bufferBytes at least the largest read
 /// @param sleepers whether readers sleep while they wait for a buffer, because copies may wait long
 ///     for their slab
+/// @param replicas the other devices that get the same bytes; null if none do
 public record StagedTransport(
-    CudaContext context, StagingPool.Share buffers, long bufferBytes, boolean sleepers) {
+    CudaContext context,
+    StagingPool.Share buffers,
+    long bufferBytes,
+    boolean sleepers,
+    @Nullable Replicas replicas) {
+  public StagedTransport(
+      CudaContext context, StagingPool.Share buffers, long bufferBytes, boolean sleepers) {
+    this(context, buffers, bufferBytes, sleepers, null);
+  }
+
   /// Opens the buffers of one reader thread.
   ///
   /// @param wanted whether to wait if all buffers are in use, as of [StagingPool.Share#take]
@@ -33,13 +45,20 @@ public record StagedTransport(
     return pair == null ? null : new Reader(this, pair);
   }
 
-  /// One thread's two buffers, and the queue of copies from them. Reads that are smaller than a buffer
+  /// One thread's two buffers, and the queues of copies from them, one for each device that they go to. Reads that are smaller than a buffer
   /// share it if their copies are queued on the same stream. For one thread.
   static final class Reader implements AutoCloseable {
-    private final CudaContext context;
     private final StagingPool.Share buffers;
     final StagingPool.Pair pair;
+    private final boolean sleepers;
+
+    /// To the transport's own device.
     private final CopyQueue copies;
+
+    /// All of them, [#copies] first; the others are opened when they are needed.
+    private final List<CopyQueue> queues = new ArrayList<>(1);
+
+    private final Replicas.@Nullable Copies replicas;
     private final long bufferBytes;
     private int turn;
     private long used;
@@ -47,14 +66,30 @@ public record StagedTransport(
     private boolean awaited;
 
     private Reader(StagedTransport transport, StagingPool.Pair pair) {
-      this.context = transport.context;
       this.buffers = transport.buffers;
       this.bufferBytes = transport.bufferBytes;
       this.pair = pair;
+      this.sleepers = transport.sleepers;
+      this.replicas =
+          transport.replicas == null
+              ? null
+              : transport.replicas.new Copies(transport.context.device(), this::queue);
       this.copies =
           Cleanup.orUndo(
               () -> new CopyQueue(transport.context, transport.sleepers),
               () -> transport.buffers.giveBack(pair));
+      queues.add(copies);
+    }
+
+    private CopyQueue queue(CudaContext to) {
+      for (CopyQueue queue : queues) {
+        if (queue.context() == to) {
+          return queue;
+        }
+      }
+      CopyQueue opened = new CopyQueue(to, sleepers);
+      queues.add(opened);
+      return opened;
     }
 
     /// Turns to the other buffer, once it is empty, if this one has no room for the read.
@@ -81,6 +116,8 @@ public record StagedTransport(
         case Target.InSlab in ->
             copies.copyToDevice(
                 in.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
+        case Target.OnEach(var slabs) ->
+            Objects.requireNonNull(replicas).copy(slabs, read, buffer, used);
         case Target.InPlace(var landings) ->
             landings.forEach(landing ->
                 copies.copyToDevice(
@@ -107,32 +144,49 @@ public record StagedTransport(
     /// Marks the end of this buffer's copies, then waits for the other buffer's copies, and turns to it
     /// only if that did not fail.
     private void finishBuffer() {
-      copies.record(turn);
-      copies.await(turn ^ 1);
+      queues.forEach(queue -> queue.record(turn));
+      passOn();
+      queues.forEach(queue -> queue.await(turn ^ 1));
       turn ^= 1;
       used = 0;
     }
 
+    private void passOn() {
+      if (replicas != null) {
+        replicas.queuePassed(copies);
+      }
+    }
+
     /// Waits until all copies are done.
     void drain() {
-      copies.drain();
+      passOn();
+      queues.forEach(CopyQueue::drain);
     }
 
     /// Waits for running copies, also after a failure, and gives the buffers back.
     @Override
     public void close() {
-      Cleanup.runAll(List.of(this::awaitBoth, copies::close, this::leaveBuffers));
+      Cleanup.runAll(
+          List.of(
+              this::awaitBoth, this::passOn, () -> CopyQueue.closeAll(queues), this::leaveBuffers));
     }
 
     private void awaitBoth() {
-      copies.record(turn);
-      copies.await(turn ^ 1);
-      copies.await(turn);
+      queues.forEach(queue -> queue.record(turn));
+      for (CopyQueue queue : queues) {
+        queue.await(turn ^ 1);
+        queue.await(turn);
+      }
       awaited = true;
     }
 
+    private boolean comesToRest() {
+      return queues.stream().map(queue -> queue.context().comesToRest()).toList().stream()
+          .allMatch(Boolean::booleanValue);
+    }
+
     private void leaveBuffers() {
-      if (awaited || context.comesToRest()) {
+      if (awaited || comesToRest()) {
         buffers.giveBack(pair);
       } else {
         buffers.abandon(pair);

@@ -224,6 +224,7 @@ final class TransportReader implements AutoCloseable {
           pending.start(
               file, HostTransport.place(read, in), read.fileOffset(), read.required(), done);
       case Target.InPlace(var landings) -> start(file, read, landings, done);
+      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
     }
   }
 

@@ -154,6 +154,58 @@ public final class Transports implements AutoCloseable {
     });
   }
 
+  /// Does the reads of `plan` into slabs of each of several devices: each byte is read once.
+  ///
+  /// @param slabs allocates the plan's slabs on each device, in the devices' order; called once, after
+  ///     the files were found long enough
+  /// @throws MisuseException if a device is named twice, or a transport was asked for that serves one
+  ///     device only
+  public TransferReport transferToEach(
+      ReadPlan plan,
+      List<Device> devices,
+      Supplier<List<List<Slab>>> slabs,
+      TransferOptions options) {
+    return using(() -> {
+      TransferOptions staged = staged(options);
+      Replicas replicas = Replicas.of(devices);
+      List<Device.Cuda> readers = replicas.cudaDevices();
+      return transfer(
+              plan.reads(),
+              readers.getFirst(),
+              () -> {
+                List<List<Slab>> all = slabs.get();
+                return plan.reads().stream()
+                    .map(read ->
+                        new Task(
+                            read,
+                            new Target.OnEach(
+                                all.stream().map(each -> each.get(read.slab())).toList()),
+                            () -> {}))
+                    .toList();
+              },
+              readers.stream()
+                  .map(device ->
+                      new StagedTransport(
+                          CudaContext.of(device),
+                          stagingPool(device).share(),
+                          staged.limits().requestBytes(),
+                          false,
+                          replicas))
+                  .toList(),
+              staged)
+          .withDevices(replicas.report());
+    });
+  }
+
+  private static TransferOptions staged(TransferOptions options) {
+    Transport asked = options.transport();
+    if (asked != null && asked != Transport.STAGED) {
+      throw new MisuseException(
+          "a load onto several devices is staged, and optTransport asks for " + asked);
+    }
+    return options.withTransport(Transport.STAGED);
+  }
+
   /// Does the reads of `plan` into memory of `device` that is there.
   ///
   /// @param targets of the plan's steps, in their order; asked for once, after the files were found
@@ -181,6 +233,16 @@ public final class Transports implements AutoCloseable {
 
   private TransferReport transfer(
       List<Read> reads, Device device, Supplier<List<Task>> tasks, TransferOptions options) {
+    return transfer(reads, device, tasks, sharedStaging(device, options), options);
+  }
+
+  /// @param staged of each device that is read to, of which `device` is the first; none for the host
+  private TransferReport transfer(
+      List<Read> reads,
+      Device device,
+      Supplier<List<Task>> tasks,
+      List<StagedTransport> staged,
+      TransferOptions options) {
     if (options.transport() == Transport.MAPPED) {
       throw new DeviceUnavailableException(
           "transport mapped was asked for and cannot serve: it brings the batches of datasets");
@@ -197,11 +259,15 @@ public final class Transports implements AutoCloseable {
       }
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       int threads = threads(device, options, inMemory);
-      Room.require(readersUse(reads.size(), 0, threads, device, options), device, FEWER_READERS);
+      MemoryUse use = readersUse(reads.size(), 0, threads, device, options);
+      int devices = Math.max(1, staged.size());
+      Room.require(
+          new MemoryUse(use.deviceBytes(), devices * use.pinnedBytes(), use.hostBytes()),
+          device,
+          FEWER_READERS);
       List<Task> all = tasks.get();
       TransferReport report =
-          new PlannedTransfer(all, files, sharedStaging(device, options), options, counters)
-              .run(threads);
+          new PlannedTransfer(all, files, staged, options, counters).run(devices * threads);
       if (options.sums() != null) {
         List<KnownSums.Known> _ = options.sums().compare();
       }
@@ -411,11 +477,25 @@ public final class Transports implements AutoCloseable {
     return device instanceof Device.Cuda && (options.transport() == Transport.MAPPED || allowed);
   }
 
-  private @Nullable StagedTransport sharedStaging(Device device, TransferOptions options) {
+  private List<StagedTransport> sharedStaging(Device device, TransferOptions options) {
     return device instanceof Device.Cuda cuda
-        ? new StagedTransport(
-            CudaContext.of(cuda), stagingPool(cuda).share(), options.limits().requestBytes(), false)
-        : null;
+        ? List.of(
+            new StagedTransport(
+                CudaContext.of(cuda),
+                stagingPool(cuda).share(),
+                options.limits().requestBytes(),
+                false))
+        : List.of();
+  }
+
+  /// @throws MisuseException unless there are devices, and each is there once
+  public static void requireDistinct(List<Device> devices) {
+    Replicas.require(devices);
+  }
+
+  /// Why one device's bytes go to another by way of the host; empty where they need not.
+  public static String peerRefusal(Device.Cuda from, Device.Cuda to) {
+    return Replicas.refusal(from, to);
   }
 
   /// Makes what the first load or ring with default options takes of `device`, and leaves it idle: the

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferReport.DeviceReport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The devices that get the same bytes by one load. Each byte is read once, by a reader of one of the
+/// devices. That device passes it on to those whose memory it reaches, and the reader copies it to
+/// the others out of its buffer. Thread-safe.
+final class Replicas {
+  private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);
+
+  private final List<Device> devices;
+
+  /// Why a device does not pass bytes on to another: of each pair; empty where it does.
+  private final List<List<String>> refusals;
+
+  private final List<LongAdder> fromHost;
+  private final List<LongAdder> fromDevices;
+
+  private Replicas(List<Device> devices, List<List<String>> refusals) {
+    this.devices = List.copyOf(devices);
+    this.refusals = List.copyOf(refusals);
+    this.fromHost = devices.stream().map(_ -> new LongAdder()).toList();
+    this.fromDevices = devices.stream().map(_ -> new LongAdder()).toList();
+  }
+
+  /// Lets the devices reach one another's memory where the driver allows it.
+  ///
+  /// @throws MisuseException if a device is named twice, or none is
+  /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
+  static Replicas of(List<Device> devices) {
+    require(devices);
+    List<List<String>> refusals = new ArrayList<>();
+    for (Device from : devices) {
+      refusals.add(devices.stream().map(to -> refusal(from, to)).toList());
+    }
+    refusals.stream()
+        .flatMap(List::stream)
+        .filter(reason -> !reason.isEmpty())
+        .findFirst()
+        .ifPresent(reason ->
+            LOG.info("{}: each device gets all bytes from the host, since {}", devices, reason));
+    return new Replicas(devices, refusals);
+  }
+
+  static void require(List<Device> devices) {
+    if (devices.isEmpty()) {
+      throw new MisuseException("a load onto several devices needs one at least");
+    }
+    if (new HashSet<>(devices).size() < devices.size()) {
+      throw new MisuseException(
+          "each device gets one copy (the devices were " + devices + "): name each of them once");
+    }
+  }
+
+  /// Why `from` cannot pass bytes on to `to`; empty where it can, and where there is nothing to pass on.
+  static String refusal(Device from, Device to) {
+    return from instanceof Device.Cuda source
+            && to instanceof Device.Cuda target
+            && !source.equals(target)
+        ? CudaContext.of(source).reach(CudaContext.of(target))
+        : "";
+  }
+
+  /// Those that have readers.
+  List<Device.Cuda> cudaDevices() {
+    return devices.stream()
+        .filter(Device.Cuda.class::isInstance)
+        .map(Device.Cuda.class::cast)
+        .toList();
+  }
+
+  /// What each device got.
+  List<DeviceReport> report() {
+    return IntStream.range(0, devices.size())
+        .mapToObj(to ->
+            new DeviceReport(
+                devices.get(to),
+                fromHost.get(to).sum(),
+                fromDevices.get(to).sum(),
+                refusals.stream()
+                    .map(from -> from.get(to))
+                    .filter(reason -> !reason.isEmpty())
+                    .findFirst()
+                    .orElse("")))
+        .toList();
+  }
+
+  /// The copies of one reader. For one thread.
+  final class Copies {
+    /// Bytes that this reader's device has, or will have when its stream is there, and passes on.
+    private record Passed(int to, CudaContext peer, long target, long source, long bytes) {
+      boolean isFollowedBy(Passed next) {
+        return to == next.to && target + bytes == next.target && source + bytes == next.source;
+      }
+
+      Passed with(Passed next) {
+        return new Passed(to, peer, target, source, bytes + next.bytes);
+      }
+    }
+
+    private final int place;
+    private final Function<CudaContext, CopyQueue> queues;
+    private final List<List<Passed>> passed;
+
+    /// @param own the device whose reader this is
+    /// @param queues the reader's queue of copies to a device
+    Copies(Device.Cuda own, Function<CudaContext, CopyQueue> queues) {
+      this.place = devices.indexOf(own);
+      this.queues = queues;
+      this.passed = devices.stream().<List<Passed>>map(_ -> new ArrayList<>()).toList();
+    }
+
+    /// Copies a read's bytes out of a buffer, and notes what its own device is to pass on.
+    ///
+    /// @param at where in the buffer they are
+    void copy(List<Slab> slabs, Read read, PinnedSlab buffer, long at) {
+      long bytes = read.required();
+      long source = slabs.get(place).address() + read.slabOffset();
+      for (int to = 0; to < slabs.size(); to++) {
+        Slab slab = slabs.get(to);
+        if (devices.get(to) instanceof Device.Cuda cuda) {
+          CudaContext context = CudaContext.of(cuda);
+          long target = slab.address() + read.slabOffset();
+          if (to == place || !refusals.get(place).get(to).isEmpty()) {
+            queues.apply(context).copyToDevice(target, buffer.address() + at, bytes);
+            fromHost.get(to).add(bytes);
+          } else {
+            passOn(new Passed(to, context, target, source, bytes));
+          }
+        } else {
+          ((HostSlab) slab)
+              .segment()
+              .asSlice(read.slabOffset(), bytes)
+              .copyFrom(buffer.segment().asSlice(at, bytes));
+          fromHost.get(to).add(bytes);
+        }
+      }
+    }
+
+    private void passOn(Passed next) {
+      List<Passed> before = passed.get(next.to());
+      if (!before.isEmpty() && before.getLast().isFollowedBy(next)) {
+        before.add(before.removeLast().with(next));
+      } else {
+        before.add(next);
+      }
+    }
+
+    /// Queues what the device passes on, behind the copies to it. The buffers are not needed for that.
+    void queuePassed(CopyQueue own) {
+      for (List<Passed> each : passed) {
+        for (Passed one : each) {
+          own.copyToPeer(one.peer(), one.target(), one.source(), one.bytes());
+          fromDevices.get(one.to()).add(one.bytes());
+        }
+        each.clear();
+      }
+    }
+  }
+}
