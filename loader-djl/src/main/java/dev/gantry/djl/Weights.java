@@ -20,11 +20,13 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
+import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
+import dev.gantry.djl.internal.weights.ReplicaLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
@@ -242,6 +244,39 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("options", options);
     requireOpen();
     return new TensorLoad(session, manager, settings(options), scales).load(selected(options));
+  }
+
+  /// Loads everything onto each of several devices; see [#loadOnEach(NDManager, List, LoadOptions)].
+  public List<NDList> loadOnEach(NDManager manager, ai.djl.Device... devices) {
+    MisuseException.requireGiven("devices", devices);
+    return loadOnEach(manager, List.of(devices), LoadOptions.defaults());
+  }
+
+  /// Loads the same tensors onto each of several devices, as [#load(NDManager, LoadOptions)] does onto
+  /// one, and reads each byte once. Each GPU reads its share of the bytes over its own link and passes
+  /// them on to the others; where the driver does not let them reach one another's memory, each gets all
+  /// bytes from the host. What `optReport` is told says which
+  /// ([TransferReport#devices][dev.gantry.core.TransferReport#devices]). The CPU may be one of the
+  /// devices.
+  ///
+  /// @param devices each once
+  /// @return a list for each device, in their order; the manager owns them all
+  /// @throws dev.gantry.core.MisuseException as [#load(NDManager, LoadOptions)], or if a device is named
+  ///     twice, none is, or the options have a device, `optLazy`, or another transport than `staged`
+  /// @throws dev.gantry.core.TransferException as there; nothing stays loaded on any device then
+  public List<NDList> loadOnEach(
+      NDManager manager, List<ai.djl.Device> devices, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("devices", devices);
+    MisuseException.requireGiven("options", options);
+    requireOpen();
+    LoadSettings settings = settings(options);
+    if (settings.lazy() || settings.device().isPresent()) {
+      throw new MisuseException(
+          "loadOnEach takes no optLazy or optDevice: it reads, onto the devices that it is given");
+    }
+    Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
+    return new ReplicaLoad(session, manager, devices, settings, scales).load(selected(options));
   }
 
   /// The most memory that [#load(NDManager, LoadOptions)] of the same takes, told before anything is

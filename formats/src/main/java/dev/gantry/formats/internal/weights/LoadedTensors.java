@@ -68,6 +68,48 @@ public final class LoadedTensors implements AutoCloseable {
         options.withProgress((done, _) -> progress.onProgress(plainBytes + done, total)));
   }
 
+  /// As [#load], onto each of several devices: each byte is read once, and what the CPU must put in
+  /// order is made once.
+  ///
+  /// @return one for each device, in their order
+  public static List<LoadedTensors> loadOnEach(
+      GantrySession session,
+      List<StoredTensor> tensors,
+      List<Device> devices,
+      TransferOptions options) {
+    if (devices.size() == 1) {
+      return List.of(load(session, tensors, devices.getFirst(), options));
+    }
+    List<StoredTensor> others = tensors.stream().filter(tensor -> !tensor.isPlain()).toList();
+    List<Loaded> plain =
+        session.loadOnEach(
+            tensors.stream().filter(StoredTensor::isPlain).map(LoadedTensors::wanted).toList(),
+            devices,
+            options);
+    List<LoadedTensors> all = new ArrayList<>();
+    try {
+      if (others.isEmpty()) {
+        plain.forEach(each -> all.add(of(tensors, each, null)));
+        return all;
+      }
+      try (LoadedTensors made = load(session, others, Device.HOST, options)) {
+        for (int i = 0; i < devices.size(); i++) {
+          List<HostFill> fills =
+              made.regions().stream()
+                  .map(region -> new HostFill(region.length(), region::copyTo))
+                  .toList();
+          all.add(of(tensors, plain.get(i), session.fill(fills, devices.get(i), options)));
+        }
+      }
+      return all;
+    } finally {
+      if (all.size() < devices.size()) {
+        all.forEach(LoadedTensors::close);
+        plain.subList(all.size(), devices.size()).forEach(Loaded::close);
+      }
+    }
+  }
+
   /// The memory that [#load] takes, or [#map], told before anything is allocated.
   ///
   /// @param lazy whether the files are mapped

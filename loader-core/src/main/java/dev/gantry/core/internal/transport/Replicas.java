@@ -12,6 +12,8 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -23,6 +25,9 @@ import org.slf4j.LoggerFactory;
 /// the others out of its buffer. Thread-safe.
 final class Replicas {
   private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);
+
+  /// The reasons that were logged: once a process.
+  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private final List<Device> devices;
 
@@ -53,8 +58,9 @@ final class Replicas {
         .flatMap(List::stream)
         .filter(reason -> !reason.isEmpty())
         .findFirst()
+        .filter(TOLD::add)
         .ifPresent(reason ->
-            LOG.info("{}: each device gets all bytes from the host, since {}", devices, reason));
+            LOG.info("{}: each device gets all bytes from the host: {}", devices, reason));
     return new Replicas(devices, refusals);
   }
 

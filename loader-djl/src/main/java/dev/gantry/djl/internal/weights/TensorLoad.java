@@ -85,7 +85,7 @@ public final class TensorLoad {
         arrays::close);
   }
 
-  private List<Request> requests(SequencedMap<String, StoredTensor> tensors) {
+  List<Request> requests(SequencedMap<String, StoredTensor> tensors) {
     List<Request> requests = new ArrayList<>();
     for (StoredTensor tensor : tensors.values()) {
       Optional<DataType> type = settings.types().of(tensor.name());
@@ -193,7 +193,7 @@ public final class TensorLoad {
   }
 
   /// @throws MisuseException if there is no such cast
-  private boolean changesAny(List<Request> requests) {
+  boolean changesAny(List<Request> requests) {
     // A list: all of them are asked, so that an impossible cast is refused.
     return requests.stream().map(this::changes).toList().contains(true);
   }
@@ -264,6 +264,15 @@ public final class TensorLoad {
     }
   }
 
+  /// Turns the arrays of these requests into the types that are asked for.
+  void change(List<Request> requests, NDList loaded, Dequantiser dequantiser) {
+    List<Piece> whole = requests.stream().map(request -> new Piece(request, 0)).toList();
+    convert(whole, loaded, dequantiser);
+    for (int i = 0; i < requests.size(); i++) {
+      cast(requests.get(i), loaded, i);
+    }
+  }
+
   private void cast(Request request, List<NDArray> loaded, int place) {
     if (changes(request) && !converts(request)) {
       replace(loaded, place, loaded.get(place).toType(request.type().orElseThrow(), true));
@@ -276,7 +285,7 @@ public final class TensorLoad {
     before.close();
   }
 
-  private Dequantiser dequantiser(List<Request> requests) {
+  Dequantiser dequantiser(List<Request> requests) {
     List<Request> converted = requests.stream().filter(this::converts).toList();
     return new Dequantiser(
         session,
@@ -436,6 +445,16 @@ public final class TensorLoad {
         : transfer.withSlabCapacity(transfer.limits().slabBytes() + EDGES_BYTES);
   }
 
+  /// Requests whose tensors fit into a slab together.
+  List<List<Request>> slabs(List<Request> requests) {
+    return parts(
+            requests.stream().map(request -> new Piece(request, 0)).toList(),
+            request -> request.tensor().bytes())
+        .stream()
+        .map(part -> part.stream().map(Piece::rows).toList())
+        .toList();
+  }
+
   /// Parts that fit into a slab.
   private List<List<Piece>> parts(List<Piece> pieces, ToLongFunction<Request> memory) {
     long slab = settings.transfer().limits().slabBytes();
@@ -536,14 +555,19 @@ public final class TensorLoad {
               settings.lazy()
                   ? LoadedTensors.map(session, tensors, transfer)
                   : LoadedTensors.load(session, tensors, device, transfer)) {
-            for (int i = 0; i < tensors.size(); i++) {
-              arrays.add(wrap(tensors.get(i), loaded.regions().get(i)));
-            }
+            wrap(tensors, loaded, arrays);
             add(loaded.report());
           }
           return arrays;
         },
         arrays::close);
+  }
+
+  /// Adds an array for each of `tensors`.
+  void wrap(List<StoredTensor> tensors, LoadedTensors loaded, NDList arrays) {
+    for (int i = 0; i < tensors.size(); i++) {
+      arrays.add(wrap(tensors.get(i), loaded.regions().get(i)));
+    }
   }
 
   private synchronized void add(TransferReport part) {
