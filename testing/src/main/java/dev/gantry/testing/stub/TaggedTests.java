@@ -7,6 +7,7 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.PackageNameFilter;
 import org.junit.platform.engine.support.descriptor.ClassSource;
 import org.junit.platform.launcher.TagFilter;
 import org.junit.platform.launcher.TestExecutionListener;
@@ -17,8 +18,9 @@ import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 import org.junit.platform.launcher.listeners.TestExecutionSummary;
 
 /// Runs the tests of a package that have one of some tags: on the stubs in the build, and on a GPU
-/// host from the bundle. Arguments: the package, then the tags; without tags all of its tests. Exit
-/// code 0 if any ran and none failed.
+/// host from the bundle. Arguments: the package, then the tags; without tags all of its tests. Packages
+/// within it that are not to run follow it, each behind a `-`: `dev.gantry.core,-dev.gantry.core.internal`.
+/// Exit code 0 if any ran and none failed.
 public final class TaggedTests {
   private TaggedTests() {}
 
@@ -41,8 +43,12 @@ public final class TaggedTests {
 
   public static void main(String[] arguments) {
     List<String> all = List.of(arguments);
+    List<String> packages = List.of(all.getFirst().split(",-"));
     LauncherDiscoveryRequestBuilder request =
-        LauncherDiscoveryRequestBuilder.request().selectors(selectPackage(all.getFirst()));
+        LauncherDiscoveryRequestBuilder.request().selectors(selectPackage(packages.getFirst()));
+    if (packages.size() > 1) {
+      request.filters(PackageNameFilter.excludePackageNames(packages.subList(1, packages.size())));
+    }
     if (all.size() > 1) {
       request.filters(TagFilter.includeTags(all.subList(1, all.size())));
     }
