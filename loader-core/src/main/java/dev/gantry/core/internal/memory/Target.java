@@ -29,6 +29,25 @@ public sealed interface Target {
     }
   }
 
+  /// Rows of a read that go to slabs, also of several devices, which are free.
+  record Strips(List<Rows> rows) implements Target {
+    public Strips {
+      rows = List.copyOf(rows);
+    }
+
+    @Override
+    public @Nullable Ordered order() {
+      return null;
+    }
+  }
+
+  /// Rows of bytes a fixed distance apart.
+  ///
+  /// @param from where the first is, from the read's start
+  /// @param offset where it goes in the slab
+  record Rows(
+      long from, long bytes, long rows, long pitch, Slab slab, long offset, long targetPitch) {}
+
   /// Memory that is not a slab's, which nothing uses now.
   ///
   /// @param landings which bytes of a read are wanted; the others go nowhere

@@ -410,7 +410,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Rows of bytes to copy within a device.
+  /// Rows of bytes to copy.
   ///
   /// @param targetPitch bytes from one row's start to the next one's, at least `rowBytes`
   /// @param sourcePitch likewise
@@ -425,6 +425,23 @@ public final class CudaDriver {
     CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
     shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
     shape.srcDevice = new Address(rows.source());
+    shape.srcPitch = rows.sourcePitch();
+    shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
+    shape.dstDevice = new Address(rows.target());
+    shape.dstPitch = rows.targetPitch();
+    shape.WidthInBytes = rows.rowBytes();
+    shape.Height = rows.rows();
+    check(
+        JCudaDriver.cuMemcpy2DAsync(shape, stream.handle),
+        "cuMemcpy2DAsync",
+        rows.rows() + " rows of " + rows.rowBytes() + " bytes");
+  }
+
+  /// Queues a copy of rows from pinned host memory, which must not change until the copy is done.
+  public void copyToDevice(Rows rows, Stream stream) {
+    CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
+    shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST;
+    shape.srcHost = new HostAddress(rows.source());
     shape.srcPitch = rows.sourcePitch();
     shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
     shape.dstDevice = new Address(rows.target());

@@ -172,6 +172,25 @@ public final class GantrySession implements Session {
             plan, device, options.slabCapacity(), transports.readersUse(plan, device, options)));
   }
 
+  /// Loads parts of which strips of files fill each: of each device its own. Each byte is read once, also
+  /// if several parts want it.
+  ///
+  /// @param devices each once
+  /// @param parts of each device
+  /// @return one for each device, in their order, all with the report of the whole load
+  /// @throws dev.gantry.core.MisuseException as [#loadOnEach], else throws as
+  ///     [#load(List, Device, TransferOptions)]
+  public List<Loaded> loadSlices(
+      List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
+    Transports.requireDistinct(devices);
+    return new SliceOperation(transports, devices, parts, options).run();
+  }
+
+  /// The memory that [#loadSlices] onto one device will take.
+  public LoadMemory sliceMemory(List<Sliced> parts, Device device, TransferOptions options) {
+    return transports.using(() -> SliceOperation.memory(transports, parts, device, options));
+  }
+
   /// The memory that [#fill] of so many bytes each will take.
   public LoadMemory fillMemory(List<Long> bytes, Device device, TransferOptions options) {
     return FillOperation.memory(bytes, device, options.limits());

@@ -115,6 +115,14 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
+  /// Queues a copy of rows from pinned memory, which must not change until the copy is done.
+  void copyToDevice(CudaDriver.Rows rows) {
+    try (var _ = context.enter()) {
+      queued.add(CopyEvent.Direction.TO_DEVICE, rows.rows() * rows.rowBytes());
+      context.driver().copyToDevice(rows, stream);
+    }
+  }
+
   /// Queues a copy to another device.
   void copyToPeer(CudaContext peer, long target, long source, long bytes) {
     queued.add(CopyEvent.Direction.TO_PEER, bytes);

@@ -119,7 +119,8 @@ public final class CuFileTransport implements AutoCloseable {
             read.length(),
             read.required());
       }
-      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
+      case Target.OnEach _, Target.Strips _ ->
+          throw new IllegalStateException("what several devices get is staged");
       case Target.InPlace(var landings) ->
           landings.forEach(landing -> readInPlace(file, read, landing, handle));
     }

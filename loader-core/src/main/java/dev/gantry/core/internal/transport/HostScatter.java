@@ -4,7 +4,10 @@ package dev.gantry.core.internal.transport;
 import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
 
 import dev.gantry.core.Memory;
+import dev.gantry.core.internal.memory.CpuSlab;
+import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.memory.Target.Landing;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
@@ -40,6 +43,43 @@ final class HostScatter implements AutoCloseable {
       return onBlocks(file, read, first);
     }
     return throughBuffer(file, read, landings, true);
+  }
+
+  /// As [#read(SourceFile, Read, List, boolean)], into slabs of the host.
+  boolean read(SourceFile file, Read read, Target.Strips strips, boolean direct) {
+    Target.Rows first = strips.rows().getFirst();
+    if (!direct && strips.rows().size() == 1 && first.rows() == 1) {
+      return file.read(
+          segment(first).asSlice(first.offset(), first.bytes()),
+          read.fileOffset() + first.from(),
+          first.bytes(),
+          false);
+    }
+    MemorySegment buffer = buffer(read.length());
+    boolean went = file.read(buffer, read.fileOffset(), read.required(), direct);
+    strips.rows().forEach(rows -> scatter(buffer, rows));
+    return went;
+  }
+
+  /// @param bytes those of the read
+  static void scatter(MemorySegment bytes, Target.Rows rows) {
+    MemorySegment target = segment(rows);
+    for (long row = 0; row < rows.rows(); row++) {
+      MemorySegment.copy(
+          bytes,
+          rows.from() + row * rows.pitch(),
+          target,
+          rows.offset() + row * rows.targetPitch(),
+          rows.bytes());
+    }
+  }
+
+  private static MemorySegment segment(Target.Rows rows) {
+    return switch (rows.slab()) {
+      case CpuSlab slab -> slab.segment();
+      case DeviceSlab slab ->
+          throw new IllegalStateException("transport host cannot fill memory of " + slab.device());
+    };
   }
 
   static MemorySegment segment(Landing landing) {

@@ -84,7 +84,7 @@ final class Replicas {
   }
 
   /// Those that have readers.
-  List<Device.Cuda> cudaDevices() {
+  static List<Device.Cuda> cudaDevices(List<Device> devices) {
     return devices.stream()
         .filter(Device.Cuda.class::isInstance)
         .map(Device.Cuda.class::cast)

@@ -3,7 +3,9 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Memory;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
@@ -118,6 +120,7 @@ public record StagedTransport(
                 in.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
         case Target.OnEach(var slabs) ->
             Objects.requireNonNull(replicas).copy(slabs, read, buffer, used);
+        case Target.Strips(var rows) -> rows.forEach(each -> copyRows(each, buffer));
         case Target.InPlace(var landings) ->
             landings.forEach(landing ->
                 copies.copyToDevice(
@@ -125,6 +128,25 @@ public record StagedTransport(
       }
       used += read.length();
       return went;
+    }
+
+    /// The other devices' copies come from the same buffer.
+    private void copyRows(Target.Rows rows, PinnedSlab buffer) {
+      switch (rows.slab()) {
+        case DeviceSlab slab -> {
+          CopyQueue queue = queue(slab.context());
+          long target = slab.address() + rows.offset();
+          long source = buffer.address() + used + rows.from();
+          if (rows.rows() == 1) {
+            queue.copyToDevice(target, source, rows.bytes());
+          } else {
+            queue.copyToDevice(
+                new CudaDriver.Rows(
+                    target, rows.targetPitch(), source, rows.pitch(), rows.bytes(), rows.rows()));
+          }
+        }
+        case CpuSlab _ -> HostScatter.scatter(buffer.segment().asSlice(used), rows);
+      }
     }
 
     private static long address(Target.Landing landing) {

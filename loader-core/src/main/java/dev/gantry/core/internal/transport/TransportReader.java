@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Reads ranges of files into slabs, each by its transport. Has staging buffers from the first staged
@@ -224,6 +225,9 @@ final class TransportReader implements AutoCloseable {
           pending.start(
               file, HostTransport.place(read, in), read.fileOffset(), read.required(), done);
       case Target.InPlace(var landings) -> start(file, read, landings, done);
+      case Target.Strips(var rows) ->
+          startThroughBuffer(
+              file, read, buffer -> rows.forEach(each -> HostScatter.scatter(buffer, each)), done);
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
     }
   }
@@ -235,6 +239,11 @@ final class TransportReader implements AutoCloseable {
       pending.start(file, place, read.fileOffset() + first.from(), first.bytes(), done);
       return;
     }
+    startThroughBuffer(file, read, buffer -> HostScatter.scatter(buffer, landings), done);
+  }
+
+  private void startThroughBuffer(
+      SourceFile file, Read read, Consumer<MemorySegment> scatter, Runnable done) {
     MemorySegment buffer = Arena.ofAuto().allocate(read.required());
     pending.start(
         file,
@@ -243,7 +252,7 @@ final class TransportReader implements AutoCloseable {
         read.required(),
         () -> {
           try {
-            HostScatter.scatter(buffer, landings);
+            scatter.accept(buffer);
             done.run();
           } catch (RuntimeException | Error e) {
             remoteFailure.compareAndSet(null, e);

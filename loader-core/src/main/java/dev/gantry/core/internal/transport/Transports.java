@@ -24,6 +24,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ScatterPlan;
+import dev.gantry.core.internal.plan.StripPlan;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
@@ -168,7 +169,7 @@ public final class Transports implements AutoCloseable {
     return using(() -> {
       TransferOptions staged = staged(options);
       Replicas replicas = Replicas.of(devices);
-      List<Device.Cuda> readers = replicas.cudaDevices();
+      List<Device.Cuda> readers = Replicas.cudaDevices(devices);
       return transfer(
               plan.reads(),
               readers.getFirst(),
@@ -183,25 +184,58 @@ public final class Transports implements AutoCloseable {
                             () -> {}))
                     .toList();
               },
-              readers.stream()
-                  .map(device ->
-                      new StagedTransport(
-                          CudaContext.of(device),
-                          stagingPool(device).share(),
-                          staged.limits().requestBytes(),
-                          false,
-                          replicas))
-                  .toList(),
+              staging(readers, staged, replicas),
               staged)
           .withDevices(replicas.report());
     });
+  }
+
+  /// Does the reads of `plan` into slabs of one device or several: each byte is read once, and copied out
+  /// of one reader's buffer to all who want it.
+  ///
+  /// @param targets of the plan's steps, in their order; asked for once, after the files were found
+  ///     long enough
+  /// @throws MisuseException if a transport was asked for that does not serve
+  public TransferReport transferStrips(
+      StripPlan plan,
+      List<Device> devices,
+      Supplier<List<Target>> targets,
+      TransferOptions options) {
+    return using(() -> {
+      List<Device.Cuda> readers = Replicas.cudaDevices(devices);
+      TransferOptions chosen = readers.isEmpty() ? options : staged(options);
+      return transfer(
+          plan.steps().stream().map(StripPlan.Step::read).toList(),
+          readers.isEmpty() ? Device.HOST : readers.getFirst(),
+          () -> {
+            Iterator<Target> target = targets.get().iterator();
+            return plan.steps().stream()
+                .map(step -> new Task(step.read(), target.next(), () -> {}))
+                .toList();
+          },
+          staging(readers, chosen, null),
+          chosen);
+    });
+  }
+
+  private List<StagedTransport> staging(
+      List<Device.Cuda> devices, TransferOptions options, @Nullable Replicas replicas) {
+    return devices.stream()
+        .map(device ->
+            new StagedTransport(
+                CudaContext.of(device),
+                stagingPool(device).share(),
+                options.limits().requestBytes(),
+                false,
+                replicas))
+        .toList();
   }
 
   private static TransferOptions staged(TransferOptions options) {
     Transport asked = options.transport();
     if (asked != null && asked != Transport.STAGED) {
       throw new MisuseException(
-          "a load onto several devices is staged, and optTransport asks for " + asked);
+          "slices, and what several devices get, are staged, and optTransport asks for " + asked);
     }
     return options.withTransport(Transport.STAGED);
   }
@@ -289,6 +323,13 @@ public final class Transports implements AutoCloseable {
   /// buffer then for what does not lie there as it does in the file.
   public MemoryUse readersUse(ScatterPlan plan, Device device, TransferOptions options) {
     List<Read> reads = plan.steps().stream().map(ScatterPlan.Step::read).toList();
+    long longest = reads.stream().mapToLong(Read::length).max().orElse(0);
+    return readersUse(reads.size(), longest, threads(reads, device, options), device, options);
+  }
+
+  /// As [#readersUse(ScatterPlan, Device, TransferOptions)].
+  public MemoryUse readersUse(StripPlan plan, Device device, TransferOptions options) {
+    List<Read> reads = plan.steps().stream().map(StripPlan.Step::read).toList();
     long longest = reads.stream().mapToLong(Read::length).max().orElse(0);
     return readersUse(reads.size(), longest, threads(reads, device, options), device, options);
   }
@@ -478,14 +519,7 @@ public final class Transports implements AutoCloseable {
   }
 
   private List<StagedTransport> sharedStaging(Device device, TransferOptions options) {
-    return device instanceof Device.Cuda cuda
-        ? List.of(
-            new StagedTransport(
-                CudaContext.of(cuda),
-                stagingPool(cuda).share(),
-                options.limits().requestBytes(),
-                false))
-        : List.of();
+    return staging(Replicas.cudaDevices(List.of(device)), options, null);
   }
 
   /// @throws MisuseException unless there are devices, and each is there once
