@@ -24,11 +24,20 @@ public final class LoadOptions {
   private final LoadSettings settings;
   private final @Nullable TensorSelection selection;
   private final boolean verify;
+  private final @Nullable Slice slice;
 
-  private LoadOptions(LoadSettings settings, @Nullable TensorSelection selection, boolean verify) {
+  /// One rank's part.
+  record Slice(TensorSlices slices, int rank, int world) {}
+
+  private LoadOptions(
+      LoadSettings settings,
+      @Nullable TensorSelection selection,
+      boolean verify,
+      @Nullable Slice slice) {
     this.settings = settings;
     this.selection = selection;
     this.verify = verify;
+    this.slice = slice;
   }
 
   /// Everything, onto the manager's device, as it is in the file.
@@ -52,6 +61,10 @@ public final class LoadOptions {
     return Optional.ofNullable(selection);
   }
 
+  Optional<Slice> slice() {
+    return Optional.ofNullable(slice);
+  }
+
   /// Makes [LoadOptions]; nothing is required. For one thread.
   public static final class Builder {
     private @Nullable Device device;
@@ -60,6 +73,7 @@ public final class LoadOptions {
     private boolean partial;
     private boolean lazy;
     private boolean verify;
+    private @Nullable Slice slice;
     private TransferOptions transfer = TransferOptions.defaults();
     private Consumer<TransferReport> report = _ -> {};
 
@@ -77,6 +91,20 @@ public final class LoadOptions {
     public Builder optSelection(TensorSelection chosen) {
       MisuseException.requireGiven("optSelection", chosen);
       selection = chosen;
+      return this;
+    }
+
+    /// Loads one rank's part of each tensor, for a process per GPU: arrays have the parts' shapes, and
+    /// so must a block's parameters. Of long rows only the rank's bytes are read.
+    /// A process with several GPUs calls [Weights#loadSlices] instead, which reads each byte once.
+    ///
+    /// @param rank this process's number, from 0
+    /// @param world how many ranks there are
+    public Builder optSlices(TensorSlices slices, int rank, int world) {
+      MisuseException.requireGiven("optSlices", slices);
+      MisuseException.requireRange("world of optSlices", world, 1, Integer.MAX_VALUE);
+      MisuseException.requireRange("rank of optSlices", rank, 0, world - 1);
+      slice = new Slice(slices, rank, world);
       return this;
     }
 
@@ -201,7 +229,8 @@ public final class LoadOptions {
       return new LoadOptions(
           new LoadSettings(Optional.ofNullable(device), types, partial, lazy, transfer, report),
           selection,
-          verify);
+          verify,
+          slice);
     }
   }
 }

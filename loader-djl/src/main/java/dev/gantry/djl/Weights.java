@@ -49,6 +49,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Named tensors in files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
@@ -270,13 +271,53 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("devices", devices);
     MisuseException.requireGiven("options", options);
     requireOpen();
+    return several("loadOnEach", manager, devices, options).load(selected(options));
+  }
+
+  private ReplicaLoad several(
+      String method, NDManager manager, List<ai.djl.Device> devices, LoadOptions options) {
     LoadSettings settings = settings(options);
     if (settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
-          "loadOnEach takes no optLazy or optDevice: it reads, onto the devices that it is given");
+          method + " takes no optLazy or optDevice: it reads, onto the devices that it is given");
     }
     Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
-    return new ReplicaLoad(session, manager, devices, settings, scales).load(selected(options));
+    return new ReplicaLoad(session, manager, devices, settings, scales);
+  }
+
+  /// Loads slices onto several devices; see
+  /// [#loadSlices(NDManager, TensorSlices, List, LoadOptions)].
+  public List<NDList> loadSlices(NDManager manager, TensorSlices slices, ai.djl.Device... devices) {
+    MisuseException.requireGiven("devices", devices);
+    return loadSlices(manager, slices, List.of(devices), LoadOptions.defaults());
+  }
+
+  /// Loads a model that several devices of this process share: device 0 gets rank 0's part of each
+  /// tensor, and so on. Each byte is read once, and goes only to those who want it; tensors that no rule
+  /// names go to each device. The CPU may be one of the devices.
+  ///
+  /// @param devices each once
+  /// @return a list for each device, in their order; the manager owns them all
+  /// @throws dev.gantry.core.MisuseException as [#loadOnEach(NDManager, List, LoadOptions)], or if a tensor
+  ///     does not divide by the number of devices, or the options have slices
+  /// @throws dev.gantry.core.TransferException as there; nothing stays loaded on any device then
+  public List<NDList> loadSlices(
+      NDManager manager, TensorSlices slices, List<ai.djl.Device> devices, LoadOptions options) {
+    MisuseException.requireGiven("manager", manager);
+    MisuseException.requireGiven("slices", slices);
+    MisuseException.requireGiven("devices", devices);
+    MisuseException.requireGiven("options", options);
+    requireOpen();
+    if (options.slice().isPresent()) {
+      throw new MisuseException(
+          "loadSlices takes no optSlices: its devices are the ranks, in their order");
+    }
+    ReplicaLoad load = several("loadSlices", manager, devices, options);
+    TensorSelection selection = options.selection().orElseGet(TensorSelection::all);
+    return load.loadSlices(
+        IntStream.range(0, devices.size())
+            .mapToObj(rank -> selection.of(slices(slices, rank, devices.size(), options)))
+            .toList());
   }
 
   /// The most memory that [#load(NDManager, LoadOptions)] of the same takes, told before anything is
@@ -380,7 +421,29 @@ public final class Weights implements AutoCloseable {
   }
 
   private SequencedMap<String, StoredTensor> selected(LoadOptions options) {
-    return options.selection().orElseGet(TensorSelection::all).of(contents.tensors());
+    return options.selection().orElseGet(TensorSelection::all).of(tensors(options));
+  }
+
+  /// All of them, or a rank's part of each.
+  private SequencedMap<String, StoredTensor> tensors(LoadOptions options) {
+    return options
+        .slice()
+        .map(slice -> slices(slice.slices(), slice.rank(), slice.world(), options))
+        .orElse(contents.tensors());
+  }
+
+  private SequencedMap<String, StoredTensor> slices(
+      TensorSlices slices, int rank, int world, LoadOptions options) {
+    SequencedMap<String, StoredTensor> parts = slices.of(contents.tensors(), rank, world);
+    parts.forEach((name, part) -> {
+      if (!part.equals(contents.tensors().get(name))
+          && scales.has(name)
+          && options.settings().types().of(name).isPresent()) {
+        throw new MisuseException(
+            "tensor '" + name + "' has scales: a slice of it cannot be cast; load it as stored");
+      }
+    });
+    return parts;
   }
 
   private static TransferReport told(LoadOptions options, TransferReport report) {
@@ -460,7 +523,7 @@ public final class Weights implements AutoCloseable {
       throw new MisuseException(
           "optSelection is set; a load into parameters takes the tensors that the names choose");
     }
-    return new ParameterLoad(session, manager, settings(options), contents.tensors(), scales);
+    return new ParameterLoad(session, manager, settings(options), tensors(options), scales);
   }
 
   private LoadSettings settings(LoadOptions options) {

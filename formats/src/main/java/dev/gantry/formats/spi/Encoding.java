@@ -65,6 +65,38 @@ public sealed interface Encoding {
     }
   }
 
+  /// The tensor is part of a larger one that lies as memory holds it, such as a rank's columns: its bytes
+  /// are rows in the extent, a fixed distance apart.
+  ///
+  /// @param strips which fill the tensor, each byte once
+  record Sliced(List<Strip> strips) implements Encoding {
+    public Sliced {
+      strips = List.copyOf(strips);
+    }
+
+    /// The bytes of all rows.
+    long bytes() {
+      return strips.stream().mapToLong(strip -> strip.bytes() * strip.rows()).sum();
+    }
+
+    /// The end of the last row, from the extent's start.
+    long end() {
+      return strips.stream()
+          .mapToLong(strip -> strip.offset() + (strip.rows() - 1) * strip.pitch() + strip.bytes())
+          .max()
+          .orElse(0);
+    }
+  }
+
+  /// Rows of bytes.
+  ///
+  /// @param offset of the first row, from the extent's start
+  /// @param bytes of a row
+  /// @param pitch from one row to the next in the extent
+  /// @param target of the first row, from the tensor's start in memory
+  /// @param targetPitch from one row to the next in memory
+  record Strip(long offset, long bytes, long rows, long pitch, long target, long targetPitch) {}
+
   /// Only the format itself can read the elements, such as compressed or quantised ones.
   ///
   /// @param name what users see, such as `deflated`

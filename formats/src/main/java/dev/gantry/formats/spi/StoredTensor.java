@@ -7,6 +7,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.OptionalLong;
 
 /// A tensor as its file describes it. Immutable.
@@ -23,6 +25,8 @@ public record StoredTensor(
         switch (encoding) {
           case Encoding.Plain _ -> bytes;
           case Encoding.Strided strided -> stridedBytes(dtype, shape, strided);
+          case Encoding.Sliced sliced ->
+              sliced.bytes() == bytes && sliced.end() <= extent.length() ? extent.length() : -1;
           case Encoding.Decoded _ -> extent.length();
         };
     if (bytes < 0 || needed != extent.length()) {
@@ -109,6 +113,13 @@ public record StoredTensor(
               part,
               slice(from * rowBits / Byte.SIZE, (to - from) * rowBits / Byte.SIZE));
       case Encoding.Strided strided -> stridedRows(from, part, strided);
+      case Encoding.Sliced sliced ->
+          new StoredTensor(
+              name,
+              dtype,
+              part,
+              extent,
+              slicedRows(sliced, from * rowBits / Byte.SIZE, to * rowBits / Byte.SIZE));
       case Encoding.Decoded decoded ->
           new StoredTensor(
               name,
@@ -124,6 +135,29 @@ public record StoredTensor(
     long length = strided.span(part) * elementBytes;
     long offset = length == 0 ? 0 : from * strided.strides().getFirst() * elementBytes;
     return new StoredTensor(name, dtype, part, slice(offset, length), strided);
+  }
+
+  /// @param from the tensor's bytes to keep, in memory
+  private static Encoding.Sliced slicedRows(Encoding.Sliced sliced, long from, long to) {
+    List<Encoding.Strip> strips = new ArrayList<>();
+    for (Encoding.Strip strip : sliced.strips()) {
+      for (long row = 0; row < strip.rows(); row++) {
+        long target = strip.target() + row * strip.targetPitch();
+        long cut = Math.max(0, from - target);
+        long bytes = Math.min(strip.bytes(), to - target) - cut;
+        if (bytes > 0) {
+          strips.add(
+              new Encoding.Strip(
+                  strip.offset() + row * strip.pitch() + cut,
+                  bytes,
+                  1,
+                  bytes,
+                  target + cut - from,
+                  bytes));
+        }
+      }
+    }
+    return new Encoding.Sliced(strips);
   }
 
   /// Decodes all of this tensor, and keeps the rows that are wanted.

@@ -72,6 +72,7 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
     return switch (tensor.encoding()) {
       case Encoding.Plain _ -> "plain";
       case Encoding.Strided _ -> "strided";
+      case Encoding.Sliced _ -> "sliced";
       case Encoding.Decoded(String name, _) -> name;
     };
   }

@@ -79,7 +79,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
           copy(stream, inOrder, sum);
           StridedReader.read(header.dtype(), header.shape(), strided, inOrder, target);
         }
-        case Encoding.Plain _, Encoding.Decoded _ -> copy(stream, target, sum);
+        case Encoding.Plain _, Encoding.Sliced _, Encoding.Decoded _ -> copy(stream, target, sum);
       }
       if (stream.read() >= 0) {
         throw malformed("size-mismatch", "more than " + size + " bytes come out of a member");

@@ -2,22 +2,29 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Room;
+import dev.gantry.core.internal.plan.Strip;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
 import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.session.Sliced;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.Iterator;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Predicate;
 
 /// Tensors of one load, in memory: dense, in C order, little endian, whatever their encodings.
 /// Closing it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
@@ -40,32 +47,84 @@ public final class LoadedTensors implements AutoCloseable {
   /// @throws dev.gantry.core.MalformedFileException if a tensor cannot be decoded
   public static LoadedTensors load(
       GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
-    List<StoredTensor> plain = tensors.stream().filter(StoredTensor::isPlain).toList();
+    List<StoredTensor> plain = of(Kind.PLAIN, tensors);
     if (plain.size() == tensors.size()) {
       return of(
           tensors,
-          session.load(tensors.stream().map(LoadedTensors::wanted).toList(), device, options),
-          null);
+          Map.of(
+              Kind.PLAIN,
+              session.load(plain.stream().map(LoadedTensors::wanted).toList(), device, options)));
     }
     Room.require(
         memory(session, tensors, device, false, options).most(),
         device,
         "load fewer tensors at once, or close what is loaded and not needed");
-    long plainBytes = bytes(plain);
-    long total = bytes(tensors);
-    ProgressListener progress = options.progress();
     Loaded read =
         session.load(
             plain.stream().map(LoadedTensors::wanted).toList(),
             device,
-            options.withProgress(
-                (done, _) -> progress.onProgress(Math.min(done, plainBytes), total)));
-    return withOthers(
-        session,
-        tensors,
-        read,
-        device,
-        options.withProgress((done, _) -> progress.onProgress(plainBytes + done, total)));
+            counted(options, 0, bytes(plain), bytes(tensors)));
+    return withOthers(session, tensors, read, device, options);
+  }
+
+  /// How a tensor is loaded.
+  private enum Kind {
+    PLAIN,
+    SLICED,
+
+    /// By the CPU.
+    MADE;
+
+    static Kind of(StoredTensor tensor) {
+      return switch (tensor.encoding()) {
+        case Encoding.Plain _ -> PLAIN;
+        case Encoding.Sliced _ -> SLICED;
+        case Encoding.Strided _, Encoding.Decoded _ -> MADE;
+      };
+    }
+  }
+
+  private static List<StoredTensor> of(Kind kind, List<StoredTensor> tensors) {
+    return tensors.stream().filter(tensor -> Kind.of(tensor) == kind).toList();
+  }
+
+  /// @param before how many of the load's bytes are there
+  /// @param part how many follow: reads take the blocks at the edges too
+  private static TransferOptions counted(
+      TransferOptions options, long before, long part, long total) {
+    ProgressListener progress = options.progress();
+    return options.withProgress(
+        (done, _) -> progress.onProgress(before + Math.min(done, part), total));
+  }
+
+  /// A plain tensor, or a slice of one, as the bytes that fill its memory.
+  private static Sliced sliced(StoredTensor tensor) {
+    Location file = tensor.extent().file();
+    long start = tensor.extent().offset();
+    long bytes = tensor.bytes();
+    return switch (tensor.encoding()) {
+      case Encoding.Sliced(var strips) ->
+          new Sliced(
+              strips.stream()
+                  .map(strip ->
+                      new Strip(
+                          file,
+                          start + strip.offset(),
+                          strip.bytes(),
+                          strip.rows(),
+                          strip.pitch(),
+                          strip.target(),
+                          strip.targetPitch()))
+                  .toList(),
+              bytes);
+      case Encoding.Plain _, Encoding.Strided _, Encoding.Decoded _ ->
+          new Sliced(
+              bytes == 0
+                  ? List.of()
+                  : List.of(
+                      new Strip(wanted(tensor).extent().file(), start, bytes, 1, bytes, 0, bytes)),
+              bytes);
+    };
   }
 
   /// As [#load], onto each of several devices: each byte is read once, and what the CPU must put in
@@ -80,16 +139,18 @@ public final class LoadedTensors implements AutoCloseable {
     if (devices.size() == 1) {
       return List.of(load(session, tensors, devices.getFirst(), options));
     }
-    List<StoredTensor> others = tensors.stream().filter(tensor -> !tensor.isPlain()).toList();
-    List<Loaded> plain =
+    List<StoredTensor> plain = of(Kind.PLAIN, tensors);
+    List<StoredTensor> others =
+        tensors.stream().filter(tensor -> Kind.of(tensor) != Kind.PLAIN).toList();
+    List<Loaded> read =
         session.loadOnEach(
-            tensors.stream().filter(StoredTensor::isPlain).map(LoadedTensors::wanted).toList(),
+            plain.stream().map(LoadedTensors::wanted).toList(),
             devices,
-            options);
+            counted(options, 0, bytes(plain), bytes(tensors)));
     List<LoadedTensors> all = new ArrayList<>();
     try {
       if (others.isEmpty()) {
-        plain.forEach(each -> all.add(of(tensors, each, null)));
+        read.forEach(each -> all.add(of(tensors, Map.of(Kind.PLAIN, each))));
         return all;
       }
       try (LoadedTensors made = load(session, others, Device.HOST, options)) {
@@ -98,14 +159,60 @@ public final class LoadedTensors implements AutoCloseable {
               made.regions().stream()
                   .map(region -> new HostFill(region.length(), region::copyTo))
                   .toList();
-          all.add(of(tensors, plain.get(i), session.fill(fills, devices.get(i), options)));
+          Loaded filled = session.fill(fills, devices.get(i), options);
+          all.add(merged(tensors, StoredTensor::isPlain, read.get(i), filled));
         }
       }
       return all;
     } finally {
       if (all.size() < devices.size()) {
         all.forEach(LoadedTensors::close);
-        plain.subList(all.size(), devices.size()).forEach(Loaded::close);
+        read.subList(all.size(), devices.size()).forEach(Loaded::close);
+      }
+    }
+  }
+
+  /// Loads onto each of several devices tensors of its own, such as the slices of as many ranks. What
+  /// lies in files is read once, also if several devices want it.
+  ///
+  /// @param tensors of each device
+  /// @return one for each device, in their order
+  public static List<LoadedTensors> loadSlices(
+      GantrySession session,
+      List<List<StoredTensor>> tensors,
+      List<Device> devices,
+      TransferOptions options) {
+    if (devices.size() == 1) {
+      return List.of(load(session, tensors.getFirst(), devices.getFirst(), options));
+    }
+    long total = tensors.stream().mapToLong(LoadedTensors::bytes).sum();
+    List<List<Sliced>> parts =
+        tensors.stream()
+            .map(each ->
+                each.stream()
+                    .filter(tensor -> Kind.of(tensor) != Kind.MADE)
+                    .map(LoadedTensors::sliced)
+                    .toList())
+            .toList();
+    List<Loaded> read = session.loadSlices(devices, parts, counted(options, 0, total, total));
+    List<LoadedTensors> all = new ArrayList<>();
+    try {
+      for (int i = 0; i < devices.size(); i++) {
+        List<StoredTensor> own = tensors.get(i);
+        List<HostFill> fills = fills(of(Kind.MADE, own));
+        if (fills.isEmpty()) {
+          Loaded whole = read.get(i);
+          all.add(new LoadedTensors(whole.regions(), whole.report(), List.of(whole)));
+        } else {
+          Loaded made = session.fill(fills, devices.get(i), options);
+          all.add(merged(own, tensor -> Kind.of(tensor) != Kind.MADE, read.get(i), made));
+        }
+      }
+      return all;
+    } finally {
+      if (all.size() < devices.size()) {
+        all.forEach(LoadedTensors::close);
+        read.subList(all.size(), devices.size()).forEach(Loaded::close);
       }
     }
   }
@@ -119,23 +226,24 @@ public final class LoadedTensors implements AutoCloseable {
       Device device,
       boolean lazy,
       TransferOptions options) {
-    List<Wanted> plain = new ArrayList<>();
-    List<Long> others = new ArrayList<>();
-    List<Integer> order = new ArrayList<>(tensors.size());
-    int plainTensors = (int) tensors.stream().filter(StoredTensor::isPlain).count();
-    for (StoredTensor tensor : tensors) {
-      if (tensor.isPlain()) {
-        order.add(plain.size());
-        plain.add(wanted(tensor));
-      } else {
-        order.add(plainTensors + others.size());
-        others.add(tensor.bytes());
-      }
+    List<StoredTensor> plain = of(Kind.PLAIN, tensors);
+    List<StoredTensor> sliced = of(Kind.SLICED, tensors);
+    List<StoredTensor> made = of(Kind.MADE, tensors);
+    int[] next = {0, plain.size(), plain.size() + sliced.size()};
+    List<Integer> order =
+        tensors.stream().map(tensor -> next[Kind.of(tensor).ordinal()]++).toList();
+    List<Wanted> wanted = plain.stream().map(LoadedTensors::wanted).toList();
+    LoadMemory memory =
+        lazy ? session.mapMemory(wanted) : session.loadMemory(wanted, device, options);
+    if (!sliced.isEmpty()) {
+      List<Sliced> parts = sliced.stream().map(LoadedTensors::sliced).toList();
+      memory = memory.then(session.sliceMemory(parts, device, options));
     }
-    LoadMemory read = lazy ? session.mapMemory(plain) : session.loadMemory(plain, device, options);
-    return others.isEmpty()
-        ? read
-        : read.then(session.fillMemory(others, device, options)).inOrder(order);
+    if (!made.isEmpty()) {
+      List<Long> bytes = made.stream().map(StoredTensor::bytes).toList();
+      memory = memory.then(session.fillMemory(bytes, device, options));
+    }
+    return memory.inOrder(order);
   }
 
   /// Maps the files of plain tensors; the others are read at once. For memory of the CPU.
@@ -164,37 +272,63 @@ public final class LoadedTensors implements AutoCloseable {
       Loaded plain,
       Device device,
       TransferOptions options) {
-    List<HostFill> fills =
-        tensors.stream()
-            .filter(tensor -> !tensor.isPlain())
-            .map(tensor ->
-                new HostFill(tensor.bytes(), target -> TensorReading.read(tensor, target)))
-            .toList();
-    if (fills.isEmpty()) {
-      return of(tensors, plain, null);
-    }
+    long total = bytes(tensors);
+    long done = bytes(of(Kind.PLAIN, tensors));
+    Map<Kind, Loaded> parts = new EnumMap<>(Kind.class);
+    parts.put(Kind.PLAIN, plain);
     boolean complete = false;
     try {
-      Loaded others = session.fill(fills, device, options);
+      List<Sliced> sliced = of(Kind.SLICED, tensors).stream().map(LoadedTensors::sliced).toList();
+      if (!sliced.isEmpty()) {
+        long bytes = sliced.stream().mapToLong(Sliced::bytes).sum();
+        TransferOptions counted = counted(options, done, bytes, total);
+        parts.put(
+            Kind.SLICED, session.loadSlices(List.of(device), List.of(sliced), counted).getFirst());
+        done += bytes;
+      }
+      List<HostFill> fills = fills(of(Kind.MADE, tensors));
+      if (!fills.isEmpty()) {
+        parts.put(
+            Kind.MADE, session.fill(fills, device, counted(options, done, total - done, total)));
+      }
       complete = true;
-      return of(tensors, plain, others);
+      return of(tensors, parts);
     } finally {
       if (!complete) {
-        plain.close();
+        parts.values().forEach(Loaded::close);
       }
     }
   }
 
-  private static LoadedTensors of(
-      List<StoredTensor> tensors, Loaded plain, @Nullable Loaded others) {
-    if (others == null) {
-      return new LoadedTensors(plain.regions(), plain.report(), List.of(plain));
-    }
-    Iterator<Region> read = plain.regions().iterator();
-    Iterator<Region> made = others.regions().iterator();
-    List<Region> regions = new ArrayList<>(tensors.size());
-    tensors.forEach(tensor -> regions.add((tensor.isPlain() ? read : made).next()));
-    return new LoadedTensors(regions, plain.report().plus(others.report()), List.of(plain, others));
+  private static List<HostFill> fills(List<StoredTensor> made) {
+    return made.stream()
+        .map(tensor -> new HostFill(tensor.bytes(), target -> TensorReading.read(tensor, target)))
+        .toList();
+  }
+
+  /// @param isFirst whether a tensor is in `first`
+  private static LoadedTensors merged(
+      List<StoredTensor> tensors, Predicate<StoredTensor> isFirst, Loaded first, Loaded second) {
+    Iterator<Region> ofFirst = first.regions().iterator();
+    Iterator<Region> ofSecond = second.regions().iterator();
+    List<Region> regions =
+        tensors.stream().map(tensor -> (isFirst.test(tensor) ? ofFirst : ofSecond).next()).toList();
+    return new LoadedTensors(regions, first.report().plus(second.report()), List.of(first, second));
+  }
+
+  private static LoadedTensors of(List<StoredTensor> tensors, Map<Kind, Loaded> parts) {
+    Map<Kind, Iterator<Region>> next = new EnumMap<>(Kind.class);
+    parts.forEach((kind, loaded) -> next.put(kind, loaded.regions().iterator()));
+    List<Region> regions =
+        tensors.stream()
+            .map(tensor -> Objects.requireNonNull(next.get(Kind.of(tensor))).next())
+            .toList();
+    TransferReport report =
+        parts.values().stream()
+            .map(Loaded::report)
+            .reduce(TransferReport::plus)
+            .orElse(TransferReport.NOTHING);
+    return new LoadedTensors(regions, report, List.copyOf(parts.values()));
   }
 
   private static long bytes(List<StoredTensor> tensors) {

@@ -8,6 +8,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Locale;
 import java.util.zip.CRC32;
 
@@ -30,15 +31,34 @@ public final class TensorReading {
           StridedReader.read(tensor.dtype(), tensor.shape(), strided, window, target);
         }
       }
+      case Encoding.Sliced(var strips) -> readSliced(tensor, strips, target);
       case Encoding.Decoded(_, var decoder) -> decoder.decode(tensor, target);
     }
   }
 
   private static void readPlain(StoredTensor tensor, MemorySegment target) {
     try (FileBytes file = FileBytes.open(tensor.extent().file())) {
-      for (long at = 0; at < target.byteSize(); at += Integer.MAX_VALUE) {
-        long step = Math.min(Integer.MAX_VALUE, target.byteSize() - at);
-        file.readFully(target.asSlice(at, step).asByteBuffer(), tensor.extent().offset() + at);
+      read(file, tensor.extent().offset(), target);
+    }
+  }
+
+  private static void read(FileBytes file, long offset, MemorySegment target) {
+    for (long at = 0; at < target.byteSize(); at += Integer.MAX_VALUE) {
+      long step = Math.min(Integer.MAX_VALUE, target.byteSize() - at);
+      file.readFully(target.asSlice(at, step).asByteBuffer(), offset + at);
+    }
+  }
+
+  private static void readSliced(
+      StoredTensor tensor, List<Encoding.Strip> strips, MemorySegment target) {
+    try (FileBytes file = FileBytes.open(tensor.extent().file())) {
+      for (Encoding.Strip strip : strips) {
+        for (long row = 0; row < strip.rows(); row++) {
+          read(
+              file,
+              tensor.extent().offset() + strip.offset() + row * strip.pitch(),
+              target.asSlice(strip.target() + row * strip.targetPitch(), strip.bytes()));
+        }
       }
     }
   }

@@ -13,10 +13,11 @@ import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.weights.TensorLoad.Request;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
+import java.util.Collections;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// One load of the same tensors onto several devices: each byte is read once. All or nothing. For one
+/// One load of the same tensors, or of slices of them, onto several devices: each byte is read once. All or nothing. For one
 /// thread.
 public final class ReplicaLoad {
   private final GantrySession session;
@@ -43,27 +44,58 @@ public final class ReplicaLoad {
             .toList();
   }
 
+  /// The same tensors onto each device.
+  ///
   /// @return the arrays of each device, in the devices' order
   public List<NDList> load(SequencedMap<String, StoredTensor> tensors) {
-    List<Request> requests = loads.getFirst().requests(tensors);
+    return load(Collections.nCopies(devices.size(), tensors), true);
+  }
+
+  /// Onto each device slices of its own.
+  ///
+  /// @param tensors of each device, with the same names and types in the same order
+  /// @return the arrays of each device, in the devices' order
+  public List<NDList> loadSlices(List<SequencedMap<String, StoredTensor>> tensors) {
+    return load(tensors, false);
+  }
+
+  private List<NDList> load(List<SequencedMap<String, StoredTensor>> tensors, boolean same) {
+    List<List<Request>> requests =
+        tensors.stream().map(each -> loads.getFirst().requests(each)).toList();
+    List<Request> first = requests.getFirst();
     // Those that change take memory twice: so many at a time as a slab holds.
-    List<List<Request>> parts =
-        loads.getFirst().changesAny(requests)
-            ? loads.getFirst().slabs(requests)
-            : List.of(requests);
-    long total = requests.stream().mapToLong(request -> request.tensor().bytes()).sum();
-    List<NDList> arrays = devices.stream().map(_ -> new NDList(requests.size())).toList();
+    List<Integer> parts =
+        loads.getFirst().changesAny(first)
+            ? loads.getFirst().slabs(first).stream().map(List::size).toList()
+            : List.of(first.size());
+    long total = bytes(requests, same);
+    List<NDList> arrays = devices.stream().map(_ -> new NDList(first.size())).toList();
     return Cleanup.orUndo(
         () -> {
           long done = 0;
-          for (List<Request> part : parts) {
-            load(part, arrays, counted(done, total));
-            done += part.stream().mapToLong(request -> request.tensor().bytes()).sum();
+          int from = 0;
+          for (int size : parts) {
+            int start = from;
+            from += size;
+            int end = from;
+            List<List<Request>> part =
+                requests.stream().map(each -> each.subList(start, end)).toList();
+            load(part, same, arrays, counted(done, total));
+            done += bytes(part, same);
           }
           settings.report().accept(report);
           return arrays;
         },
         () -> Cleanup.runAll(arrays.stream().<Runnable>map(each -> each::close).toList()));
+  }
+
+  /// Replicas are read once.
+  private static long bytes(List<List<Request>> requests, boolean same) {
+    return requests.stream()
+        .limit(same ? 1 : requests.size())
+        .flatMap(List::stream)
+        .mapToLong(request -> request.tensor().bytes())
+        .sum();
   }
 
   private TransferOptions counted(long before, long total) {
@@ -73,19 +105,24 @@ public final class ReplicaLoad {
         .withProgress((now, _) -> progress.onProgress(Math.min(before + now, total), total));
   }
 
-  private void load(List<Request> part, List<NDList> arrays, TransferOptions options) {
-    List<StoredTensor> tensors = part.stream().map(Request::tensor).toList();
-    List<LoadedTensors> loaded = LoadedTensors.loadOnEach(session, tensors, devices, options);
+  private void load(
+      List<List<Request>> part, boolean same, List<NDList> arrays, TransferOptions options) {
+    List<List<StoredTensor>> tensors =
+        part.stream().map(each -> each.stream().map(Request::tensor).toList()).toList();
+    List<LoadedTensors> loaded =
+        same
+            ? LoadedTensors.loadOnEach(session, tensors.getFirst(), devices, options)
+            : LoadedTensors.loadSlices(session, tensors, devices, options);
     try {
       report = report.plus(loaded.getFirst().report());
       for (int i = 0; i < devices.size(); i++) {
         TensorLoad load = loads.get(i);
-        NDList added = new NDList(part.size());
-        try (Dequantiser dequantiser = load.dequantiser(part)) {
-          load.wrap(tensors, loaded.get(i), added);
+        NDList added = new NDList(part.get(i).size());
+        try (Dequantiser dequantiser = load.dequantiser(part.get(i))) {
+          load.wrap(tensors.get(i), loaded.get(i), added);
           // Gives up its share, so that what is cast goes at once.
           loaded.get(i).close();
-          load.change(part, added, dequantiser);
+          load.change(part.get(i), added, dequantiser);
         } finally {
           // Closed with the others if this failed.
           arrays.get(i).addAll(added);

@@ -56,7 +56,7 @@ public final class Scales {
     return new Scales(byTensor, names, blockSize);
   }
 
-  boolean has(String tensor) {
+  public boolean has(String tensor) {
     return byTensor.containsKey(tensor);
   }
 

@@ -36,7 +36,7 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
   }
 
   /// The type that was asked for.
-  Optional<DataType> of(String tensor) {
+  public Optional<DataType> of(String tensor) {
     return named.stream()
         .filter(entry -> entry.tensors().matches(tensor))
         .map(Named::type)

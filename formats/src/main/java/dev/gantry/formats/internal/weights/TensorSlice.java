@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.weights;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Shape;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.List;
+
+/// A rank's part of each tensor along one axis, as tensor parallelism cuts them. Immutable.
+///
+/// @param axis 0 or more
+/// @param parts of a fused tensor, the parts' sizes in proportion: each is cut for itself, and a rank gets
+///     its piece of each. One entry for a tensor that is one
+public record TensorSlice(int axis, List<Integer> parts) {
+  public TensorSlice {
+    parts = List.copyOf(parts);
+  }
+
+  /// The rank's part, under the same name.
+  ///
+  /// @throws MisuseException if the tensor has no such axis, its size there does not divide, or its
+  ///     encoding has no such slices
+  public StoredTensor of(StoredTensor tensor, int rank, int world) {
+    Shape shape = tensor.shape();
+    if (axis >= shape.rank()) {
+      throw new MisuseException(
+          "tensor '" + tensor.name() + "' has shape " + shape + ": it has no axis " + axis);
+    }
+    List<Span> spans = spans(tensor, rank, world);
+    if (world == 1) {
+      return tensor;
+    }
+    if (spans.size() == 1 && axis == 0) {
+      return tensor.rows(spans.getFirst().from(), spans.getFirst().to());
+    }
+    return switch (tensor.encoding()) {
+      case Encoding.Plain _ -> plain(tensor, spans, cut(shape, world));
+      case Encoding.Strided strided when spans.size() == 1 ->
+          strided(tensor, strided, spans.getFirst().from(), cut(shape, world));
+      case Encoding.Strided _, Encoding.Sliced _, Encoding.Decoded _ ->
+          throw new MisuseException(
+              "tensor '"
+                  + tensor.name()
+                  + "' does not lie in its file as memory holds it: it has no slices along axis "
+                  + axis);
+    };
+  }
+
+  /// Indexes along the axis.
+  private record Span(long from, long to) {
+    long length() {
+      return to - from;
+    }
+  }
+
+  private List<Span> spans(StoredTensor tensor, int rank, int world) {
+    long size = tensor.shape().dimension(axis);
+    long units = parts.stream().mapToLong(Integer::longValue).sum();
+    List<Span> spans = new ArrayList<>();
+    long start = 0;
+    for (int part : parts) {
+      long length = size / units * part;
+      if (size % units != 0 || length % world != 0) {
+        throw new MisuseException(
+            "tensor '"
+                + tensor.name()
+                + "' has shape "
+                + tensor.shape()
+                + ": its axis "
+                + axis
+                + " of "
+                + size
+                + (parts.size() == 1 ? "" : ", in parts as " + parts + ",")
+                + " does not divide by "
+                + world
+                + " ranks");
+      }
+      long own = length / world;
+      spans.add(new Span(start + rank * own, start + (rank + 1) * own));
+      start += length;
+    }
+    return spans;
+  }
+
+  private Shape cut(Shape shape, int world) {
+    long[] dimensions = new long[shape.rank()];
+    for (int i = 0; i < dimensions.length; i++) {
+      dimensions[i] = shape.dimension(i) / (i == axis ? world : 1);
+    }
+    return Shape.of(dimensions);
+  }
+
+  private StoredTensor plain(StoredTensor tensor, List<Span> spans, Shape part) {
+    Shape shape = tensor.shape();
+    long outer = 1;
+    for (int i = 0; i < axis; i++) {
+      outer *= shape.dimension(i);
+    }
+    long innerBits = tensor.dtype().bits();
+    for (int i = axis + 1; i < shape.rank(); i++) {
+      innerBits *= shape.dimension(i);
+    }
+    long pitch = bytes(tensor, shape.dimension(axis) * innerBits);
+    long targetPitch = bytes(tensor, part.dimension(axis) * innerBits);
+    List<Encoding.Strip> strips = new ArrayList<>();
+    long target = 0;
+    for (Span span : spans) {
+      long bytes = bytes(tensor, span.length() * innerBits);
+      if (bytes > 0 && outer > 0) {
+        long offset = bytes(tensor, span.from() * innerBits);
+        strips.add(new Encoding.Strip(offset, bytes, outer, pitch, target, targetPitch));
+      }
+      target += bytes;
+    }
+    Extent extent = tensor.extent();
+    if (strips.isEmpty() || (outer == 1 && strips.size() == 1)) {
+      // It is in one piece.
+      long offset = strips.isEmpty() ? 0 : strips.getFirst().offset();
+      return new StoredTensor(
+          tensor.name(),
+          tensor.dtype(),
+          part,
+          new Extent(extent.file(), extent.offset() + offset, target * Math.min(1, outer)));
+    }
+    return new StoredTensor(
+        tensor.name(), tensor.dtype(), part, extent, new Encoding.Sliced(strips));
+  }
+
+  private long bytes(StoredTensor tensor, long bits) {
+    if (bits % Byte.SIZE != 0) {
+      throw new MisuseException(
+          "a slice of tensor '"
+              + tensor.name()
+              + "' along axis "
+              + axis
+              + " would not be whole bytes of "
+              + tensor.dtype());
+    }
+    return bits / Byte.SIZE;
+  }
+
+  private StoredTensor strided(
+      StoredTensor tensor, Encoding.Strided strided, long from, Shape part) {
+    long elementBytes = tensor.dtype().bits() / Byte.SIZE;
+    long length = strided.span(part) * elementBytes;
+    long offset = length == 0 ? 0 : from * strided.strides().get(axis) * elementBytes;
+    Extent extent = tensor.extent();
+    return new StoredTensor(
+        tensor.name(),
+        tensor.dtype(),
+        part,
+        new Extent(extent.file(), extent.offset() + offset, length),
+        strided);
+  }
+}
