@@ -27,7 +27,7 @@ public final class LoadOptions {
   private final @Nullable Slice slice;
 
   /// One rank's part.
-  record Slice(TensorSlices slices, int rank, int world) {}
+  record Slice(TensorSelection.Slices slices, int rank, int world) {}
 
   private LoadOptions(
       LoadSettings settings,
@@ -100,7 +100,7 @@ public final class LoadOptions {
     ///
     /// @param rank this process's number, from 0
     /// @param world how many ranks there are
-    public Builder optSlices(TensorSlices slices, int rank, int world) {
+    public Builder optSlices(TensorSelection.Slices slices, int rank, int world) {
       MisuseException.requireGiven("optSlices", slices);
       MisuseException.requireRange("world of optSlices", world, 1, Integer.MAX_VALUE);
       MisuseException.requireRange("rank of optSlices", rank, 0, world - 1);

@@ -7,7 +7,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.djl.internal.torch.DlPack;
-import dev.gantry.djl.internal.weights.NearestNames;
+import dev.gantry.djl.internal.weights.Names;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -95,7 +95,7 @@ public final class TensorMemory implements AutoCloseable {
     }
     Region region = regions.get(name);
     if (region == null) {
-      throw new MisuseException(NearestNames.unknown(name, tensors.keySet()));
+      throw new MisuseException(Names.unknown(name, tensors.keySet()));
     }
     return region;
   }

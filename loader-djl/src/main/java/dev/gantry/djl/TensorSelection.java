@@ -2,11 +2,16 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.weights.NearestNames;
+import dev.gantry.djl.internal.weights.NamePattern;
+import dev.gantry.djl.internal.weights.Names;
+import dev.gantry.formats.internal.weights.TensorSlice;
 import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
@@ -22,7 +27,7 @@ public final class TensorSelection {
 
   private sealed interface Wanted {}
 
-  private record Names(Set<String> names) implements Wanted {}
+  private record Named(Set<String> names) implements Wanted {}
 
   private record Matching(Predicate<TensorInfo> predicate) implements Wanted {}
 
@@ -39,7 +44,7 @@ public final class TensorSelection {
 
   /// Exactly these; a load with a name that the weights do not have is refused.
   public static TensorSelection names(Collection<String> names) {
-    return new TensorSelection(new Names(Set.copyOf(names)), Map.of());
+    return new TensorSelection(new Named(Set.copyOf(names)), Map.of());
   }
 
   /// Those whose names begin so; possibly none.
@@ -68,7 +73,7 @@ public final class TensorSelection {
     rows.keySet().forEach(name -> requireKnown(name, tensors));
     Predicate<StoredTensor> selected =
         switch (wanted) {
-          case Names(Set<String> names) -> {
+          case Named(Set<String> names) -> {
             names.forEach(name -> requireKnown(name, tensors));
             yield tensor -> names.contains(tensor.name());
           }
@@ -92,7 +97,88 @@ public final class TensorSelection {
 
   private static void requireKnown(String name, Map<String, StoredTensor> tensors) {
     if (!tensors.containsKey(name)) {
-      throw new MisuseException(NearestNames.unknown(name, tensors.keySet()));
+      throw new MisuseException(Names.unknown(name, tensors.keySet()));
+    }
+  }
+
+  /// Rules for tensor parallelism: which part of each tensor a rank gets.
+  public static Slices.Builder slices() {
+    return new Slices.Builder();
+  }
+
+  /// Which part of each tensor a rank gets where several share a model (tensor parallelism): rules by
+  /// name say along which axis a tensor is cut into equal parts. Tensors that no rule names are whole on
+  /// each rank. Immutable.
+  public static final class Slices {
+    private record Rule(NamePattern tensors, TensorSlice slice) {}
+
+    private final List<Rule> rules;
+
+    private Slices(List<Rule> rules) {
+      this.rules = List.copyOf(rules);
+    }
+
+    /// The rank's tensors: those of rules cut, the others as they are, in their order.
+    ///
+    /// @throws MisuseException if a rule names no tensor, or a tensor cannot be cut so
+    SequencedMap<String, StoredTensor> of(
+        SequencedMap<String, StoredTensor> tensors, int rank, int world) {
+      MisuseException.requireRange("world", world, 1, Integer.MAX_VALUE);
+      MisuseException.requireRange("rank", rank, 0, world - 1);
+      boolean[] used = new boolean[rules.size()];
+      SequencedMap<String, StoredTensor> slices = LinkedHashMap.newLinkedHashMap(tensors.size());
+      tensors.forEach((name, tensor) -> {
+        StoredTensor part = tensor;
+        for (int i = 0; i < rules.size(); i++) {
+          if (rules.get(i).tensors().matches(name)) {
+            used[i] = true;
+            part = rules.get(i).slice().of(tensor, rank, world);
+            break;
+          }
+        }
+        slices.put(name, part);
+      });
+      for (int i = 0; i < used.length; i++) {
+        if (!used[i]) {
+          throw new MisuseException(
+              "slices along '"
+                  + rules.get(i).tensors()
+                  + "' are wanted, and no tensor is left with such a name");
+        }
+      }
+      return Collections.unmodifiableSequencedMap(slices);
+    }
+
+    /// Makes [Slices]. For one thread.
+    public static final class Builder {
+      private final List<Rule> rules = new ArrayList<>();
+
+      private Builder() {}
+
+      /// Cuts the tensors of these names along an axis; the first rule that matches a tensor decides.
+      ///
+      /// A fused tensor has several parts along the axis, of which each rank gets its piece of each, one
+      /// behind the other: `along("{layer*}.qkv.weight", 0, 1, 1, 1)` for three of one size,
+      /// `along("{layer*}.qkv.weight", 0, 4, 1, 1)` where the first is four times as large.
+      ///
+      /// @param tensors a pattern as in [ParameterNames], such as `{layer*}.up_proj.weight`
+      /// @param axis 0 for the first
+      /// @param parts sizes of a fused tensor's parts, in proportion; none for a tensor that is one
+      public Builder along(String tensors, int axis, int... parts) {
+        MisuseException.requireGiven("tensors of along", tensors);
+        MisuseException.requireRange("axis of along", axis, 0, Integer.MAX_VALUE);
+        for (int part : parts) {
+          MisuseException.requireRange("parts of along", part, 1, Integer.MAX_VALUE);
+        }
+        List<Integer> sizes =
+            parts.length == 0 ? List.of(1) : Arrays.stream(parts).boxed().toList();
+        rules.add(new Rule(new NamePattern(tensors), new TensorSlice(axis, sizes)));
+        return this;
+      }
+
+      public Slices build() {
+        return new Slices(rules);
+      }
     }
   }
 }

@@ -286,8 +286,9 @@ public final class Weights implements AutoCloseable {
   }
 
   /// Loads slices onto several devices; see
-  /// [#loadSlices(NDManager, TensorSlices, List, LoadOptions)].
-  public List<NDList> loadSlices(NDManager manager, TensorSlices slices, ai.djl.Device... devices) {
+  /// [#loadSlices(NDManager, TensorSelection.Slices, List, LoadOptions)].
+  public List<NDList> loadSlices(
+      NDManager manager, TensorSelection.Slices slices, ai.djl.Device... devices) {
     MisuseException.requireGiven("devices", devices);
     return loadSlices(manager, slices, List.of(devices), LoadOptions.defaults());
   }
@@ -302,7 +303,10 @@ public final class Weights implements AutoCloseable {
   ///     does not divide by the number of devices, or the options have slices
   /// @throws dev.gantry.core.TransferException as there; nothing stays loaded on any device then
   public List<NDList> loadSlices(
-      NDManager manager, TensorSlices slices, List<ai.djl.Device> devices, LoadOptions options) {
+      NDManager manager,
+      TensorSelection.Slices slices,
+      List<ai.djl.Device> devices,
+      LoadOptions options) {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("slices", slices);
     MisuseException.requireGiven("devices", devices);
@@ -433,7 +437,7 @@ public final class Weights implements AutoCloseable {
   }
 
   private SequencedMap<String, StoredTensor> slices(
-      TensorSlices slices, int rank, int world, LoadOptions options) {
+      TensorSelection.Slices slices, int rank, int world, LoadOptions options) {
     SequencedMap<String, StoredTensor> parts = slices.of(contents.tensors(), rank, world);
     parts.forEach((name, part) -> {
       if (!part.equals(contents.tensors().get(name))

@@ -50,7 +50,7 @@ class TensorSlicesTest {
     return DoubleStream.iterate(0, value -> value + 1).limit(count).toArray();
   }
 
-  private static LoadOptions.Builder rank(TensorSlices slices, int rank, int world) {
+  private static LoadOptions.Builder rank(TensorSelection.Slices slices, int rank, int world) {
     return LoadOptions.builder().optSlices(slices, rank, world);
   }
 
@@ -60,7 +60,7 @@ class TensorSlicesTest {
       Random random = new Random(seed);
       int world = 1 + random.nextInt(4);
       WeightsFile file = new WeightsFile();
-      TensorSlices.Builder slices = TensorSlices.builder();
+      TensorSelection.Slices.Builder slices = TensorSelection.slices();
       List<Integer> axes = new ArrayList<>();
       for (int i = 0; i < 6; i++) {
         int rank = 1 + random.nextInt(4);
@@ -111,8 +111,8 @@ class TensorSlicesTest {
             .tensor("qkv", DType.F32, Shape.of(12, 2), values(24))
             .tensor("grouped", DType.F32, Shape.of(2, 12), values(24))
             .write(folder.resolve("fused.safetensors"));
-    TensorSlices slices =
-        TensorSlices.builder().along("qkv", 0, 1, 1, 1).along("grouped", 1, 4, 1, 1).build();
+    TensorSelection.Slices slices =
+        TensorSelection.slices().along("qkv", 0, 1, 1, 1).along("grouped", 1, 4, 1, 1).build();
     try (Weights weights = Weights.open(path)) {
       NDList second = weights.load(manager, rank(slices, 1, 2).build());
       assertThat(second.get("qkv").getShape()).isEqualTo(new ai.djl.ndarray.types.Shape(6, 2));
@@ -139,7 +139,7 @@ class TensorSlicesTest {
             .tensor("linear.weight", DType.F32, Shape.of(6, 4), values(24))
             .vector("linear.bias", DType.F32, values(6))
             .write(folder.resolve("block.safetensors"));
-    TensorSlices columns = TensorSlices.builder().along("linear.weight", 1).build();
+    TensorSelection.Slices columns = TensorSelection.slices().along("linear.weight", 1).build();
     ParameterNames names = ParameterNames.builder().rule("{name}", "linear.{name}").build();
     Linear block = Linear.builder().setUnits(6).build();
     try (Weights weights = Weights.open(path)) {
@@ -158,7 +158,7 @@ class TensorSlicesTest {
             .tensor("t", DType.F32, Shape.of(3, columns), values(3 * columns))
             .write(folder.resolve("long.safetensors"));
     AtomicReference<TransferReport> report = new AtomicReference<>();
-    TensorSlices slices = TensorSlices.builder().along("t", 1).build();
+    TensorSelection.Slices slices = TensorSelection.slices().along("t", 1).build();
     try (Weights weights = Weights.open(path)) {
       weights.load(manager, rank(slices, 1, 4).optReport(report::set).build());
     }
@@ -175,12 +175,16 @@ class TensorSlicesTest {
             .write(folder.resolve("wrong.safetensors"));
     try (Weights weights = Weights.open(path)) {
       refused(
-          weights, TensorSlices.builder().along("t", 1), "'t' has shape", "axis 1 of 5", "2 ranks");
-      refused(weights, TensorSlices.builder().along("t", 2), "'t' has shape", "no axis 2");
-      refused(weights, TensorSlices.builder().along("u", 0), "'u'", "no tensor");
-      refused(weights, TensorSlices.builder().along("t", 0, 1, 1), "in parts as [1, 1]");
+          weights,
+          TensorSelection.slices().along("t", 1),
+          "'t' has shape",
+          "axis 1 of 5",
+          "2 ranks");
+      refused(weights, TensorSelection.slices().along("t", 2), "'t' has shape", "no axis 2");
+      refused(weights, TensorSelection.slices().along("u", 0), "'u'", "no tensor");
+      refused(weights, TensorSelection.slices().along("t", 0, 1, 1), "in parts as [1, 1]");
       LoadOptions cast =
-          rank(TensorSlices.builder().along("q", 0).build(), 0, 2)
+          rank(TensorSelection.slices().along("q", 0).build(), 0, 2)
               .optCast(DataType.FLOAT32)
               .build();
       assertThatThrownBy(() -> weights.load(manager, cast))
@@ -188,16 +192,16 @@ class TensorSlicesTest {
           .hasMessageContaining("'q' has scales");
       assertThatThrownBy(() ->
               weights.loadSlices(
-                  manager, TensorSlices.builder().build(), List.of(Device.cpu()), cast))
+                  manager, TensorSelection.slices().build(), List.of(Device.cpu()), cast))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("takes no optSlices");
     }
-    assertThatThrownBy(() -> rank(TensorSlices.builder().build(), 2, 2))
+    assertThatThrownBy(() -> rank(TensorSelection.slices().build(), 2, 2))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("rank of optSlices must be 0 to 1 (was 2)");
   }
 
-  private void refused(Weights weights, TensorSlices.Builder slices, String... parts) {
+  private void refused(Weights weights, TensorSelection.Slices.Builder slices, String... parts) {
     LoadOptions options = rank(slices.build(), 0, 2).build();
     assertThatThrownBy(() -> weights.load(manager, options))
         .isInstanceOf(MisuseException.class)
@@ -227,7 +231,8 @@ class TensorSlicesTest {
             .tensor("rows", DType.BF16, Shape.of(20, 33), values(660))
             .vector("norm", DType.F32, values(33))
             .write(folder.resolve("ranks" + devices.size() + ".safetensors"));
-    TensorSlices slices = TensorSlices.builder().along("columns", 1).along("rows", 0).build();
+    TensorSelection.Slices slices =
+        TensorSelection.slices().along("columns", 1).along("rows", 0).build();
     try (Weights weights = Weights.open(path)) {
       for (LoadOptions.Builder options :
           List.of(

@@ -229,9 +229,14 @@ public final class LoadedTensors implements AutoCloseable {
     List<StoredTensor> plain = of(Kind.PLAIN, tensors);
     List<StoredTensor> sliced = of(Kind.SLICED, tensors);
     List<StoredTensor> made = of(Kind.MADE, tensors);
-    int[] next = {0, plain.size(), plain.size() + sliced.size()};
+    Map<Kind, Integer> next = new EnumMap<>(Kind.class);
+    next.put(Kind.PLAIN, 0);
+    next.put(Kind.SLICED, plain.size());
+    next.put(Kind.MADE, plain.size() + sliced.size());
     List<Integer> order =
-        tensors.stream().map(tensor -> next[Kind.of(tensor).ordinal()]++).toList();
+        tensors.stream()
+            .map(tensor -> Objects.requireNonNull(next.merge(Kind.of(tensor), 1, Integer::sum)) - 1)
+            .toList();
     List<Wanted> wanted = plain.stream().map(LoadedTensors::wanted).toList();
     LoadMemory memory =
         lazy ? session.mapMemory(wanted) : session.loadMemory(wanted, device, options);

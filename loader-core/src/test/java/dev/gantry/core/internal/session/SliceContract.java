@@ -81,7 +81,7 @@ abstract class SliceContract {
   private static TransferOptions options(Random random) {
     return TransferOptions.defaults()
         .withThreads(1 + random.nextInt(3))
-        .withCachePolicy(CachePolicy.values()[random.nextInt(CachePolicy.values().length)])
+        .withCachePolicy(List.of(CachePolicy.values()).get(random.nextInt(3)))
         .withLimits(
             new PlanLimits(
                 (1L + random.nextInt(4)) * BLOCK,

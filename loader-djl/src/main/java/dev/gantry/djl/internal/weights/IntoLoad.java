@@ -172,7 +172,7 @@ public final class IntoLoad {
   private static StoredTensor tensor(Map<String, StoredTensor> tensors, String name) {
     StoredTensor tensor = tensors.get(name);
     if (tensor == null) {
-      throw new MisuseException(NearestNames.unknown(name, tensors.keySet()));
+      throw new MisuseException(Names.unknown(name, tensors.keySet()));
     }
     return tensor;
   }

@@ -151,7 +151,7 @@ public record NameRules(
               "rule "
                   + rule
                   + " matches no parameter; the parameters are "
-                  + Names.listed(NearestNames.first(rule.parameter().toString(), parameters)));
+                  + Names.listed(Names.first(rule.parameter().toString(), parameters)));
         });
     return found;
   }

@@ -97,7 +97,7 @@ final class PlanMaker {
           String name = NamePattern.fill(template, captured);
           StoredTensor tensor = tensor(name);
           if (tensor == null) {
-            reasons.add("for '" + path + "' " + NearestNames.unknown(name, tensors.keySet()));
+            reasons.add("for '" + path + "' " + Names.unknown(name, tensors.keySet()));
             return;
           }
           found.add(tensor);
@@ -155,7 +155,7 @@ final class PlanMaker {
           free.forEach((path, parameter) -> {
             StoredTensor tensor = tensor(path);
             if (tensor == null) {
-              reasons.add(NearestNames.unknown(path, tensors.keySet()));
+              reasons.add(Names.unknown(path, tensors.keySet()));
             } else {
               add(path, plain(parameter, tensor, "its own name"));
             }
