@@ -12,6 +12,7 @@
 #   run.sh two-gpus FOLDER    such samples fetched by two GPUs at once, from files that are registered once, with the links' ceilings
 #   run.sh replicas FILE [GPUS]     one file onto both GPUs, each byte read once, beside loads one after the other and rings in C; FILE
 #                             is made (8.6 GB) if it is not there
+#   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C
 #   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
 #   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
@@ -90,16 +91,16 @@ limits() {
   "$program" "$@"
 }
 
-# several_gpus FILE GPUS: the ceiling of rings in C before and after ours
+# several_gpus replicas|slices FILE GPUS: the ceiling of rings in C before and after ours
 several_gpus() {
   local program
-  program=$(dirname "$1")/rings
-  make_file "$1"
+  program=$(dirname "$2")/rings
+  make_file "$2"
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | tr '\n' ';') $(nproc) cores, $(uname -r)"
   [[ -x $program ]] || PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/rings.cu" -o "$program" || return
-  "$program" "$1" "$2"
-  main dev.gantry.benchmarks.SeveralGpusBench "$1" "$2"
-  "$program" "$1" "$2"
+  "$program" "$2" "$3"
+  main dev.gantry.benchmarks.SeveralGpusBench "$1" "$2" "$3"
+  "$program" "$2" "$3"
 }
 
 # A virtual disk is not the same from one minute to the next: so ceilings and saves take turns.
@@ -181,7 +182,7 @@ case ${1:-} in
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
   two-gpus) main dev.gantry.benchmarks.datasets.TwoGpuBench "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
-  replicas) several_gpus "${2:?run.sh replicas FILE [GPUS]}" "${3:-2}" ;;
+  replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   plans) main dev.gantry.benchmarks.datasets.PlanBench "${2:?run.sh plans FOLDER}" cuda:0 ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;

@@ -4,11 +4,13 @@ package dev.gantry.benchmarks;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.Shape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.weights.LoadedTensors;
+import dev.gantry.formats.internal.weights.TensorSlice;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.file.Path;
@@ -18,9 +20,11 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
-/// Weights onto several GPUs, beside loads onto one after the other: `SeveralGpusBench FILE DEVICES
-/// [TURNS]`. The turns alternate; the page cache is warm.
+/// Weights onto several GPUs, beside loads onto one after the other: `SeveralGpusBench
+/// replicas|slices FILE DEVICES [TURNS]`. The turns alternate; the page cache is warm.
 public final class SeveralGpusBench {
+  private static final long ROW_BYTES = 8 << 10;
+
   private final GantrySession session;
   private final List<StoredTensor> tensors;
   private final long bytes;
@@ -35,10 +39,92 @@ public final class SeveralGpusBench {
   }
 
   public static void main(String[] arguments) {
+    int turns = arguments.length > 3 ? Integer.parseInt(arguments[3]) : 7;
     try (GantrySession session = GantrySession.open()) {
       SeveralGpusBench bench =
-          new SeveralGpusBench(session, Path.of(arguments[0]), Integer.parseInt(arguments[1]));
-      bench.replicas(arguments.length > 2 ? Integer.parseInt(arguments[2]) : 7);
+          new SeveralGpusBench(
+              session, Path.of(arguments[1]), Integer.parseInt(arguments[2]));
+      if (arguments[0].equals("replicas")) {
+        bench.replicas(turns);
+      } else {
+        bench.slices(turns);
+      }
+    }
+  }
+
+  /// The tensors as matrices whose rows have 8 KiB for each rank, cut along one axis or the other, or in
+  /// turns as a transformer's layers are.
+  private void slices(int turns) {
+    slices("along axis 0", turns, 0, 0);
+    slices("along axis 1, rows of 8 KiB a rank", turns, 1, 1);
+    slices("along both in turns", turns, 0, 1);
+  }
+
+  private void slices(String label, int turns, int even, int odd) {
+    List<List<StoredTensor>> ranks =
+        IntStream.range(0, devices.size()).mapToObj(rank -> parts(rank, even, odd)).toList();
+    long all = ranks.stream().flatMap(List::stream).mapToLong(StoredTensor::bytes).sum();
+    double[] seconds = new double[turns];
+    TransferReport report = TransferReport.NOTHING;
+    for (int turn = -1; turn < turns; turn++) {
+      long start = System.nanoTime();
+      List<LoadedTensors> loaded =
+          LoadedTensors.loadSlices(session, ranks, devices, options());
+      double now = (System.nanoTime() - start) / 1e9;
+      if (turn < 0) {
+        checkSlices(label, ranks, loaded);
+      } else {
+        seconds[turn] = now;
+      }
+      report = loaded.getFirst().report();
+      loaded.forEach(LoadedTensors::close);
+    }
+    System.out.printf(
+        Locale.ROOT,
+        "slices\t%s: %d GPUs, median %.3f s, %.1f GB/s together (best %.1f); read from storage: %.4f of"
+            + " the bytes%n",
+        label,
+        devices.size(),
+        median(seconds),
+        all / 1e9 / median(seconds),
+        all / 1e9 / Arrays.stream(seconds).min().orElseThrow(),
+        (double) report.bytes() / all);
+  }
+
+  private List<StoredTensor> parts(int rank, int even, int odd) {
+    List<StoredTensor> parts = new ArrayList<>();
+    for (int i = 0; i < tensors.size(); i++) {
+      StoredTensor tensor = tensors.get(i);
+      long elementBytes = tensor.dtype().bits() / Byte.SIZE;
+      long columns = devices.size() * ROW_BYTES / elementBytes;
+      long rows = tensor.bytes() / elementBytes / columns / devices.size() * devices.size();
+      Extent extent =
+          new Extent(
+              tensor.extent().file(), tensor.extent().offset(), rows * columns * elementBytes);
+      StoredTensor matrix =
+          new StoredTensor(tensor.name(), tensor.dtype(), Shape.of(rows, columns), extent);
+      TensorSlice slice = new TensorSlice(i % 2 == 0 ? even : odd, List.of(1));
+      parts.add(slice.of(matrix, rank, devices.size()));
+    }
+    return parts;
+  }
+
+  /// Compares with what the host gets.
+  private void checkSlices(
+      String label, List<List<StoredTensor>> ranks, List<LoadedTensors> loaded) {
+    for (int rank = 0; rank < devices.size(); rank++) {
+      int wrong = 0;
+      try (LoadedTensors host =
+          LoadedTensors.load(session, ranks.get(rank), Device.HOST, options())) {
+        for (int i = 0; i < tensors.size(); i++) {
+          int expected = session.checksum(host.regions().get(i).source());
+          Region region = loaded.get(rank).regions().get(i);
+          wrong += session.checksum(region.source()) == expected ? 0 : 1;
+        }
+      }
+      System.out.printf(
+          "checked\t%s, %s: %d of %d tensors differ from the host's%n",
+          label, devices.get(rank), wrong, tensors.size());
     }
   }
 
