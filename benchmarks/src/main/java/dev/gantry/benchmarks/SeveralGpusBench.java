@@ -42,8 +42,7 @@ public final class SeveralGpusBench {
     int turns = arguments.length > 3 ? Integer.parseInt(arguments[3]) : 7;
     try (GantrySession session = GantrySession.open()) {
       SeveralGpusBench bench =
-          new SeveralGpusBench(
-              session, Path.of(arguments[1]), Integer.parseInt(arguments[2]));
+          new SeveralGpusBench(session, Path.of(arguments[1]), Integer.parseInt(arguments[2]));
       if (arguments[0].equals("replicas")) {
         bench.replicas(turns);
       } else {
@@ -68,8 +67,7 @@ public final class SeveralGpusBench {
     TransferReport report = TransferReport.NOTHING;
     for (int turn = -1; turn < turns; turn++) {
       long start = System.nanoTime();
-      List<LoadedTensors> loaded =
-          LoadedTensors.loadSlices(session, ranks, devices, options());
+      List<LoadedTensors> loaded = LoadedTensors.loadSlices(session, ranks, devices, options());
       double now = (System.nanoTime() - start) / 1e9;
       if (turn < 0) {
         checkSlices(label, ranks, loaded);
@@ -81,8 +79,8 @@ public final class SeveralGpusBench {
     }
     System.out.printf(
         Locale.ROOT,
-        "slices\t%s: %d GPUs, median %.3f s, %.1f GB/s together (best %.1f); read from storage: %.4f of"
-            + " the bytes%n",
+        "slices\t%s: %d GPUs, median %.3f s, %.1f GB/s together (best %.1f); read from storage:"
+            + " %.4f of the bytes%n",
         label,
         devices.size(),
         median(seconds),

@@ -20,6 +20,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.Remedy;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.internal.transport.Transports;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -30,6 +31,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -116,6 +118,28 @@ final class DoctorCommand implements Runnable {
     }
   }
 
+  /// Two devices of which one may reach the other's memory.
+  ///
+  /// @param refusal why it may not; empty if it may
+  private record Peers(Device.Cuda from, Device.Cuda to, String refusal) {
+    boolean isRefused() {
+      return !refusal.isEmpty();
+    }
+  }
+
+  private static List<Peers> peers(Diagnosis diagnosis) {
+    List<Peers> peers = new ArrayList<>();
+    for (Diagnosis.CudaDevice from : diagnosis.devices()) {
+      for (Diagnosis.CudaDevice to : diagnosis.devices()) {
+        if (!from.device().equals(to.device())) {
+          String refusal = Transports.peerRefusal(from.device(), to.device());
+          peers.add(new Peers(from.device(), to.device(), refusal));
+        }
+      }
+    }
+    return peers;
+  }
+
   private static void print(
       Diagnosis diagnosis,
       Device device,
@@ -133,6 +157,14 @@ final class DoctorCommand implements Runnable {
             cuda.freeBytes() >> 20,
             cuda.totalBytes() >> 20,
             cuda.barBytes() >> 20);
+      }
+      if (diagnosis.devices().size() > 1) {
+        List<Peers> refused = peers(diagnosis).stream().filter(Peers::isRefused).toList();
+        out.println(
+            "peers     "
+                + (refused.isEmpty()
+                    ? "each device reaches the others' memory"
+                    : refused.stream().map(Peers::refusal).collect(Collectors.joining("; "))));
       }
     } else {
       out.println("CUDA      none: " + diagnosis.cudaAbsence());
@@ -231,6 +263,15 @@ final class DoctorCommand implements Runnable {
       json.writeNumberField("freeBytes", cuda.freeBytes());
       json.writeNumberField("totalBytes", cuda.totalBytes());
       json.writeNumberField("bar1Bytes", cuda.barBytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("peers");
+    for (Peers pair : peers(diagnosis)) {
+      json.writeStartObject();
+      json.writeStringField("from", pair.from().toString());
+      json.writeStringField("to", pair.to().toString());
+      json.writeStringField("refusal", pair.refusal());
       json.writeEndObject();
     }
     json.writeEndArray();

@@ -12,6 +12,7 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -27,6 +28,7 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -46,7 +48,7 @@ final class LoadCommand implements Runnable {
       description = "Weights: a file, a folder or an index.json, or an http or https URL.")
   private Location file;
 
-  @Mixin private DeviceOption device;
+  @Mixin private DevicesOption devices;
 
   @Option(names = "--repeat", paramLabel = "N", defaultValue = "1", description = "Load N times.")
   private int repeat;
@@ -93,50 +95,72 @@ final class LoadCommand implements Runnable {
   @Override
   public void run() {
     TransferOptions options = options();
-    device.prepare();
+    devices.prepare();
     PrintWriter out = spec.commandLine().getOut();
     if (dryRun) {
-      printMemory(device.device(), options, out);
+      for (Device device : devices.devices()) {
+        printMemory(device, options, out);
+      }
       return;
     }
+    TransferReport last = TransferReport.NOTHING;
     Table table =
         new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
     try (GantrySession session = GantrySession.open()) {
       WeightsCatalogue weights = Input.weights(session, file);
       List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
-      Device target = device.device();
+      List<Device> targets = devices.devices();
       List<KnownSums.Known> sums = verify ? RecordedSums.of(weights) : List.of();
       for (int run = 1; run <= repeat; run++) {
         long start = System.nanoTime();
-        try (Progress bar = new Progress("load", weights.totalBytes());
-            LoadedTensors loaded =
-                LoadedTensors.load(
-                    session,
-                    tensors,
-                    target,
-                    options.withProgress(bar).withSums(verify ? new KnownSums(sums) : null))) {
-          double seconds = (System.nanoTime() - start) / 1e9;
-          LiveResources.Snapshot held = LiveResources.snapshot();
-          TransferReport report = loaded.report();
-          table.row(
-              Integer.toString(run),
-              target.toString(),
-              Transfers.transports(report),
-              Transfers.percent(report.directBytes(), report.bytes())
-                  + (report.unknownBytes() > 0
-                      ? ", not known to be cold "
-                          + Transfers.percent(report.unknownBytes(), report.bytes())
-                      : ""),
-              String.format(Locale.ROOT, "%.3f", seconds),
-              String.format(Locale.ROOT, "%.2f", weights.totalBytes() / 1e9 / seconds),
-              ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");
+        List<LoadedTensors> loaded;
+        try (Progress bar = new Progress("load", weights.totalBytes())) {
+          loaded =
+              LoadedTensors.loadOnEach(
+                  session,
+                  tensors,
+                  targets,
+                  options.withProgress(bar).withSums(verify ? new KnownSums(sums) : null));
         }
+        double seconds = (System.nanoTime() - start) / 1e9;
+        LiveResources.Snapshot held = LiveResources.snapshot();
+        last = loaded.getFirst().report();
+        table.row(
+            Integer.toString(run),
+            targets.stream().map(Device::toString).collect(Collectors.joining(",")),
+            Transfers.transports(last),
+            Transfers.percent(last.directBytes(), last.bytes())
+                + (last.unknownBytes() > 0
+                    ? ", not known to be cold "
+                        + Transfers.percent(last.unknownBytes(), last.bytes())
+                    : ""),
+            String.format(Locale.ROOT, "%.3f", seconds),
+            String.format(Locale.ROOT, "%.2f", weights.totalBytes() / 1e9 / seconds),
+            ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");
+        Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
       }
     }
     table.print(out);
+    printDevices(last, out);
     if (verify) {
       out.println("verified: the checksums of all tensors are those that were recorded");
     }
+  }
+
+  /// How the bytes got to each of several devices.
+  private static void printDevices(TransferReport report, PrintWriter out) {
+    if (report.devices().isEmpty()) {
+      return;
+    }
+    Table table = new Table("device", "from the host", "from other devices", "why not from others");
+    for (TransferReport.DeviceReport device : report.devices()) {
+      table.row(
+          device.device().toString(),
+          bytes(device.fromHostBytes()),
+          bytes(device.fromDevicesBytes()),
+          device.reason());
+    }
+    table.print(out);
   }
 
   private void printMemory(Device target, TransferOptions options, PrintWriter out) {

@@ -178,7 +178,7 @@ class GantryCommandTest {
     assertThat(document.keySet().stream().map(Object::toString))
         .containsExactly("cuda", "cufile", "host", "device", "files", "disks", "remedies");
     assertThat(((Map<?, ?>) document.get("cuda")).keySet().stream().map(Object::toString))
-        .containsExactly("version", "absence", "devices");
+        .containsExactly("version", "absence", "devices", "peers");
     assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))
         .containsExactly("library", "absence", "directAbsence");
     assertThat(((Map<?, ?>) document.get("host")).keySet().stream().map(Object::toString))

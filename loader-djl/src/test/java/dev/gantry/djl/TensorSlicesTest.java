@@ -67,7 +67,7 @@ class TensorSlicesTest {
         int axis = random.nextInt(rank);
         long[] shape = new long[rank];
         for (int dimension = 0; dimension < rank; dimension++) {
-          shape[dimension] = (1 + random.nextInt(5)) * (dimension == axis ? world : 1);
+          shape[dimension] = (1L + random.nextInt(5)) * (dimension == axis ? world : 1);
         }
         DType dtype = random.nextBoolean() ? DType.F32 : DType.I64;
         long elements = Shape.of(shape).elements().orElseThrow();

@@ -19,6 +19,7 @@ import dev.gantry.djl.Weights;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -93,6 +94,11 @@ class SamplesTest {
     Path images = temporary.resolve("images");
     return List.of(
         sample("LoadWeights", LoadWeights::main, "(?s).*fc1.bias float32 \\(96\\).*", MODEL),
+        sample(
+            "SeveralGpus",
+            SeveralGpus::main,
+            "(?s)(\\d+ arrays on .*)+(fc\\d\\.\\w+ \\(.*\\)\n)+\\d+ arrays of rank 0\n",
+            MODEL),
         sample(
             "ShareTensors",
             ShareTensors::main,

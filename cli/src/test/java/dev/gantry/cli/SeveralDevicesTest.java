@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.testing.stub.StubbedJvm;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Commands on a machine with two GPUs, which stub libraries stand in for.
+class SeveralDevicesTest {
+  @TempDir private Path folder;
+  private Path file;
+
+  @BeforeEach
+  void make() throws IOException {
+    file = folder.resolve("weights.safetensors");
+    RandomCheckpoint.make(file, 3_000_000, 5, "F32");
+  }
+
+  private static StubbedJvm.Result run(String peers, String... arguments) {
+    return StubbedJvm.run(
+        GantryCommand.class,
+        Map.of("GANTRY_STUB_CUDA_DEVICES", "2", "GANTRY_STUB_CUDA_PEERS", peers),
+        arguments);
+  }
+
+  @Test
+  void loadSaysHowEachDeviceGotTheBytes() {
+    StubbedJvm.Result peers = run("1", "load", "--device", "cuda:0,cuda:1", file.toString());
+    assertThat(peers.exit()).as("%s", peers).isZero();
+    assertThat(peers.out())
+        .contains("cuda:0,cuda:1")
+        .contains("from other devices")
+        .containsPattern("cuda:0 +[0-9,]+ bytes +[0-9,]+ bytes")
+        .doesNotContain("does not let");
+    StubbedJvm.Result alone = run("0", "load", "--device", "cuda:0,cuda:1", file.toString());
+    assertThat(alone.out()).contains("the driver does not let cuda:0 reach the memory of cuda:1");
+    StubbedJvm.Result dry =
+        run("1", "load", "--dry-run", "--device", "cuda:0,cuda:1", file.toString());
+    assertThat(dry.out()).contains("cuda:0 ", "cuda:1 ");
+    StubbedJvm.Result twice = run("1", "load", "--device", "cuda:0,cuda:0", file.toString());
+    assertThat(twice.exit()).isEqualTo(64);
+    assertThat(twice.err()).contains("[cuda:0, cuda:0]").doesNotContain("\tat ");
+  }
+
+  @Test
+  void doctorSaysWhichDevicesReachEachOther() {
+    assertThat(run("1", "doctor").out()).contains("each device reaches the others' memory");
+    assertThat(run("0", "doctor").out())
+        .contains("the driver does not let cuda:1 reach the memory of cuda:0");
+    Map<?, ?> json = (Map<?, ?>) JsonTree.parse(run("1", "doctor", "--json").out());
+    assertThat(((Map<?, ?>) json.get("cuda")).get("peers").toString()).contains("to=cuda:1");
+  }
+}
