@@ -126,6 +126,13 @@ class TensorSlicesTest {
       NDList lazy = weights.load(manager, rank(slices, 1, 2).optLazy(true).build());
       assertThat(lazy.get("grouped").toFloatArray())
           .isEqualTo(second.get("grouped").toFloatArray());
+      LoadOptions row =
+          rank(slices, 1, 2)
+              .optSelection(TensorSelection.all().rows("grouped", 1, 2).rows("qkv", 1, 5))
+              .build();
+      NDList rows = weights.load(manager, row);
+      assertThat(rows.get("grouped").toFloatArray()).containsExactly(16, 17, 18, 19, 21, 23);
+      assertThat(rows.get("qkv").toFloatArray()).containsExactly(6, 7, 12, 13, 14, 15, 20, 21);
       NDArray there = manager.zeros(new ai.djl.ndarray.types.Shape(2, 6));
       weights.loadInto(java.util.Map.of("grouped", there), rank(slices, 1, 2).build());
       assertThat(there.toFloatArray()).isEqualTo(second.get("grouped").toFloatArray());
