@@ -136,7 +136,7 @@ final class ConvertCommand implements Callable<Integer> {
         allow("weights", Set.of(SHARD_BYTES));
         yield new WeightsConversion(weights, input, output, shardBytes).run(session);
       }
-      case Input.Records(List<Path> files) -> {
+      case Input.Records(List<Location> files) -> {
         allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
         yield records(session, files);
       }
@@ -148,7 +148,7 @@ final class ConvertCommand implements Callable<Integer> {
     };
   }
 
-  private WrittenFiles records(GantrySession session, List<Path> files) throws IOException {
+  private WrittenFiles records(GantrySession session, List<Location> files) throws IOException {
     RecordFields fields = new RecordFields(files, fieldTypes, pad);
     try {
       return new RecordsToShards(files, fields, output)

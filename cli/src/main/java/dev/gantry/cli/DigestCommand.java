@@ -10,7 +10,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.nio.file.Path;
 import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -49,7 +48,7 @@ final class DigestCommand implements Runnable {
     return switch (Input.open(session, file)) {
       case Input.Weights(WeightsCatalogue weights) -> TensorDigests.of(session, weights, target);
       case Input.Shards(ShardSet set) -> TensorDigests.of(session, set, target);
-      case Input.Records(List<Path> files) -> RecordDigests.of(session, files);
+      case Input.Records(List<Location> files) -> RecordDigests.of(session, files);
     };
   }
 }

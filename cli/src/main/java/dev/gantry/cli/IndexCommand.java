@@ -7,6 +7,7 @@ import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -41,8 +42,10 @@ final class IndexCommand implements Callable<Integer> {
   @Parameters(
       arity = "1..*",
       paramLabel = "FILE",
-      description = "TFRecord files without compression, safetensors files, or folders of them.")
-  private List<Path> paths;
+      description =
+          "TFRecord files without compression, safetensors files, or folders of them. TFRecord also"
+              + " as s3 URLs: the indexes are uploaded.")
+  private List<Location> paths;
 
   @Option(
       names = "--check",
@@ -57,17 +60,18 @@ final class IndexCommand implements Callable<Integer> {
   public Integer call() throws IOException {
     PrintWriter out = spec.commandLine().getOut();
     try (GantrySession session = GantrySession.open()) {
-      List<Path> named = paths.stream().filter(path -> !SafetensorsSums.isSums(path)).toList();
+      List<Location> named =
+          paths.stream().filter(path -> !SafetensorsSums.isSums(path.fileName())).toList();
       List<Path> weights = new ArrayList<>();
-      List<Path> records = new ArrayList<>();
-      for (Path path : named.isEmpty() ? paths : named) {
+      List<Location> records = new ArrayList<>();
+      for (Location path : named.isEmpty() ? paths : named) {
         List<Path> found = Input.weightsFiles(session, path);
         weights.addAll(found);
         if (found.isEmpty()) {
           records.add(path);
         }
       }
-      List<Path> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
+      List<Location> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
       if (check && !weights.isEmpty()) {
         throw new MisuseException("--check is for TFRecord files; `load --verify` checks weights");
       }
@@ -75,7 +79,7 @@ final class IndexCommand implements Callable<Integer> {
         return check(session, files, out);
       }
       List<BuiltIndexes.Built> built = new ArrayList<>();
-      for (Path file : files) {
+      for (Location file : files) {
         built.add(build(session, file));
       }
       List<BuiltIndexes.Summed> summed = new ArrayList<>();
@@ -89,9 +93,9 @@ final class IndexCommand implements Callable<Integer> {
     }
   }
 
-  private int check(GantrySession session, List<Path> files, PrintWriter out) {
+  private int check(GantrySession session, List<Location> files, PrintWriter out) {
     List<CheckedIndexes.Checked> checked = new ArrayList<>();
-    for (Path file : files) {
+    for (Location file : files) {
       checked.add(new CheckedIndexes.Checked(file, IndexState.of(session, file)));
     }
     new CheckedIndexes(checked).show(out, json);
@@ -104,9 +108,10 @@ final class IndexCommand implements Callable<Integer> {
     return reasons.isEmpty() ? 0 : EXIT_UNUSABLE;
   }
 
-  private static BuiltIndexes.Built build(GantrySession session, Path file) throws IOException {
+  private static BuiltIndexes.Built build(GantrySession session, Location file) throws IOException {
     long start = System.nanoTime();
-    try (Progress bar = new Progress("index", Files.size(file))) {
+    try (Progress bar =
+        new Progress("index", file instanceof Location.Local ? Files.size(file.path()) : -1)) {
       TfRecordIndex.Summary summary =
           TfRecordIndex.build(file, TfRecordIndex.Options.defaults().withProgress(bar), session);
       return new BuiltIndexes.Built(file, summary, (System.nanoTime() - start) / 1e9);

@@ -10,7 +10,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.nio.file.Path;
 import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -46,7 +45,7 @@ final class InspectCommand implements Runnable {
     return switch (Input.open(session, file)) {
       case Input.Weights(WeightsCatalogue weights) -> new WeightsContents(weights);
       case Input.Shards(ShardSet set) -> new ShardContents(set);
-      case Input.Records(List<Path> files) -> RecordContents.of(session, files);
+      case Input.Records(List<Location> files) -> RecordContents.of(session, files);
     };
   }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
 import dev.gantry.djl.internal.datasets.RecordBatches;
+import dev.gantry.djl.internal.datasets.RecordFolder;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.FieldNormalization;
@@ -55,10 +57,22 @@ public final class TfRecordDataset extends GantryDataset {
   /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
   /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
   public static void buildIndexes(List<Path> files) {
-    for (Path file : MisuseException.requireGiven("buildIndexes: files", files)) {
-      TfRecordIndex.Summary _ =
-          TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), GantrySession.shared());
-    }
+    MisuseException.requireGiven("buildIndexes: files", files).stream()
+        .map(Location::of)
+        .forEach(TfRecordDataset::buildIndex);
+  }
+
+  /// As [#buildIndexes(List)], of files and folders by their paths or by URLs such as `s3://bucket/folder/`.
+  /// The index of a remote file is uploaded.
+  ///
+  /// @throws MisuseException also if a store takes no files
+  public static void buildIndexes(String... names) {
+    RecordFolder.files("buildIndexes", names).forEach(TfRecordDataset::buildIndex);
+  }
+
+  private static void buildIndex(Location file) {
+    TfRecordIndex.Summary _ =
+        TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), GantrySession.shared());
   }
 
   /// Whether the files are read by their indexes.
@@ -76,7 +90,7 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Makes [TfRecordDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    private List<Path> files = List.of();
+    private List<Location> files = List.of();
     private final List<FeatureSpec> features = new ArrayList<>();
     private IndexUse indexUse = IndexUse.WHERE_THERE;
     private TfRecordOptions options = TfRecordOptions.defaults();
@@ -93,7 +107,17 @@ public final class TfRecordDataset extends GantryDataset {
       for (Path file : MisuseException.requireGiven("setFiles", chosen)) {
         Path _ = MisuseException.requireGiven("setFiles: a file", file);
       }
-      files = List.copyOf(chosen);
+      files = chosen.stream().map(Location::of).toList();
+      return this;
+    }
+
+    /// The files, in their order, by their paths or by URLs such as `s3://bucket/folder/a.tfrecord`. A local
+    /// folder, and a remote one whose name ends in a slash, stands for the files in it, in the order of their names, but for
+    /// indexes and names that begin with `.` or `_`.
+    ///
+    /// @throws dev.gantry.core.TransferException if a folder cannot be listed
+    public Builder setFiles(String... chosen) {
+      files = RecordFolder.files("setFiles", chosen);
       return this;
     }
 
@@ -127,7 +151,11 @@ public final class TfRecordDataset extends GantryDataset {
       if (files.isEmpty()) {
         throw new MisuseException("setFiles was not called, or with no file; it says what to read");
       }
-      files.forEach(file -> requireThere("setFiles", file));
+      for (Location file : files) {
+        if (file instanceof Location.Local(Path path, _)) {
+          requireThere("setFiles", path);
+        }
+      }
       List<FeatureSpec> known =
           features.isEmpty()
               ? Schema.infer(session(), files, options, Schema.USUAL_RECORDS)

@@ -60,7 +60,9 @@ class DatasetMisuseTest {
     isRefused(() -> builder.optDevice(null), "optDevice must be given (was null)");
     isRefused(() -> builder.optData("x", null), "optData: a field's name must be given (was null)");
     isRefused(() -> builder.optTransform(null), "optTransform must be given (was null)");
-    isRefused(() -> TfRecordDataset.builder().setFiles(null), "setFiles must be given (was null)");
+    isRefused(
+        () -> TfRecordDataset.builder().setFiles((List<Path>) null),
+        "setFiles must be given (was null)");
   }
 
   @Test

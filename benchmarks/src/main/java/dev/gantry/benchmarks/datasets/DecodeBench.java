@@ -2,6 +2,7 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.ring.RingOptions;
@@ -42,7 +43,7 @@ record DecodeBench(GantrySession session, RecordFiles records) {
             "batches, " + records.kind(),
             records.count(),
             bytes,
-            records.files(),
+            records.files().stream().map(Location::of).toList(),
             List.of(
                 CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
                 peer(1),
@@ -56,7 +57,7 @@ record DecodeBench(GantrySession session, RecordFiles records) {
   private Batches open() {
     return StreamedBatches.open(
         session,
-        records.files(),
+        records.files().stream().map(Location::of).toList(),
         records.features(),
         OrderOptions.of(records.batchSize()),
         TfRecordOptions.defaults());

@@ -2,6 +2,7 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
@@ -138,7 +139,10 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
         List.of(
             TfRecordField.of("image", DType.U8, shape),
             TfRecordField.of("label", DType.I64, Shape.of()));
-    return EpochBatches.of(TfRecordCatalogue.open(records, fields, session), order, limits);
+    return EpochBatches.of(
+        TfRecordCatalogue.open(records.stream().map(Location::of).toList(), fields, session),
+        order,
+        limits);
   }
 
   /// The raw shards normalised, each colour by its own scale.
@@ -170,7 +174,12 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
   Batches streamed(OrderOptions order) {
     List<FeatureSpec> features =
         List.of(FeatureSpec.bytes("image", 3, 224, 224), FeatureSpec.int64s("label"));
-    return StreamedBatches.open(session, records, features, order, TfRecordOptions.defaults());
+    return StreamedBatches.open(
+        session,
+        records.stream().map(Location::of).toList(),
+        features,
+        order,
+        TfRecordOptions.defaults());
   }
 
   /// Full batches only, so that all are alike.

@@ -9,6 +9,18 @@ import java.lang.foreign.MemorySegment;
 interface ByteSource extends AutoCloseable {
   int END = -1;
 
+  /// A request for more takes little longer than one for less.
+  int REMOTE_CHUNK_BYTES = 8 << 20;
+
+  /// How much of a file to read at a time.
+  ///
+  /// @param local of a local file
+  static int chunkBytes(SourceFile file, int local) {
+    return file.isLocal()
+        ? local
+        : Math.max(local, (int) Math.min(REMOTE_CHUNK_BYTES, file.size()));
+  }
+
   /// The next bytes: at least one, or [#END].
   ///
   /// @param target native memory, not empty

@@ -24,7 +24,8 @@ public enum Compression {
     if (length < 2) {
       return NONE;
     }
-    try (Arena arena = Arena.ofConfined()) {
+    // A remote file's bytes are written by the store's threads.
+    try (Arena arena = file.isLocal() ? Arena.ofConfined() : Arena.ofShared()) {
       MemorySegment start = arena.allocate(length);
       boolean _ = file.read(start, 0, length, false);
       ByteBuffer bytes = start.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);

@@ -70,7 +70,7 @@ final class InflatedSource implements ByteSource {
     try {
       FileStream source = compressed;
       if (source == null) {
-        source = new FileStream(new Plain(file, 0));
+        source = new FileStream(file);
         compressed = source;
         inflated = open(source);
       }
@@ -135,13 +135,14 @@ final class InflatedSource implements ByteSource {
   /// A file as a stream of the JDK's.
   private static final class FileStream extends InputStream {
     private final Plain source;
-    private final HostSlab slab = HostSlab.allocate(CHUNK_BYTES);
+    private final HostSlab slab;
     private int at;
     private int end;
     private boolean closed;
 
-    FileStream(Plain source) {
-      this.source = source;
+    FileStream(SourceFile file) {
+      this.source = new Plain(file, 0);
+      this.slab = HostSlab.allocate(ByteSource.chunkBytes(file, CHUNK_BYTES));
     }
 
     @Override

@@ -8,8 +8,8 @@ import java.util.Optional;
 ///
 /// @param compression empty to tell it from each file's first bytes: a header with a right checksum
 ///     is one of an uncompressed file, whatever else its bytes may look like
-/// @param chunkBytes how much is read at a time; this much memory is taken, and more only for
-///     records that are longer
+/// @param chunkBytes how much is read at a time, of remote files at least 8 MiB; this much memory is
+///     taken, and more only for records that are longer
 /// @param mostRecordBytes the longest record that is read
 /// @param mostBatchBytes what the records of one batch may have together, of streams
 /// @param shuffleRecords how many records a stream's shuffle buffer holds

@@ -87,7 +87,9 @@ public final class TfRecordReader implements AutoCloseable {
       }
       window =
           new RecordWindow(
-              new ByteSource.Plain(file, from.offset()), from.offset(), options.chunkBytes());
+              new ByteSource.Plain(file, from.offset()),
+              from.offset(),
+              ByteSource.chunkBytes(file, options.chunkBytes()));
     } else {
       window = new RecordWindow(new InflatedSource(file, compression), 0, options.chunkBytes());
       passBy(from.offset());
@@ -104,7 +106,12 @@ public final class TfRecordReader implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
   public static TfRecordReader open(Session session, Path file, TfRecordOptions options) {
-    return open(session, file, options, Position.START);
+    return open(session, Location.of(file), options);
+  }
+
+  /// As [#open(Session, Path, TfRecordOptions)], of any store.
+  public static TfRecordReader open(Session session, Location file, TfRecordOptions options) {
+    return open(session, file, options, Position.START, new Faults(options.corruption()));
   }
 
   /// Opens a file between two records: at once where it is not compressed; else all that lies
@@ -113,17 +120,16 @@ public final class TfRecordReader implements AutoCloseable {
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
       Session session, Path file, TfRecordOptions options, Position from) {
-    return open(session, file, options, from, new Faults(options.corruption()));
+    return open(session, Location.of(file), options, from, new Faults(options.corruption()));
   }
 
-  /// As [#open(Session, Path, TfRecordOptions, Position)], for one of several files that are read
-  /// together.
+  /// As [#open(Session, Path, TfRecordOptions, Position)], of any store, for one of several files that
+  /// are read together.
   ///
   /// @param skipped applies the policy to all of them
   public static TfRecordReader open(
-      Session session, Path file, TfRecordOptions options, Position from, Faults skipped) {
-    FileBytes.requireRegular(file);
-    SourceFile source = GantrySession.of(session).openFile(Location.of(file));
+      Session session, Location file, TfRecordOptions options, Position from, Faults skipped) {
+    SourceFile source = openFile(session, file);
     boolean opened = false;
     try {
       TfRecordReader reader = new TfRecordReader(source, options, from, skipped);
@@ -148,8 +154,12 @@ public final class TfRecordReader implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
   public static boolean isTfRecord(Session session, Path file) {
-    FileBytes.requireRegular(file);
-    try (SourceFile source = GantrySession.of(session).openFile(Location.of(file))) {
+    return isTfRecord(session, Location.of(file));
+  }
+
+  /// As [#isTfRecord(Session, Path)], of any store.
+  public static boolean isTfRecord(Session session, Location file) {
+    try (SourceFile source = openFile(session, file)) {
       Compression compression = Compression.of(source);
       try (RecordWindow window =
           new RecordWindow(bytes(source, compression, 0), 0, TfRecordOptions.LEAST_CHUNK_BYTES)) {
@@ -161,6 +171,13 @@ public final class TfRecordReader implements AutoCloseable {
         return false;
       }
     }
+  }
+
+  private static SourceFile openFile(Session session, Location file) {
+    if (file instanceof Location.Local(Path path, _)) {
+      FileBytes.requireRegular(path);
+    }
+    return GantrySession.of(session).openFile(file);
   }
 
   private static ByteSource bytes(SourceFile file, Compression compression, long from) {
@@ -385,8 +402,13 @@ public final class TfRecordReader implements AutoCloseable {
         file.file(), offset, kind, "record " + record + ": " + detail);
   }
 
+  /// @throws MisuseException if another store holds the file: see [#location]
   public Path file() {
     return file.file().path();
+  }
+
+  public Location location() {
+    return file.file();
   }
 
   public Compression compression() {

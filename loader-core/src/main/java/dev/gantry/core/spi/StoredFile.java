@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.spi;
 
+import java.time.Instant;
+import java.util.Optional;
+
 /// One file of a [Store], open for reading. Thread-safe; [#close] only when no read is under way.
 public interface StoredFile extends AutoCloseable {
   /// In bytes, when the file was opened.
@@ -16,6 +19,11 @@ public interface StoredFile extends AutoCloseable {
   /// cached then.
   default String version() {
     return "";
+  }
+
+  /// When the file was written, if the store tells. By it an index is not taken that is older than its file.
+  default Optional<Instant> modified() {
+    return Optional.empty();
   }
 
   /// How many reads under way at once suit this file, 1 or more.

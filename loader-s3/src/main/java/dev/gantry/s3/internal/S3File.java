@@ -7,6 +7,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.net.URI;
+import java.time.Instant;
+import java.util.Optional;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 
 /// An object as it was when it was opened: every request names its ETag, so that a server that holds
@@ -27,12 +29,15 @@ final class S3File implements StoredFile {
   private final Location location;
   private final URI url;
   private final Version version;
+  private final Optional<Instant> modified;
 
-  private S3File(S3Clients clients, Location location, URI url, Version version) {
+  private S3File(
+      S3Clients clients, Location location, URI url, Version version, Optional<Instant> modified) {
     this.clients = clients;
     this.location = location;
     this.url = url;
     this.version = version;
+    this.modified = modified;
   }
 
   static S3File open(S3Clients clients, Location location, S3Name name) {
@@ -45,7 +50,8 @@ final class S3File implements StoredFile {
               0, "the server sends no ETag or no length, so a change would go unnoticed"));
     }
     Version version = new Version(head.eTag(), head.contentLength());
-    return new S3File(clients, location, clients.url(name), version);
+    return new S3File(
+        clients, location, clients.url(name), version, Optional.ofNullable(head.lastModified()));
   }
 
   @Override
@@ -62,6 +68,11 @@ final class S3File implements StoredFile {
   @Override
   public String version() {
     return version + " at " + url;
+  }
+
+  @Override
+  public Optional<Instant> modified() {
+    return modified;
   }
 
   @Override

@@ -5,8 +5,11 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.translate.TranslateException;
+import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.ShardDataset;
+import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.djl.Weights;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.io.IOException;
 
 /// Loads weights, and reads batches of raw shards, both from S3 or a server that speaks its protocol.
@@ -42,5 +45,17 @@ public final class ReadFromS3 {
   /// Batches in random order, read ahead.
   public static ShardDataset samples(String folder) {
     return ShardDataset.builder().setPath(folder).setSampling(32).optShuffle(42).build();
+  }
+
+  /// The same of a folder of TFRecord files. Indexes that are missing there are made and uploaded.
+  public static TfRecordDataset records(String folder) {
+    return TfRecordDataset.builder()
+        .setFiles(folder)
+        .addFeature(FeatureSpec.floats("vector", 64))
+        .addFeature(FeatureSpec.int64s("label"))
+        .optIndex(IndexUse.BUILD)
+        .setSampling(32)
+        .optShuffle(42)
+        .build();
   }
 }

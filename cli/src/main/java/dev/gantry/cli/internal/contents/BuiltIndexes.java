@@ -4,6 +4,7 @@ package dev.gantry.cli.internal.contents;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Location;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import java.io.IOException;
@@ -18,7 +19,7 @@ import java.util.Locale;
 /// @param sums of weights
 public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Report {
   /// @param seconds that it took
-  public record Built(Path file, TfRecordIndex.Summary summary, double seconds) {}
+  public record Built(Location file, TfRecordIndex.Summary summary, double seconds) {}
 
   /// @param seconds that it took
   public record Summed(Path file, int tensors, double seconds) {}

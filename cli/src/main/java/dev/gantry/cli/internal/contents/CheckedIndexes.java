@@ -4,16 +4,16 @@ package dev.gantry.cli.internal.contents;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Location;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 
 /// Which files have an index that can be used.
 public record CheckedIndexes(List<Checked> files) implements Report {
-  public record Checked(Path file, IndexState state) {}
+  public record Checked(Location file, IndexState state) {}
 
   /// Those that are not usable are not for standard output.
   @Override

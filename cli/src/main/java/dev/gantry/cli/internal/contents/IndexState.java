@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
-import java.nio.file.Path;
 
 /// Whether a TFRecord file has an index that can be used.
 public sealed interface IndexState {
@@ -17,7 +17,7 @@ public sealed interface IndexState {
   ///
   /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
   ///     read
-  static IndexState of(GantrySession session, Path file) {
+  static IndexState of(GantrySession session, Location file) {
     try {
       return switch (TfRecordIndex.open(file, session)) {
         case TfRecordIndex.Found.Unusable(String reason) -> new Unusable(reason);

@@ -6,6 +6,7 @@ import dev.gantry.cli.internal.input.RecordFiles;
 import dev.gantry.cli.internal.output.RecordProgress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.Schema;
@@ -15,7 +16,6 @@ import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -33,9 +33,9 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   /// @param bytes of the records' data
   record RecordFile(
-      Path file, Compression compression, long records, long bytes, IndexState index) {
+      Location file, Compression compression, long records, long bytes, IndexState index) {
     /// By the index, where it is usable; else all records are read and checked.
-    public static RecordFile of(GantrySession session, Path file, RecordProgress bar) {
+    public static RecordFile of(GantrySession session, Location file, RecordProgress bar) {
       try (TfRecordReader reader = RecordFiles.open(session, file)) {
         IndexState index =
             reader.compression() == Compression.NONE
@@ -69,10 +69,10 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
     }
   }
 
-  public static RecordContents of(GantrySession session, List<Path> paths) {
+  public static RecordContents of(GantrySession session, List<Location> paths) {
     List<RecordFile> files = new ArrayList<>();
     try (RecordProgress bar = new RecordProgress("inspect", paths)) {
-      for (Path path : paths) {
+      for (Location path : paths) {
         files.add(RecordFile.of(session, path, bar));
       }
     }
@@ -174,7 +174,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
       if (files.size() > 1) {
         out.printf(
             "  %s: compression %s, %,d records, %,d bytes%n",
-            Table.line(String.valueOf(file.file().getFileName())),
+            Table.line(file.file().fileName()),
             name(file.compression()),
             file.records(),
             file.bytes());

@@ -2,12 +2,12 @@
 package dev.gantry.cli.internal.convert;
 
 import dev.gantry.cli.internal.input.RecordFiles;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.Schema;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -18,7 +18,7 @@ import java.util.Set;
 /// @param chosen what some of them are to become
 /// @param pad whether shorter features are filled up, and missing ones too; each is followed by a
 ///     field of the lengths that they had
-public record RecordFields(List<Path> files, List<FieldType> chosen, boolean pad) {
+public record RecordFields(List<Location> files, List<FieldType> chosen, boolean pad) {
   /// Looks at the first record, by which all others are judged; or to fill up, at all of them.
   ///
   /// @throws MalformedFileException if there is no record, or it has no feature that can be a field

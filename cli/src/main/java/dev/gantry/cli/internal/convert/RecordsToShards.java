@@ -4,6 +4,7 @@ package dev.gantry.cli.internal.convert;
 import dev.gantry.cli.internal.input.RecordFiles;
 import dev.gantry.cli.internal.output.RecordProgress;
 import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
@@ -29,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes TFRecord as raw tensor shards: each record a sample, each feature a field. Records that
 /// do not have just these features, each of the same kind and length, are an error, and nothing is
 /// written.
-public record RecordsToShards(List<Path> files, RecordFields features, Path output) {
+public record RecordsToShards(List<Location> files, RecordFields features, Path output) {
   /// @param shardBytes null for what is usual
   /// @param samples in a shard; null for as many as `shardBytes` has room for
   public static ShardOptions options(@Nullable Long shardBytes, @Nullable Long samples) {
@@ -56,7 +57,7 @@ public record RecordsToShards(List<Path> files, RecordFields features, Path outp
         RecordProgress bar = new RecordProgress("convert", files);
         Arena arena = Arena.ofConfined()) {
       MemorySegment sample = arena.allocate(parser.batchBytes(1), Long.BYTES);
-      for (Path file : files) {
+      for (Location file : files) {
         try (TfRecordReader reader = RecordFiles.open(session, file)) {
           while (reader.next()) {
             RawRecord record =
@@ -93,9 +94,11 @@ public record RecordsToShards(List<Path> files, RecordFields features, Path outp
     if (output.toString().endsWith(WeightsConversion.ONE_FILE)) {
       throw new MisuseException("TFRecord becomes a folder of shards, not one file: " + output);
     }
-    for (Path file : files) {
-      Path folder = file.toAbsolutePath().getParent();
-      if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
+    for (Location file : files) {
+      if (file instanceof Location.Local(Path local, _)
+          && local.toAbsolutePath().getParent() instanceof Path folder
+          && Files.isDirectory(output)
+          && Files.isSameFile(folder, output)) {
         // A folder of both would be read as shards.
         throw new MisuseException("OUT is the folder of IN: " + output);
       }

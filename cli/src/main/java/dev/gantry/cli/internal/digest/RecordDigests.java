@@ -7,34 +7,34 @@ import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.RecordProgress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
-import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.List;
 
 /// The SHA-256 of each record's data, of one TFRecord file or of several one after the other.
 public final class RecordDigests implements Report {
-  private final List<Path> files;
+  private final List<Location> files;
   private final List<Long> records = new ArrayList<>();
   private final DigestSpool digests = new DigestSpool();
   private long bytes;
 
-  private RecordDigests(List<Path> files) {
+  private RecordDigests(List<Location> files) {
     this.files = files;
   }
 
   /// Reads and checks all records.
-  public static RecordDigests of(GantrySession session, List<Path> files) {
+  public static RecordDigests of(GantrySession session, List<Location> files) {
     RecordDigests result = new RecordDigests(files);
     boolean complete = false;
     try (RecordProgress bar = new RecordProgress("digest", files)) {
       MessageDigest sha256 = Digests.sha256();
-      for (Path file : files) {
+      for (Location file : files) {
         try (TfRecordReader reader = RecordFiles.open(session, file)) {
           while (reader.next()) {
             sha256.update(reader.record().asByteBuffer());
@@ -75,7 +75,7 @@ public final class RecordDigests implements Report {
         file++;
         number = 0;
       }
-      String prefix = files.size() == 1 ? "" : Table.line(files.get(file).getFileName() + ":");
+      String prefix = files.size() == 1 ? "" : Table.line(files.get(file).fileName() + ":");
       return prefix + number++;
     }
   }

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
@@ -15,14 +16,12 @@ import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsFormat;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /// The formats of files, told by their first bytes; where these say nothing, by names, so that a
 /// damaged file is read, and its fault named, as what it was meant to be.
@@ -38,40 +37,57 @@ enum Format {
   private static final Pattern RECORD_NAME =
       Pattern.compile(".*tfrecord.*|.*-[0-9]{5}-of-[0-9]{5}(\\..*)?", Pattern.DOTALL);
 
+  /// What a location turns out to be.
+  ///
+  /// @param records the files, where it is TFRecord
+  record Found(Format format, List<Location> records) {}
+
   /// @throws MalformedFileException of kind `unknown-format`, or `several-formats` of a folder
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
-  static Format of(GantrySession session, Path path) {
-    return Files.isDirectory(path) ? ofFolder(session, path) : ofFile(session, path);
+  static Found of(GantrySession session, Location location) {
+    Optional<Folder> folder = Folder.at(location);
+    if (folder.isPresent()) {
+      return ofFolder(session, folder.get());
+    }
+    try {
+      Format format = ofFile(session, location);
+      return new Found(format, format == TFRECORD ? List.of(location) : List.of());
+    } catch (TransferException e) {
+      return ofFolder(session, Folder.insteadOf(location, e).orElseThrow(() -> e));
+    }
   }
 
-  /// Whether a remote location is a `shards.json`, or a folder that has one.
-  static boolean isShards(Location.Remote location) {
-    return location.fileName().equals(ShardSet.FILE_NAME)
-        || Folder.at(location).stream()
-            .flatMap(folder -> folder.named(ShardSet.FILE_NAME).stream())
-            .anyMatch(file -> file.fileName().equals(ShardSet.FILE_NAME));
-  }
-
-  private static Format ofFile(GantrySession session, Path file) {
+  private static Format ofFile(GantrySession session, Location file) {
+    String name = file.fileName();
+    if (file instanceof Location.Remote && isWeightsName(name)) {
+      // Not to ask the server once more.
+      return saysShards(file) ? SHARDS : WEIGHTS;
+    }
     // First, since it refuses what would block when it is opened.
     if (TfRecordReader.isTfRecord(session, file)) {
       return TFRECORD;
     }
-    if (name(file).endsWith(JSON_SUFFIX)) {
+    if (name.endsWith(JSON_SUFFIX)) {
       return saysShards(file) ? SHARDS : WEIGHTS;
     }
     try {
-      WeightsFormats.formatOf(Location.of(file));
+      WeightsFormat _ = WeightsFormats.formatOf(file);
       return WEIGHTS;
     } catch (MalformedFileException fault) {
-      if (isRecordName(name(file))) {
+      if (isRecordName(name)) {
         return TFRECORD;
       }
       throw fault.kind().equals(UNKNOWN) ? unknown(file) : fault;
     }
   }
 
-  private static MalformedFileException unknown(Path file) {
+  private static boolean isWeightsName(String name) {
+    return WeightsFormats.all().stream()
+        .flatMap(format -> format.suffixes().stream())
+        .anyMatch(name::endsWith);
+  }
+
+  private static MalformedFileException unknown(Location file) {
     return new MalformedFileException(
         file,
         0,
@@ -81,30 +97,27 @@ enum Format {
             + ") nor TFRecord (plain, GZIP or ZLIB) begin so, and the name tells nothing");
   }
 
-  private static Format ofFolder(GantrySession session, Path folder) {
-    List<Path> files = files(folder);
-    boolean shards = files.stream().anyMatch(file -> name(file).equals(ShardSet.FILE_NAME));
+  private static Found ofFolder(GantrySession session, Folder folder) {
+    List<Location> files = folder.files();
+    boolean shards = files.stream().anyMatch(file -> file.fileName().equals(ShardSet.FILE_NAME));
     boolean weights =
-        WeightsFormats.all().stream()
-            .anyMatch(format -> format.recognisesFolder(files.stream().map(Location::of).toList()));
+        WeightsFormats.all().stream().anyMatch(format -> format.recognisesFolder(files));
     if (shards && weights) {
       throw new MalformedFileException(
-          folder,
+          folder.location(),
           0,
           "several-formats",
           "there are " + ShardSet.FILE_NAME + " and weights; name one of them");
     }
-    if (shards) {
-      return SHARDS;
+    if (shards || weights) {
+      return new Found(shards ? SHARDS : WEIGHTS, List.of());
     }
-    if (weights) {
-      return WEIGHTS;
-    }
-    if (files.stream().anyMatch(file -> isRecordFile(session, file))) {
-      return TFRECORD;
+    List<Location> records = files.stream().filter(file -> isRecordFile(session, file)).toList();
+    if (!records.isEmpty()) {
+      return new Found(TFRECORD, records);
     }
     throw new MalformedFileException(
-        folder,
+        folder.location(),
         0,
         UNKNOWN,
         "the folder has no weights ("
@@ -118,32 +131,29 @@ enum Format {
     return WeightsFormats.all().stream().map(WeightsFormat::name).collect(Collectors.joining(", "));
   }
 
-  /// The TFRecord files that a path of this format stands for, in the order of their names.
-  static List<Path> recordFiles(GantrySession session, Path path) {
-    return Files.isDirectory(path)
-        ? files(path).stream().filter(file -> isRecordFile(session, file)).toList()
-        : List.of(path);
-  }
-
   /// Files that are being written, or that a crash left, begin like whole ones.
-  private static boolean isRecordFile(GantrySession session, Path file) {
-    return !TemporaryName.is(file)
+  private static boolean isRecordFile(GantrySession session, Location file) {
+    return !TemporaryName.is(Path.of(file.fileName()))
         && !isRecordIndex(file)
-        && (isRecordName(name(file)) || TfRecordReader.isTfRecord(session, file));
+        && (isRecordName(file.fileName()) || TfRecordReader.isTfRecord(session, file));
   }
 
-  static boolean isRecordIndex(Path file) {
-    return name(file).endsWith(TfRecordIndex.SUFFIX);
+  static boolean isRecordIndex(Location file) {
+    return file.fileName().endsWith(TfRecordIndex.SUFFIX);
   }
 
   private static boolean isRecordName(String name) {
     return RECORD_NAME.matcher(name.toLowerCase(Locale.ROOT)).matches();
   }
 
-  /// Whether a `format` comes before anything that is no JSON, and is that of shards.
-  private static boolean saysShards(Path file) {
-    if (name(file).equals(ShardSet.FILE_NAME)) {
+  /// Whether a `format` comes before anything that is no JSON, and is that of shards. Of remote files only
+  /// the name tells.
+  private static boolean saysShards(Location location) {
+    if (location.fileName().equals(ShardSet.FILE_NAME)) {
       return true;
+    }
+    if (!(location instanceof Location.Local(Path file, _))) {
+      return false;
     }
     try (JsonParser json = new JsonFactory().createParser(file.toFile())) {
       if (json.nextToken() != JsonToken.START_OBJECT) {
@@ -162,18 +172,5 @@ enum Format {
       // The reader of the file says what is wrong with it.
       return false;
     }
-  }
-
-  /// A folder's regular files, in the order of their names.
-  private static List<Path> files(Path folder) {
-    try (Stream<Path> files = Files.list(folder)) {
-      return files.filter(Files::isRegularFile).sorted().toList();
-    } catch (IOException e) {
-      throw new UncheckedIOException(folder + " cannot be listed", e);
-    }
-  }
-
-  private static String name(Path file) {
-    return String.valueOf(file.getFileName());
   }
 }

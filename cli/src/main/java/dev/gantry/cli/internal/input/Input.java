@@ -16,25 +16,17 @@ public sealed interface Input {
   /// For `@Parameters`.
   String DESCRIPTION =
       "Weights (safetensors, an index.json, NumPy), a shards.json, a TFRecord file (plain, GZIP or"
-          + " ZLIB), or a folder of one of these; weights and shards also as an s3, http or https"
-          + " URL.";
+          + " ZLIB), or a folder of one of these; a path, or an s3, http or https URL.";
 
-  /// A file of another store holds weights, or is the `shards.json` of samples; a local one or a folder,
-  /// any format.
-  ///
   /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
   ///     rules
   /// @throws dev.gantry.core.TransferException if it cannot be opened or read
   static Input open(GantrySession session, Location location) {
-    return switch (location) {
-      case Location.Remote remote when Format.isShards(remote) -> new Shards(ShardSet.open(remote));
-      case Location.Remote _ -> new Weights(WeightsFormats.open(location));
-      case Location.Local(Path path, _) ->
-          switch (Format.of(session, path)) {
-            case WEIGHTS -> new Weights(WeightsFormats.open(location));
-            case SHARDS -> new Shards(ShardSet.open(path));
-            case TFRECORD -> new Records(Format.recordFiles(session, path));
-          };
+    Format.Found found = Format.of(session, location);
+    return switch (found.format()) {
+      case WEIGHTS -> new Weights(WeightsFormats.open(location));
+      case SHARDS -> new Shards(ShardSet.open(location));
+      case TFRECORD -> new Records(found.records());
     };
   }
 
@@ -48,10 +40,10 @@ public sealed interface Input {
     };
   }
 
-  /// The data files of local weights; empty for a path of any other format, and for indexes.
-  static List<Path> weightsFiles(GantrySession session, Path path) {
+  /// The data files of weights, which are local; empty for a path of any other format, and for indexes.
+  static List<Path> weightsFiles(GantrySession session, Location path) {
     if (Format.isRecordIndex(path)
-        || !(open(session, Location.of(path)) instanceof Weights(WeightsCatalogue weights))) {
+        || !(open(session, path) instanceof Weights(WeightsCatalogue weights))) {
       return List.of();
     }
     return weights.files().stream().map(Location::path).toList();
@@ -61,16 +53,16 @@ public sealed interface Input {
   /// `folder/*` names them too.
   ///
   /// @throws MisuseException if one is of another format, or all are indexes
-  static List<Path> recordFiles(GantrySession session, List<Path> paths) {
-    List<Path> named = paths.stream().filter(path -> !Format.isRecordIndex(path)).toList();
+  static List<Location> recordFiles(GantrySession session, List<Location> paths) {
+    List<Location> named = paths.stream().filter(path -> !Format.isRecordIndex(path)).toList();
     if (named.isEmpty()) {
       throw new MisuseException(
           paths.getFirst() + " is an index; name the TFRecord file that it belongs to");
     }
-    List<Path> all = new ArrayList<>();
-    for (Path path : named) {
-      switch (open(session, Location.of(path))) {
-        case Records(List<Path> files) -> all.addAll(files);
+    List<Location> all = new ArrayList<>();
+    for (Location path : named) {
+      switch (open(session, path)) {
+        case Records(List<Location> files) -> all.addAll(files);
         case Weights _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
       }
     }
@@ -83,5 +75,5 @@ public sealed interface Input {
 
   /// @param files one or more, in the order of their names; looked at no further than their names
   ///     or first bytes
-  record Records(List<Path> files) implements Input {}
+  record Records(List<Location> files) implements Input {}
 }

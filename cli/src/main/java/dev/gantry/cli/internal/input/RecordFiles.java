@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.input;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.nio.file.Path;
 
 /// How commands read TFRecord: as it is compressed, every checksum, and no record too long.
 public final class RecordFiles {
@@ -13,7 +13,7 @@ public final class RecordFiles {
 
   private RecordFiles() {}
 
-  public static TfRecordReader open(GantrySession session, Path file) {
+  public static TfRecordReader open(GantrySession session, Location file) {
     return TfRecordReader.open(session, file, OPTIONS);
   }
 }

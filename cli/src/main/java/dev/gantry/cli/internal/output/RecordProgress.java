@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.output;
 
+import dev.gantry.core.Location;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
@@ -11,12 +12,12 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// A [Progress] of files that are read record by record, one after the other. The total of
-/// compressed files is unknown.
+/// compressed and of remote files is unknown.
 public final class RecordProgress implements AutoCloseable {
   private static final long UNKNOWN = -1;
 
   private final Progress bar;
-  private final List<Path> files;
+  private final List<Location> files;
 
   /// Where each file begins, were they one, and where the last one ends.
   private final List<Long> starts = new ArrayList<>();
@@ -24,15 +25,16 @@ public final class RecordProgress implements AutoCloseable {
   private int file;
   private boolean known = true;
 
-  public RecordProgress(String task, List<Path> files) {
+  public RecordProgress(String task, List<Location> files) {
     this.files = files;
     long total = 0;
-    for (Path each : files) {
+    for (Location each : files) {
       starts.add(total);
-      total += size(each);
+      total += each instanceof Location.Local(Path file, _) ? size(file) : 0;
+      known &= each instanceof Location.Local;
     }
     starts.add(total);
-    bar = new Progress(task, total);
+    bar = new Progress(task, known ? total : UNKNOWN);
   }
 
   private static long size(Path file) {
@@ -45,7 +47,7 @@ public final class RecordProgress implements AutoCloseable {
 
   /// Tells of a reader's place. Files come in their order.
   public void at(TfRecordReader reader) {
-    while (!files.get(file).equals(reader.file())) {
+    while (!files.get(file).equals(reader.location())) {
       file++;
     }
     known &= reader.compression() == Compression.NONE;

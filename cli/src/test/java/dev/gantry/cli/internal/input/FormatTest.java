@@ -24,6 +24,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -42,8 +43,12 @@ class FormatTest {
     session.close();
   }
 
+  private Format of(Path path) {
+    return Format.of(session, Location.of(path)).format();
+  }
+
   private Format formatOf(String name, byte[] bytes) throws IOException {
-    return Format.of(session, Files.write(temporary.resolve(name), bytes));
+    return of(Files.write(temporary.resolve(name), bytes));
   }
 
   private Path records(String name) {
@@ -59,7 +64,7 @@ class FormatTest {
   }
 
   private void assertMalformed(Path path, String kind) {
-    assertThatThrownBy(() -> Format.of(session, path))
+    assertThatThrownBy(() -> of(path))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageStartingWith(path + ": offset 0: " + kind + ": ");
   }
@@ -113,8 +118,8 @@ class FormatTest {
         ByteBuffer.allocate(100).order(ByteOrder.LITTLE_ENDIAN).putLong(92).put((byte) '{').array();
     assertThat(formatOf("x.tfrecord", safetensors)).isEqualTo(Format.WEIGHTS);
     assertThat(formatOf("x", safetensors)).isEqualTo(Format.WEIGHTS);
-    assertThat(Format.of(session, records("y.safetensors"))).isEqualTo(Format.TFRECORD);
-    assertThat(Format.of(session, records("shards.json"))).isEqualTo(Format.TFRECORD);
+    assertThat(of(records("y.safetensors"))).isEqualTo(Format.TFRECORD);
+    assertThat(of(records("shards.json"))).isEqualTo(Format.TFRECORD);
   }
 
   @Test
@@ -137,11 +142,11 @@ class FormatTest {
     Path first = records("f/a");
     Path damaged = Files.write(folder.resolve("c-00000-of-00001"), new byte[] {1});
     assertThat(Input.open(session, Location.of(folder)))
-        .isEqualTo(new Input.Records(List.of(first, second, damaged)));
+        .isEqualTo(new Input.Records(Stream.of(first, second, damaged).map(Location::of).toList()));
     Path shards = shards("g");
     Files.write(shards.resolve("model.safetensors"), new byte[] {1});
     assertMalformed(shards, "several-formats");
-    assertThat(Format.of(session, shards.resolve("shards.json"))).isEqualTo(Format.SHARDS);
+    assertThat(of(shards.resolve("shards.json"))).isEqualTo(Format.SHARDS);
   }
 
   @Test
@@ -151,7 +156,7 @@ class FormatTest {
     Path file = records("f/x.tfrecord");
     TestSamples.run("index", file);
     assertThat(Input.open(session, Location.of(folder)))
-        .isEqualTo(new Input.Records(List.of(file)));
+        .isEqualTo(new Input.Records(List.of(Location.of(file))));
   }
 
   @Test
@@ -166,7 +171,7 @@ class FormatTest {
       assertMalformed(folder, "unknown-format");
       Path whole = records("f/a");
       assertThat(Input.open(session, Location.of(folder)))
-          .isEqualTo(new Input.Records(List.of(whole)));
+          .isEqualTo(new Input.Records(List.of(Location.of(whole))));
     }
   }
 

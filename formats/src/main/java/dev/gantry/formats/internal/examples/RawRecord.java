@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.examples;
 
+import dev.gantry.core.Location;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
@@ -9,7 +10,11 @@ import java.nio.file.Path;
 /// @param number its number in its file, from 0
 /// @param offset of its header
 /// @param data of the CPU's memory
-public record RawRecord(Path file, long number, long offset, MemorySegment data) {
+public record RawRecord(Location file, long number, long offset, MemorySegment data) {
+  public RawRecord(Path file, long number, long offset, MemorySegment data) {
+    this(Location.of(file), number, offset, data);
+  }
+
   public RecordAddress address() {
     return new RecordAddress(file, number, offset);
   }

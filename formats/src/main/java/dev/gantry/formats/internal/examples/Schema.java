@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.examples;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
@@ -27,10 +28,9 @@ public final class Schema {
 
   private Schema() {}
 
-  /// @throws MalformedFileException if the file has no records, or they are no examples, besides
-  ///     what [TfRecordReader] throws
+  /// As [#infer(GantrySession, List, TfRecordOptions, long)], of a local file.
   public static List<FeatureSpec> infer(GantrySession session, Path file) {
-    return infer(session, file, TfRecordOptions.defaults(), USUAL_RECORDS);
+    return infer(session, List.of(Location.of(file)), TfRecordOptions.defaults(), USUAL_RECORDS);
   }
 
   /// The features, in the order of their names. A feature that all records have, of the same
@@ -38,22 +38,18 @@ public final class Schema {
   /// padded with 0 to the batch's longest. Strings of bytes are of dtype U8; features that have
   /// several in a record are left out, and so are those without any value.
   ///
-  /// @param records how many to look at, at most
-  public static List<FeatureSpec> infer(
-      GantrySession session, Path file, TfRecordOptions options, int records) {
-    return infer(session, List.of(file), options, records);
-  }
-
-  /// As [#infer(GantrySession, Path, TfRecordOptions, int)], of the records of several files, one file
-  /// after the other. Files behind the last record that is looked at are not opened.
+  /// Files are read one after the other; those behind the last record that is looked at are not opened.
   ///
   /// @param files one or more
+  /// @param records how many to look at, at most
+  /// @throws MalformedFileException if there are no records, or they are no examples, besides what
+  ///     [TfRecordReader] throws
   public static List<FeatureSpec> infer(
-      GantrySession session, List<Path> files, TfRecordOptions options, long records) {
+      GantrySession session, List<Location> files, TfRecordOptions options, long records) {
     Map<String, Seen> values = new TreeMap<>();
     Map<String, Seen> lists = new TreeMap<>();
     long looked = 0;
-    for (Path file : files) {
+    for (Location file : files) {
       if (looked >= records) {
         break;
       }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.index;
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
@@ -13,6 +14,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.internal.files.UploadFolder;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.Compression;
@@ -24,6 +26,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 
 /// Reads a file once, from beginning to end, gathers what its index holds, and writes the index. For
@@ -32,7 +35,7 @@ final class IndexBuilder implements AutoCloseable {
   /// Between two reports of progress: some ten a second where the file comes from memory.
   private static final long REPORT_BYTES = 64L << 20;
 
-  private final Path file;
+  private final Location file;
   private final TfRecordIndex.Options options;
   private final GantrySession session;
   private final FileStamp stamp;
@@ -41,28 +44,45 @@ final class IndexBuilder implements AutoCloseable {
   private final SequencedMap<String, FeatureColumns> features = new LinkedHashMap<>();
   private long records;
 
-  IndexBuilder(Path file, TfRecordIndex.Options options, GantrySession session) {
+  IndexBuilder(Location file, TfRecordIndex.Options options, GantrySession session) {
     this.file = file;
     this.options = options;
     this.session = session;
-    stamp = FileStamp.of(file);
+    if (file instanceof Location.Remote remote) {
+      // Who cannot write there need not read the file.
+      var _ = session.writable(remote);
+    }
+    stamp = FileStamp.of(file, session);
     reader = CompleteReader.of(options.features(), TfRecordIndex.Options.LIMITS);
     options.features().forEach(name -> features.put(name, new FeatureColumns(name, 0)));
   }
 
   TfRecordIndex.Summary build() {
     read();
-    String change = FileStamp.of(file).changeSince(stamp);
+    String change = FileStamp.of(file, session).changeSince(stamp, Optional.empty());
     if (!change.isEmpty()) {
       throw new MalformedFileException(
           file, 0, "changed-meanwhile", "the file changed while it was indexed: " + change);
     }
     // Not by the checks of a safetensors output: other safetensors files of this folder do not
     // matter.
-    session.write(
-        index().files(),
-        WriteOptions.defaults().withChecksums(false).withCancellation(options.cancellation()));
+    switch (TfRecordIndex.indexFile(file)) {
+      case Location.Local(Path target, _) -> write(target);
+      case Location.Remote target -> {
+        try (UploadFolder folder = UploadFolder.make()) {
+          Path made = folder.file(target.fileName());
+          write(made);
+          session.writable(target).upload(made, target);
+        }
+      }
+    }
     return notes(Map.of()).summary();
+  }
+
+  private void write(Path target) {
+    session.write(
+        index(target).files(),
+        WriteOptions.defaults().withChecksums(false).withCancellation(options.cancellation()));
   }
 
   private void read() {
@@ -118,7 +138,7 @@ final class IndexBuilder implements AutoCloseable {
   }
 
   /// The index as a file, whose bytes stay in memory until this closes.
-  private NewSafetensors index() {
+  private NewSafetensors index(Path target) {
     List<NewTensor> tensors = new ArrayList<>();
     tensors.add(
         new NewTensor(
@@ -133,7 +153,7 @@ final class IndexBuilder implements AutoCloseable {
         checksums.put(tensor.name(), Crc32c.of(bytes));
       }
     }
-    return NewSafetensors.file(TfRecordIndex.indexFile(file), tensors, notes(checksums).toNotes());
+    return NewSafetensors.file(target, tensors, notes(checksums).toNotes());
   }
 
   private IndexNotes notes(Map<String, Integer> checksums) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -32,6 +32,7 @@ record IndexNotes(
   private static final String VERSION = "version";
   private static final String FILE_SIZE = "file_size";
   private static final String FILE_MODIFIED = "file_mtime_ns";
+  private static final String FILE_VERSION = "file_version";
   private static final String RECORDS = "records";
   private static final String CHECKSUM = "crc32c";
   private static final String TENSOR_CHECKSUM = "crc32c/";
@@ -54,6 +55,9 @@ record IndexNotes(
     notes.put(VERSION, Long.toString(IndexFormat.VERSION));
     notes.put(FILE_SIZE, Long.toString(stamp.size()));
     notes.put(FILE_MODIFIED, Long.toString(stamp.modified()));
+    if (!stamp.version().isEmpty()) {
+      notes.put(FILE_VERSION, stamp.version());
+    }
     notes.put(RECORDS, Long.toString(records));
     checksums.forEach((tensor, sum) -> notes.put(TENSOR_CHECKSUM + tensor, digits(sum)));
     for (int number = 0; number < features.size(); number++) {
@@ -106,11 +110,11 @@ record IndexNotes(
 
   /// Reads the notes of an index, of which nothing is believed before their checksum is right.
   static final class Parser {
-    private final Path index;
+    private final Location index;
     private final SequencedMap<String, String> notes;
 
     /// @param notes in the order of the header
-    Parser(Path index, SequencedMap<String, String> notes) {
+    Parser(Location index, SequencedMap<String, String> notes) {
       this.index = index;
       this.notes = notes;
     }
@@ -141,7 +145,9 @@ record IndexNotes(
           checksums.put(note.substring(TENSOR_CHECKSUM.length()), checksum(note));
         }
       }
-      return new IndexNotes(new FileStamp(size, modified), records, features(records), checksums);
+      String fileVersion = notes.getOrDefault(FILE_VERSION, "");
+      FileStamp stamp = new FileStamp(size, modified, fileVersion);
+      return new IndexNotes(stamp, records, features(records), checksums);
     }
 
     private List<TfRecordIndex.Feature> features(long records) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.plan.Wanted;
@@ -8,11 +11,12 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
-import java.nio.file.Path;
+import java.time.Instant;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,19 +25,53 @@ import java.util.Set;
 
 /// Opens an index, and checks all of it before it is used.
 final class IndexOpener {
-  private final Path file;
-  private final Path index;
+  private static final int NOT_FOUND = 404;
+
+  private final Location file;
+  private final Location index;
   private final GantrySession session;
 
-  IndexOpener(Path file, GantrySession session) {
+  IndexOpener(Location file, GantrySession session) {
     this.file = file;
     this.index = TfRecordIndex.indexFile(file);
     this.session = session;
   }
 
   TfRecordIndex.Found open() {
-    SourceFile.Identity identity = SourceFile.Identity.look(file);
-    FileStamp stamp = FileStamp.of(identity);
+    return switch (file) {
+      case Location.Local(var path, _) -> {
+        SourceFile.Identity identity = SourceFile.Identity.look(path);
+        yield open(FileStamp.of(identity), identity, Optional.empty());
+      }
+      case Location.Remote _ -> {
+        try (SourceFile opened = session.openFile(file)) {
+          yield openRemote(opened);
+        }
+      }
+    };
+  }
+
+  private TfRecordIndex.Found openRemote(SourceFile opened) {
+    Optional<Instant> written;
+    try (SourceFile beside = session.openFile(index)) {
+      // Without a time nothing says that the index is not an old one.
+      written = Optional.of(beside.modified().orElse(Instant.EPOCH));
+    } catch (TransferException e) {
+      if (isMissing(e)) {
+        return new Unusable(index + " is not there");
+      }
+      throw e;
+    }
+    return open(FileStamp.of(opened), opened.identity(), written);
+  }
+
+  private static boolean isMissing(TransferException e) {
+    return e.isErrno(Set.of("ENOENT"))
+        || (e.failure() instanceof Failure.Remote(int status, _) && status == NOT_FOUND);
+  }
+
+  /// @param written when a remote index was
+  private TfRecordIndex.Found open(FileStamp stamp, Object identity, Optional<Instant> written) {
     Optional<SafetensorsHeader> header = header();
     if (header.isEmpty()) {
       return new Unusable(index + " is not there");
@@ -50,7 +88,7 @@ final class IndexOpener {
               + " is known");
     }
     IndexNotes notes = parser.parse();
-    String change = stamp.changeSince(notes.stamp());
+    String change = stamp.changeSince(notes.stamp(), written);
     if (!change.isEmpty()) {
       return new Unusable(index + " is stale: " + change);
     }
@@ -61,21 +99,23 @@ final class IndexOpener {
     try {
       return Optional.of(SafetensorsHeader.read(index));
     } catch (TransferException e) {
-      if (e.isErrno(Set.of("ENOENT"))) {
+      if (isMissing(e)) {
         return Optional.empty();
       }
       throw e;
     }
   }
 
-  private TfRecordIndex map(
-      SafetensorsHeader header, IndexNotes notes, SourceFile.Identity identity) {
+  private TfRecordIndex map(SafetensorsHeader header, IndexNotes notes, Object identity) {
     IndexCheck rules = new IndexCheck(header, notes);
     rules.checkTensors();
     List<StoredTensor> tensors = List.copyOf(header.tensors().values());
     // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
+    List<Wanted> wanted = tensors.stream().map(tensor -> new Wanted(tensor.extent(), 1)).toList();
     Loaded mapped =
-        session.map(tensors.stream().map(tensor -> new Wanted(tensor.extent(), 1)).toList());
+        file instanceof Location.Local
+            ? session.map(wanted)
+            : session.load(wanted, Device.HOST, TransferOptions.defaults());
     boolean opened = false;
     try {
       Map<String, MappedColumn> columns = new HashMap<>();

@@ -13,7 +13,6 @@ import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -36,7 +35,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     this.indexes = List.copyOf(indexes);
     this.fields = List.copyOf(fields);
     this.sampleSpan = sampleSpan(indexes, fields);
-    indexes.forEach(index -> files.expect(Location.of(index.file()), index.identity()));
+    indexes.forEach(index -> files.expect(index.file(), index.identity()));
   }
 
   /// Opens the indexes of files; nothing else stays open.
@@ -50,11 +49,11 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   /// @throws dev.gantry.core.MalformedFileException if an index is damaged
   /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
   public static TfRecordCatalogue open(
-      List<Path> files, List<TfRecordField> fields, GantrySession session) {
+      List<Location> files, List<TfRecordField> fields, GantrySession session) {
     List<TfRecordIndex> indexes = new ArrayList<>();
     boolean opened = false;
     try {
-      for (Path file : files) {
+      for (Location file : files) {
         indexes.add(index(file, session));
       }
       TfRecordCatalogue store = new TfRecordCatalogue(indexes, resolve(fields, indexes));
@@ -67,7 +66,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     }
   }
 
-  private static TfRecordIndex index(Path file, GantrySession session) {
+  private static TfRecordIndex index(Location file, GantrySession session) {
     return switch (TfRecordIndex.open(file, session)) {
       case Usable(TfRecordIndex index) -> index;
       case Unusable(String reason) ->
@@ -115,7 +114,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     StringBuilder identity = new StringBuilder("tfrecord");
     for (TfRecordIndex index : indexes) {
       // No name has a slash.
-      identity.append('/').append(index.file().getFileName());
+      identity.append('/').append(index.file().fileName());
       identity.append('/').append(index.fileBytes());
       identity.append('/').append(index.summary().records());
     }
@@ -137,7 +136,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     TfRecordIndex index = indexes.get(run.file());
     MemorySegment records = index.column(IndexFormat.RECORD_OFFSET).bytes();
     MemorySegment offsets = index.offsets(fields.get(field).field().name()).bytes();
-    Location file = Location.of(index.file());
+    Location file = index.file();
     for (long record = run.first(); record < run.first() + run.count(); record++) {
       sink.piece(file, offset(records, offsets, record), 1);
     }

@@ -2,11 +2,11 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.examples.CompleteReader;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
@@ -23,36 +23,43 @@ import java.util.OptionalLong;
 /// All checksums of the file are checked when the index is built, and not again when values are
 /// read by it: bytes that rot later go unnoticed, as in any file that is read by offset.
 ///
-/// An index is mapped, not loaded: of one for ten million records, some hundred bytes are on the
+/// The index of a local file is mapped, not loaded: of one for ten million records, some hundred bytes are on the
 /// heap. Its own checksums, and whether all that it says is in the file, are checked when it is
 /// opened. Thread-safe, but [#close] only after the last read.
 public final class TfRecordIndex implements AutoCloseable {
   /// What the name of an index has behind that of its file.
   public static final String SUFFIX = ".gantry-index";
 
-  private final Path file;
-  private final SourceFile.Identity identity;
+  private final Location file;
+  private final Object identity;
+  private final long fileBytes;
   private final Summary summary;
   private final Loaded mapped;
   private final Map<String, MappedColumn> columns;
 
   /// @param columns by the tensors' names, all checked
   TfRecordIndex(
-      Path file,
-      SourceFile.Identity identity,
+      Location file,
+      Object identity,
       IndexNotes notes,
       Loaded mapped,
       Map<String, MappedColumn> columns) {
     this.file = file;
     this.identity = identity;
+    this.fileBytes = notes.stamp().size();
     this.summary = notes.summary();
     this.mapped = mapped;
     this.columns = Map.copyOf(columns);
   }
 
   /// Where the index of a file is: beside it.
+  public static Location indexFile(Location file) {
+    return file.sibling(file.fileName() + SUFFIX);
+  }
+
+  /// Where the index of a local file is.
   public static Path indexFile(Path file) {
-    return file.resolveSibling(file.getFileName() + SUFFIX);
+    return indexFile(Location.of(file)).path();
   }
 
   /// Reads and checks all of a file, and writes its index; an older one is replaced. Nothing is
@@ -67,6 +74,14 @@ public final class TfRecordIndex implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller
   ///     cancels
   public static Summary build(Path file, Options options, GantrySession session) {
+    return build(Location.of(file), options, session);
+  }
+
+  /// As [#build(Path, Options, GantrySession)], of any store that takes files: the index of a remote
+  /// file is written to the temporary folder of this machine, and uploaded.
+  ///
+  /// @throws MisuseException if the store takes no files, before anything is read
+  public static Summary build(Location file, Options options, GantrySession session) {
     try (IndexBuilder builder = new IndexBuilder(file, options, session)) {
       return builder.build();
     }
@@ -79,17 +94,23 @@ public final class TfRecordIndex implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
   ///     read
   public static Found open(Path file, GantrySession session) {
+    return open(Location.of(file), session);
+  }
+
+  /// As [#open(Path, GantrySession)], of any store. A remote index is loaded, and takes as much of the
+  /// CPU's memory as it has bytes.
+  public static Found open(Location file, GantrySession session) {
     return new IndexOpener(file, session).open();
   }
 
   /// The file that is indexed.
-  public Path file() {
+  public Location file() {
     return file;
   }
 
   /// The size of the file, in bytes.
   public long fileBytes() {
-    return identity.size();
+    return fileBytes;
   }
 
   /// Where a reader begins at a record.
@@ -101,7 +122,7 @@ public final class TfRecordIndex implements AutoCloseable {
   }
 
   /// The file as it was when this was opened.
-  SourceFile.Identity identity() {
+  Object identity() {
     return identity;
   }
 

@@ -52,8 +52,8 @@ public final class SafetensorsSums {
   }
 
   /// By its name.
-  public static boolean isSums(Path file) {
-    return file.toString().endsWith(SUFFIX);
+  public static boolean isSums(String name) {
+    return name.endsWith(SUFFIX);
   }
 
   /// Reads a file once, and writes its checksums beside it. Older ones are replaced.

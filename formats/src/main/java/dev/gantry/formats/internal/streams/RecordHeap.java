@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.formats.internal.examples.RawRecord;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -30,7 +30,7 @@ final class RecordHeap implements AutoCloseable {
 
   /// A record that is kept.
   static final class Entry {
-    private final Path file;
+    private final Location file;
     private final long number;
     private final long offset;
     private final long length;

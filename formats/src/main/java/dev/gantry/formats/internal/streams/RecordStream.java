@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// again. Not thread-safe.
 final class RecordStream implements Records {
   private final GantrySession session;
-  private final List<Path> files;
+  private final List<Location> files;
   private final TfRecordOptions options;
   private final int block;
   private final TfRecordReader.Faults skipped;
@@ -66,7 +66,7 @@ final class RecordStream implements Records {
   /// @param open counts the files of all streams that are open
   RecordStream(
       GantrySession session,
-      List<Path> files,
+      List<Location> files,
       TfRecordOptions options,
       int block,
       TfRecordReader.Faults skipped,

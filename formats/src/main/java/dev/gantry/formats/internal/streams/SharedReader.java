@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /// An open file of a stream, and of the batches whose records are still to be read from it. The last
 /// one that leaves it closes it. All but the shares is for the stream's thread.
 ///
 /// The stream goes from header to header, and leaves the records for the threads that decode them to
-/// read and check. It does so itself with short records, where the file is compressed, where a fault
+/// read and check. It does so itself with short records, where the file is remote or compressed, where a fault
 /// may have to be passed over, and where too many files would stay open.
 final class SharedReader {
   /// Files that streams have left and batches or a shuffle buffer hold.
@@ -41,14 +41,15 @@ final class SharedReader {
   /// @param atOnce how many files the stream reads in turn
   static SharedReader open(
       GantrySession session,
-      Path file,
+      Location file,
       TfRecordOptions options,
       TfRecordReader.Position from,
       TfRecordReader.Faults skipped,
       AtomicInteger open,
       int atOnce) {
     boolean byHeader =
-        options.corruption() instanceof CorruptionPolicy.Fail
+        file instanceof Location.Local
+            && options.corruption() instanceof CorruptionPolicy.Fail
             && open.get() < atOnce + MOST_LEFT_OPEN;
     int chunk = Math.min(options.chunkBytes(), CHUNK_BYTES);
     TfRecordReader reader =

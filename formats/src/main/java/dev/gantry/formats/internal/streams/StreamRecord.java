@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.Location;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /// A record that a stream stands at.
@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// @param data where it is in memory, else empty
 /// @param shared the file to read it from; null where it is in memory
 record StreamRecord(
-    Path file,
+    Location file,
     long number,
     long offset,
     long length,
@@ -25,7 +25,7 @@ record StreamRecord(
     TfRecordReader reader = shared.reader();
     boolean inMemory = reader.hasData();
     return new StreamRecord(
-        reader.file(),
+        reader.location(),
         reader.number(),
         reader.offset(),
         reader.length(),

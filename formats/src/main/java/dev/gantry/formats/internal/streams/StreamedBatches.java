@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -19,7 +20,6 @@ import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -55,7 +55,7 @@ public final class StreamedBatches implements Batches {
   private static final int MOST_PARTS = 32;
 
   private final GantrySession session;
-  private final List<Path> files;
+  private final List<Location> files;
   private final ExampleParser parser;
   private final OrderOptions order;
   private final TfRecordOptions options;
@@ -73,7 +73,7 @@ public final class StreamedBatches implements Batches {
 
   private StreamedBatches(
       GantrySession session,
-      List<Path> files,
+      List<Location> files,
       String identity,
       ExampleParser parser,
       OrderOptions order,
@@ -98,7 +98,7 @@ public final class StreamedBatches implements Batches {
   /// @throws dev.gantry.core.TransferException if a file is not there
   public static StreamedBatches open(
       GantrySession session,
-      List<Path> files,
+      List<Location> files,
       List<FeatureSpec> features,
       OrderOptions order,
       TfRecordOptions options) {
@@ -109,11 +109,11 @@ public final class StreamedBatches implements Batches {
     }
     ExampleParser parser = new ExampleParser(features);
     long _ = parser.batchBytes(order.batchSize());
-    List<Path> read = new ArrayList<>(files.size());
+    List<Location> read = new ArrayList<>(files.size());
     StringBuilder text = new StringBuilder("tfrecord-stream");
-    for (Path file : files) {
-      long size = size(file);
-      text.append('\n').append(file.getFileName()).append(' ').append(size);
+    for (Location file : files) {
+      long size = size(file, session);
+      text.append('\n').append(file.fileName()).append(' ').append(size);
       if (size > 0) {
         read.add(file);
       }
@@ -132,8 +132,8 @@ public final class StreamedBatches implements Batches {
     return new StreamedBatches(session, List.copyOf(read), identity, parser, order, options);
   }
 
-  private static long size(Path file) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  private static long size(Location file, GantrySession session) {
+    try (FileBytes bytes = FileBytes.open(file, session)) {
       return bytes.length();
     }
   }
@@ -231,7 +231,7 @@ public final class StreamedBatches implements Batches {
   }
 
   private Records stream(long epoch, StreamCursor from, TfRecordReader.Faults faults) {
-    List<Path> ordered = new ArrayList<>(files.size());
+    List<Location> ordered = new ArrayList<>(files.size());
     for (int file : EpochOrder.files(files.size(), order.shuffle(), epoch)) {
       ordered.add(files.get(file));
     }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.formats.internal.index.WireMessages;
@@ -16,7 +17,6 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
@@ -173,7 +173,7 @@ class ExamplePropertiesTest {
 
   /// What a decoder makes of a record: rows and bytes, or the fault.
   private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
-    RecordAddress where = new RecordAddress(Path.of("file"), 3, 33);
+    RecordAddress where = new RecordAddress(Location.of("file"), 3, 33);
     DecodedLayout layout = parser.layout(2);
     long[] rows = layout.rows();
     try (Arena arena = Arena.ofConfined()) {

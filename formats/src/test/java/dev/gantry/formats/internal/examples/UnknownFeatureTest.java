@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferException;
@@ -98,14 +99,17 @@ class UnknownFeatureTest {
     try (GantrySession session = GantrySession.open()) {
       TfRecordOptions options = TfRecordOptions.defaults();
       List<Path> files = List.of(empty, first, second);
-      assertThat(Schema.infer(session, files, options, Long.MAX_VALUE))
+      assertThat(
+              Schema.infer(
+                  session, files.stream().map(Location::of).toList(), options, Long.MAX_VALUE))
           .containsExactly(
               FeatureSpec.int64s("a"),
               new FeatureSpec.VariableLength(
                   "b", FeatureSpec.Kind.FLOAT, DType.F32, 3, 0, FeatureSpec.PadTo.LONGEST));
-      assertThat(Schema.infer(session, files, options, 1))
+      assertThat(Schema.infer(session, files.stream().map(Location::of).toList(), options, 1))
           .containsExactly(FeatureSpec.int64s("a"), FeatureSpec.floats("b", 2));
-      assertThatThrownBy(() -> Schema.infer(session, List.of(empty, empty), options, 1))
+      assertThatThrownBy(() ->
+              Schema.infer(session, List.of(Location.of(empty), Location.of(empty)), options, 1))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("no-records");
     }
@@ -117,8 +121,10 @@ class UnknownFeatureTest {
     List<Path> files = List.of(first, folder.resolve("missing"));
     try (GantrySession session = GantrySession.open()) {
       TfRecordOptions options = TfRecordOptions.defaults();
-      assertThat(Schema.infer(session, files, options, 1)).containsExactly(FeatureSpec.int64s("a"));
-      assertThatThrownBy(() -> Schema.infer(session, files, options, 2))
+      assertThat(Schema.infer(session, files.stream().map(Location::of).toList(), options, 1))
+          .containsExactly(FeatureSpec.int64s("a"));
+      assertThatThrownBy(
+              () -> Schema.infer(session, files.stream().map(Location::of).toList(), options, 2))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("missing");
     }

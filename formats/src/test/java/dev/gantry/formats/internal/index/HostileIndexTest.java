@@ -54,7 +54,7 @@ class HostileIndexTest {
   @BeforeEach
   void write() {
     file = TestExamples.write(session, folder.resolve("data"), 1, 3);
-    stamp = FileStamp.of(file);
+    stamp = FileStamp.of(Location.of(file), session);
     TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
     try (TfRecordIndex index = ((Usable) TfRecordIndex.open(file, session)).index()) {
       records = new long[3];

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.batch.BatchPlan;
@@ -57,7 +58,8 @@ class IndexedBatchesTest {
   private BatchPlan<BatchView> second(List<byte[]> records, TfRecordField... fields) {
     Path file = TestExamples.write(session, folder.resolve("data"), records);
     TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
-    TfRecordCatalogue store = TfRecordCatalogue.open(List.of(file), List.of(fields), session);
+    TfRecordCatalogue store =
+        TfRecordCatalogue.open(List.of(Location.of(file)), List.of(fields), session);
     try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(BATCH));
         BatchPlanSource<BatchView> source = batches.from(batches.start())) {
       BatchPlan<BatchView> _ = source.next().orElseThrow();
@@ -82,7 +84,8 @@ class IndexedBatchesTest {
   void aFileThatIsReplacedBetweenEpochsIsAnError() throws IOException {
     Path file = TestExamples.write(session, folder.resolve("replaced"), 1, 20);
     TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
-    TfRecordCatalogue store = TfRecordCatalogue.open(List.of(file), List.of(), session);
+    TfRecordCatalogue store =
+        TfRecordCatalogue.open(List.of(Location.of(file)), List.of(), session);
     try (EpochBatches batches = EpochBatches.of(store, OrderOptions.of(5))) {
       epoch(batches);
       FileTime modified = Files.getLastModifiedTime(file);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
@@ -43,6 +44,7 @@ abstract class IndexedFiles {
   }
 
   TfRecordCatalogue open(TfRecordField... fields) {
-    return TfRecordCatalogue.open(files, List.of(fields), session);
+    return TfRecordCatalogue.open(
+        files.stream().map(Location::of).toList(), List.of(fields), session);
   }
 }

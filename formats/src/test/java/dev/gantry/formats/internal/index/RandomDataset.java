@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.index;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.Shape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.batches.FieldView;
@@ -135,7 +136,7 @@ final class RandomDataset {
         features.stream()
             .map(feature -> TfRecordField.of(feature.name(), feature.dtype(), feature.shape()))
             .toList();
-    return TfRecordCatalogue.open(files, fields, session);
+    return TfRecordCatalogue.open(files.stream().map(Location::of).toList(), fields, session);
   }
 
   /// Of each file, of each record, of each feature: the bytes that the sequential reader decodes.

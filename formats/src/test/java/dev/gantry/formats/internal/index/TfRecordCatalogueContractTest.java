@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleCatalogueContract;
@@ -34,7 +35,7 @@ class TfRecordCatalogueContractTest extends SampleCatalogueContract {
         TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
       }
     }
-    return TfRecordCatalogue.open(files, List.of(), session);
+    return TfRecordCatalogue.open(files.stream().map(Location::of).toList(), List.of(), session);
   }
 
   @Override

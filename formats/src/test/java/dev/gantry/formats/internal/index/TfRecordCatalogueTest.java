@@ -199,11 +199,15 @@ class TfRecordCatalogueTest extends IndexedFiles {
       copies.add(index(Files.copy(file, other.resolve(file.getFileName()))));
     }
     try (TfRecordCatalogue store =
-        TfRecordCatalogue.open(copies, List.of(TfRecordField.of("label")), session)) {
+        TfRecordCatalogue.open(
+            copies.stream().map(Location::of).toList(),
+            List.of(TfRecordField.of("label")),
+            session)) {
       assertThat(store.identity()).isEqualTo(identity);
     }
     index(TestExamples.write(session, copies.get(0), 1, FIRST + 1));
-    try (TfRecordCatalogue store = TfRecordCatalogue.open(copies, List.of(), session)) {
+    try (TfRecordCatalogue store =
+        TfRecordCatalogue.open(copies.stream().map(Location::of).toList(), List.of(), session)) {
       assertThat(store.identity()).isNotEqualTo(identity);
     }
   }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -81,7 +82,7 @@ class TfRecordIndexTest {
                 Optional.empty()));
     try (TfRecordIndex index = open()) {
       assertThat(index.summary()).isEqualTo(summary);
-      assertThat(index.file()).isEqualTo(file);
+      assertThat(index.file()).isEqualTo(Location.of(file));
       assertThat(IndexReads.values(index, "label", 7)).isEqualTo(TestExamples.label(1, 7));
       assertThat(IndexReads.recordOffset(index, 0)).isEqualTo(12);
       assertThat(IndexReads.recordLength(index, RECORDS - 1L))

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.streams;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.MemorySegment;
@@ -38,7 +39,8 @@ class RecordHeapTest {
         byte[] data = new byte[length];
         Arrays.fill(data, (byte) i);
         StreamRecord record =
-            new StreamRecord(FILE, i, 7L * i, length, MemorySegment.ofArray(data), null);
+            new StreamRecord(
+                Location.of(FILE), i, 7L * i, length, MemorySegment.ofArray(data), null);
         kept.add(new Kept(heap.add(record), length, (byte) i));
         bytes += length;
         while (bytes > 1 << 20) {

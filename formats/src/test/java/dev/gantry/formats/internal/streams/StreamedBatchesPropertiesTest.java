@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.streams;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.LastBatch;
@@ -225,7 +226,9 @@ class StreamedBatchesPropertiesTest {
       TfRecordOptions options,
       OrderOptions order,
       long epoch) {
-    try (StreamedBatches batches = StreamedBatches.open(session, files, FEATURES, order, options)) {
+    try (StreamedBatches batches =
+        StreamedBatches.open(
+            session, files.stream().map(Location::of).toList(), FEATURES, order, options)) {
       DatasetState start = new DatasetState(batches.start().order(), epoch, 0, "");
       List<Batch> streamed = Streams.run(batches, start);
       assertThat(Streams.ids(streamed)).isEqualTo(expected);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -71,7 +72,8 @@ class StreamedBatchesTest {
   }
 
   private StreamedBatches open(List<Path> files, OrderOptions order, TfRecordOptions options) {
-    return StreamedBatches.open(session, files, ID, order, options);
+    return StreamedBatches.open(
+        session, files.stream().map(Location::of).toList(), ID, order, options);
   }
 
   /// Damages the data of a record, all of which are of the same length.
@@ -102,7 +104,8 @@ class StreamedBatchesTest {
             new FeatureSpec.VariableLength(
                 "text", FeatureSpec.Kind.BYTES, DType.U8, 1000, 0, FeatureSpec.PadTo.LONGEST));
     try (StreamedBatches batches =
-        StreamedBatches.open(session, List.of(file), features, OrderOptions.of(4), OPTIONS)) {
+        StreamedBatches.open(
+            session, List.of(Location.of(file)), features, OrderOptions.of(4), OPTIONS)) {
       assertThat(batches.hostBytes()).isEqualTo(256 + 4096 + 256);
       assertThat(batches.slotBytes()).isEqualTo(8192);
       assertThat(batches.batchesPerEpoch()).isEmpty();
@@ -531,7 +534,12 @@ class StreamedBatchesTest {
           new FaultyFileCalls(Libc.INSTANCE).at(Function.PREAD, call, new Fails(Errno.EIO));
       try (GantrySession faulty = Sessions.over(calls);
           StreamedBatches batches =
-              StreamedBatches.open(faulty, files, ID, OrderOptions.of(2), OPTIONS)) {
+              StreamedBatches.open(
+                  faulty,
+                  files.stream().map(Location::of).toList(),
+                  ID,
+                  OrderOptions.of(2),
+                  OPTIONS)) {
         assertThatThrownBy(() -> Streams.run(batches, batches.start()))
             .isInstanceOf(TransferException.class)
             .hasMessageContaining("EIO");

@@ -12,8 +12,10 @@ import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
+import java.time.Instant;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -48,6 +50,11 @@ final class FillingFile implements FileCache.Filling {
   }
 
   @Override
+  public Optional<Instant> modified() {
+    return remote.modified();
+  }
+
+  @Override
   public String version() {
     return remote.version();
   }
@@ -64,7 +71,7 @@ final class FillingFile implements FileCache.Filling {
 
   @Override
   public LocalFile local(CachePolicy policy) {
-    return cache.local(cached, policy, remote.identity(), remote.version());
+    return cache.local(cached, policy, remote.identity(), remote.version(), remote.modified());
   }
 
   @Override

@@ -17,10 +17,12 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.time.Instant;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -118,7 +120,7 @@ public final class RemoteCache implements FileCache {
       if (present != null) {
         try {
           if (present.isWhole()) {
-            return local(present, policy, seen.identity, seen.version);
+            return local(present, policy, seen.identity, seen.version, Optional.empty());
           }
         } catch (GantryException e) {
           refuse(e);
@@ -144,7 +146,7 @@ public final class RemoteCache implements FileCache {
     boolean filling = false;
     try {
       if (cached.isWhole()) {
-        LocalFile whole = local(cached, policy, remote.identity(), version);
+        LocalFile whole = local(cached, policy, remote.identity(), version, remote.modified());
         remote.close();
         return whole;
       }
@@ -222,7 +224,12 @@ public final class RemoteCache implements FileCache {
   }
 
   /// Opens a file that is whole.
-  LocalFile local(CachedFile file, CachePolicy policy, Object identity, String version) {
+  LocalFile local(
+      CachedFile file,
+      CachePolicy policy,
+      Object identity,
+      String version,
+      Optional<Instant> modified) {
     PosixFile opened = PosixFile.open(calls, file.entry().data(), policy);
     if (opened.identity().inode() != file.entry().inode()) {
       opened.close();
@@ -231,7 +238,7 @@ public final class RemoteCache implements FileCache {
     synchronized (this) {
       CachedFile _ = file.share();
     }
-    return new WholeFile(opened, identity, version, () -> leave(file));
+    return new WholeFile(opened, identity, version, modified, () -> leave(file));
   }
 
   BlockBuffers buffers() {

@@ -9,12 +9,15 @@ import dev.gantry.core.spi.Descriptors;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
+import java.time.Instant;
 import java.util.List;
+import java.util.Optional;
 
 /// A remote file that lies in the cache as a whole: a local file with the remote one's identity.
 ///
 /// @param leave keeps the file from being removed until it is run
-record WholeFile(PosixFile file, Object identity, String version, Runnable leave)
+record WholeFile(
+    PosixFile file, Object identity, String version, Optional<Instant> modified, Runnable leave)
     implements LocalFile, FileCache.OnDisk {
   @Override
   public long size() {

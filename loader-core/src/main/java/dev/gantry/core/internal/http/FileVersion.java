@@ -5,6 +5,9 @@ import dev.gantry.core.internal.http.Refusal.Kind;
 import java.net.http.HttpHeaders;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeParseException;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
@@ -123,6 +126,18 @@ record FileVersion(String validator, long size) {
         .firstValue("ETag")
         .filter(tag -> !tag.startsWith("W/"))
         .or(() -> headers.firstValue("Last-Modified"));
+  }
+
+  /// When the file was written, if the server tells.
+  static Optional<Instant> modified(ResponseInfo answer) {
+    try {
+      return answer
+          .headers()
+          .firstValue("Last-Modified")
+          .map(text -> DateTimeFormatter.RFC_1123_DATE_TIME.parse(text, Instant::from));
+    } catch (DateTimeParseException _) {
+      return Optional.empty();
+    }
   }
 
   private static Refusal changed() {

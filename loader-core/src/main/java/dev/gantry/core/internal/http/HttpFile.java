@@ -10,6 +10,8 @@ import java.lang.foreign.Arena;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpResponse.ResponseInfo;
+import java.time.Instant;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -28,6 +30,7 @@ final class HttpFile implements StoredFile {
   private final Location.Remote location;
   private final URI original;
   private final FileVersion version;
+  private final Optional<Instant> modified;
 
   /// Where redirects led.
   private volatile URI resolved;
@@ -37,12 +40,14 @@ final class HttpFile implements StoredFile {
       HttpStore.Limits limits,
       Location.Remote location,
       FileVersion version,
+      Optional<Instant> modified,
       URI resolved) {
     this.client = client;
     this.limits = limits;
     this.location = location;
     this.original = uri(location);
     this.version = version;
+    this.modified = modified;
     this.resolved = resolved;
   }
 
@@ -76,6 +81,11 @@ final class HttpFile implements StoredFile {
   @Override
   public String version() {
     return version.validator().startsWith("\"") ? version.toString() : "";
+  }
+
+  @Override
+  public Optional<Instant> modified() {
+    return modified;
   }
 
   @Override
@@ -132,6 +142,7 @@ final class HttpFile implements StoredFile {
     private final URI uri;
     private final CompletableFuture<HttpFile> opened;
     private volatile @Nullable FileVersion version;
+    private volatile Optional<Instant> modified = Optional.empty();
 
     Opening(HttpClient client, HttpStore.Limits limits, Location.Remote location) {
       this(client, limits, location, new CompletableFuture<>());
@@ -161,6 +172,7 @@ final class HttpFile implements StoredFile {
     void check(ResponseInfo answer) throws Refusal {
       FileVersion found = FileVersion.of(answer);
       version = found;
+      modified = FileVersion.modified(answer);
       if (found.size() == 0) {
         throw new Refusal(Kind.EMPTY_FILE, answer.statusCode(), "");
       }
@@ -176,7 +188,7 @@ final class HttpFile implements StoredFile {
     void arrived(URI from) {
       FileVersion found = version;
       if (found != null) {
-        opened.complete(new HttpFile(client, limits, location, found, from));
+        opened.complete(new HttpFile(client, limits, location, found, modified, from));
       }
     }
 

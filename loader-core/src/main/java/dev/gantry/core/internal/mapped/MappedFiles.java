@@ -69,6 +69,9 @@ public final class MappedFiles implements AutoCloseable {
     long usedNanos;
     boolean underWay;
 
+    /// Whether the log says that it is remote.
+    boolean toldRemote;
+
     /// Whether it is given up as soon as the batches that use it are there, and serves no others.
     boolean leaving;
 
@@ -184,6 +187,9 @@ public final class MappedFiles implements AutoCloseable {
       if (!entry.identity.equals(file.identity())) {
         return Availability.absent(file.file() + " was replaced while it was read");
       }
+      if (!file.isLocal()) {
+        return remote(file, entry);
+      }
       entry.readBytes += bytes;
       if (closed || (entry.underWay && !now) || !awaitEnd(entry)) {
         return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
@@ -220,6 +226,16 @@ public final class MappedFiles implements AutoCloseable {
       Availability<KeptFile> _ = keep(context, key, chosen, false);
     });
     return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
+  }
+
+  /// A remote file can be kept when a cache has all of it: it is local then.
+  private static Availability<KeptFile> remote(SourceFile file, Entry entry) {
+    String reason = "not kept: " + file.descriptors().absence();
+    if (!entry.toldRemote) {
+      entry.toldRemote = true;
+      LOG.info("{}: {}", file.file(), reason);
+    }
+    return Availability.absent(reason);
   }
 
   /// Waits until a file is registered or refused.

@@ -18,6 +18,8 @@ import dev.gantry.core.spi.Residency;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -89,6 +91,16 @@ public final class SourceFile implements AutoCloseable {
   /// As of [StoredFile#identity].
   public Object identity() {
     return stored.identity();
+  }
+
+  /// As of [StoredFile#version].
+  public String version() {
+    return stored.version();
+  }
+
+  /// As of [StoredFile#modified].
+  public Optional<Instant> modified() {
+    return stored.modified();
   }
 
   /// @throws TransferException if the file had fewer than `bytes` when it was opened

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.datasets;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
@@ -15,7 +16,6 @@ import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.slf4j.Logger;
@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
 /// @param options of streams
 public record RecordBatches(
     GantrySession session,
-    List<Path> files,
+    List<Location> files,
     List<FeatureSpec> features,
     OrderOptions order,
     PlanLimits limits,
@@ -55,7 +55,7 @@ public record RecordBatches(
   }
 
   /// An index may have been built for some of the features only.
-  private void buildIfNeeded(Path file) {
+  private void buildIfNeeded(Location file) {
     String reason =
         switch (TfRecordIndex.open(file, session)) {
           case TfRecordIndex.Found.Unusable(String why) -> why;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.datasets;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.index.TfRecordIndex;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// TFRecord files that are named one by one, or by their folder.
+public final class RecordFolder {
+  private RecordFolder() {}
+
+  /// @param option that names them, for errors
+  /// @throws MisuseException if a folder has no file, or its store cannot list
+  public static List<Location> files(String option, String... names) {
+    List<Location> files = new ArrayList<>();
+    for (String name : MisuseException.requireGiven(option, names)) {
+      Location location = Location.of(MisuseException.requireGiven(option + ": a file", name));
+      Optional<Folder> folder = Folder.at(location);
+      if (folder.isPresent()) {
+        List<Location> found =
+            folder.get().files().stream().filter(file -> isRecords(file.fileName())).toList();
+        if (found.isEmpty()) {
+          throw new MisuseException(option + ": no file in the folder " + location);
+        }
+        files.addAll(found);
+      } else if (location.fileName().isEmpty()) {
+        throw new MisuseException(option + ": this store cannot list: " + location);
+      } else {
+        files.add(location);
+      }
+    }
+    return List.copyOf(files);
+  }
+
+  private static boolean isRecords(String name) {
+    return !name.startsWith(".") && !name.startsWith("_") && !name.endsWith(TfRecordIndex.SUFFIX);
+  }
+}
