@@ -65,8 +65,8 @@ final class ConvertCommand implements Callable<Integer> {
       description =
           "Of weights one file where the name ends in .safetensors, else a folder without"
               + " safetensors files; of TFRecord a folder without shards; of raw tensor shards a"
-              + " TFRecord file.")
-  private Path output;
+              + " TFRecord file. Weights also go to an s3 URL.")
+  private Location output;
 
   @Option(
       names = SHARD_BYTES,
@@ -143,7 +143,7 @@ final class ConvertCommand implements Callable<Integer> {
       case Input.Shards(ShardSet set) -> {
         allow("raw tensor shards", Set.of(SHARDS, COMPRESSION));
         Compression chosen = compression == null ? Compression.NONE : compression;
-        yield new ShardsToRecords(set, output, shards, chosen).run(session);
+        yield new ShardsToRecords(set, localOutput(), shards, chosen).run(session);
       }
     };
   }
@@ -151,7 +151,7 @@ final class ConvertCommand implements Callable<Integer> {
   private WrittenFiles records(GantrySession session, List<Location> files) throws IOException {
     RecordFields fields = new RecordFields(files, fieldTypes, pad);
     try {
-      return new RecordsToShards(files, fields, output)
+      return new RecordsToShards(files, fields, localOutput())
           .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
     } catch (MalformedFileException fault) {
       if (!pad && CURED_BY_PAD.contains(fault.kind())) {
@@ -163,6 +163,14 @@ final class ConvertCommand implements Callable<Integer> {
       }
       throw fault;
     }
+  }
+
+  private Path localOutput() {
+    if (output instanceof Location.Local(Path path, _)) {
+      return path;
+    }
+    throw new MisuseException(
+        "OUT must be a local path for TFRecord and shards (was " + output + ")");
   }
 
   /// @throws MisuseException if an option is given that is not for this input

@@ -114,6 +114,32 @@ class S3Test {
     assertThat(tensorsOf(copy)).isEqualTo(tensorsOf(CORPUS.resolve("model")));
   }
 
+  @Test
+  void weightsAreConvertedToS3() {
+    Object expected = tensorsOf(CORPUS.resolve("model"));
+    String one = "s3://bucket/out/one/model.safetensors";
+    assertThat(TestSamples.run("convert", CORPUS.resolve("model"), one).out())
+        .startsWith(one + ": 1 file(s), ");
+    assertThat(tensorsOf(one)).isEqualTo(expected);
+    assertThat(TestSamples.run("load", "--device", "host", "s3://bucket/out/one/").out())
+        .contains("host");
+    // One file takes another's place.
+    CommandLineRun _ = TestSamples.run("convert", "s3://bucket/model/", one);
+    String many = "s3://bucket/out/many";
+    CommandLineRun _ = TestSamples.run("convert", "--shard-bytes", "100", one, many);
+    assertThat(tensorsOf(many + "/")).isEqualTo(expected);
+    assertThat(tensorsOf(many + "/model.safetensors.index.json")).isEqualTo(expected);
+    assertThat(TestSamples.fail(64, "convert", one, many).err())
+        .contains(many + " holds weights already: ");
+    assertThat(TestSamples.fail(64, "convert", one, many + "/x.safetensors").err())
+        .contains("has an index, by which readers go: model.safetensors.index.json");
+    assertThat(TestSamples.fail(64, "convert", one, one).err())
+        .contains("OUT would be read as a part of IN");
+    assertThat(TestSamples.fail(64, "convert", one, "https://host/x.safetensors").err())
+        .hasLineCount(1)
+        .contains("https");
+  }
+
   /// Fields of a page and of a few bytes, whose samples would be copied if they were local.
   private static Path shards(Path temporary) throws IOException {
     List<Field> fields =

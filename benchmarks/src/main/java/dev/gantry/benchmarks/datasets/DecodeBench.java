@@ -43,7 +43,7 @@ record DecodeBench(GantrySession session, RecordFiles records) {
             "batches, " + records.kind(),
             records.count(),
             bytes,
-            records.files().stream().map(Location::of).toList(),
+            records.files(),
             List.of(
                 CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
                 peer(1),

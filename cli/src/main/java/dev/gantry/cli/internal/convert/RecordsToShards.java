@@ -95,10 +95,9 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
       throw new MisuseException("TFRecord becomes a folder of shards, not one file: " + output);
     }
     for (Location file : files) {
-      if (file instanceof Location.Local(Path local, _)
-          && local.toAbsolutePath().getParent() instanceof Path folder
-          && Files.isDirectory(output)
-          && Files.isSameFile(folder, output)) {
+      Path folder =
+          file instanceof Location.Local(Path local, _) ? local.toAbsolutePath().getParent() : null;
+      if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
         // A folder of both would be read as shards.
         throw new MisuseException("OUT is the folder of IN: " + output);
       }

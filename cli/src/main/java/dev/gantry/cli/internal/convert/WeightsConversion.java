@@ -8,9 +8,11 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.UploadFolder;
 import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.SafetensorsUpload;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.TensorSources;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -25,64 +27,109 @@ import org.jspecify.annotations.Nullable;
 /// @param input where the weights were found
 /// @param shardBytes null for what is usual
 public record WeightsConversion(
-    WeightsCatalogue old, Location input, Path output, @Nullable Long shardBytes) {
+    WeightsCatalogue old, Location input, Location output, @Nullable Long shardBytes) {
   static final String ONE_FILE = ".safetensors";
 
   public WrittenFiles run(GantrySession session) throws IOException {
     checkOutput();
-    TensorReading.verify(old);
-    try (TensorSources sources = TensorSources.of(session, old)) {
-      return write(session, layOut(sources.tensors()));
-    }
+    return switch (output) {
+      case Location.Local(Path target, _) -> {
+        TensorReading.verify(old);
+        try (TensorSources sources = TensorSources.of(session, old)) {
+          yield write(session, layOut(sources.tensors(), target));
+        }
+      }
+      case Location.Remote target -> {
+        SafetensorsUpload upload = new SafetensorsUpload(session, target, isOneFile());
+        TensorReading.verify(old);
+        try (TensorSources sources = TensorSources.of(session, old);
+            UploadFolder folder = UploadFolder.make()) {
+          Path made = isOneFile() ? folder.file(target.fileName()) : folder.path();
+          yield upload(upload, folder, layOut(sources.tensors(), made));
+        }
+      }
+    };
+  }
+
+  private static WriteOptions options(Progress bar) {
+    return WriteOptions.defaults().withChecksums(false).withProgress(bar);
   }
 
   private WrittenFiles write(GantrySession session, NewSafetensors made) {
     try (Progress bar = new Progress("convert", made.totalBytes())) {
-      WriteOptions options = WriteOptions.defaults().withChecksums(false).withProgress(bar);
-      WriteReport report = made.write(session, options);
+      WriteReport report = made.write(session, options(bar));
       return new WrittenFiles(
           output,
           report.files().stream()
-              .map(file -> new WrittenFiles.WrittenFile(file.file(), file.size()))
+              .map(file -> new WrittenFiles.WrittenFile(Location.of(file.file()), file.size()))
               .toList(),
           report.elapsed().toNanos() / 1e9);
     }
   }
 
-  private NewSafetensors layOut(List<NewTensor> tensors) {
+  private WrittenFiles upload(SafetensorsUpload upload, UploadFolder folder, NewSafetensors made) {
+    long start = System.nanoTime();
+    try (Progress bar = new Progress("convert", made.totalBytes())) {
+      List<SafetensorsUpload.Uploaded> files = upload.upload(folder, made, options(bar));
+      return new WrittenFiles(
+          output,
+          files.stream()
+              .map(file -> new WrittenFiles.WrittenFile(file.file(), file.bytes()))
+              .toList(),
+          (System.nanoTime() - start) / 1e9);
+    }
+  }
+
+  private NewSafetensors layOut(List<NewTensor> tensors, Path target) {
     if (isOneFile()) {
-      return NewSafetensors.file(output, tensors, old.metadata());
+      return NewSafetensors.file(target, tensors, old.metadata());
     }
     DataFileOptions options = DataFileOptions.defaults();
     return NewSafetensors.folder(
-        output,
+        target,
         tensors,
         old.metadata(),
         shardBytes == null ? options : options.withFileBytes(shardBytes));
   }
 
   private boolean isOneFile() {
-    return output.toString().endsWith(ONE_FILE);
+    return output.fileName().endsWith(ONE_FILE);
   }
 
   private void checkOutput() throws IOException {
     if (isOneFile() && shardBytes != null) {
       throw new MisuseException("--shard-bytes must not be given where OUT is one file: " + output);
     }
-    Path parent = output.toAbsolutePath().getParent();
+    switch (output) {
+      case Location.Local(Path target, _) -> checkOutput(target);
+      case Location.Remote target -> checkOutput(target);
+    }
+  }
+
+  private void checkOutput(Path target) throws IOException {
+    Path parent = target.toAbsolutePath().getParent();
     if (isOneFile()
         && parent != null
         && Files.exists(parent)
         && input instanceof Location.Local(Path folder, _)
         && Files.isSameFile(parent, folder)) {
-      throw new MisuseException("OUT would be read as a part of IN: " + output);
+      throw new MisuseException("OUT would be read as a part of IN: " + target);
     }
     for (Location file : old.files()) {
       if (file instanceof Location.Local(Path local, _)
-          && Files.exists(output)
-          && Files.isSameFile(local, output)) {
-        throw new MisuseException("OUT is a file of IN: " + output);
+          && Files.exists(target)
+          && Files.isSameFile(local, target)) {
+        throw new MisuseException("OUT is a file of IN: " + target);
       }
+    }
+  }
+
+  private void checkOutput(Location.Remote target) {
+    boolean within =
+        old.files().stream()
+            .anyMatch(file -> file.sibling("").toString().equals(target.sibling("").toString()));
+    if (isOneFile() && within) {
+      throw new MisuseException("OUT would be read as a part of IN: " + target);
     }
   }
 }

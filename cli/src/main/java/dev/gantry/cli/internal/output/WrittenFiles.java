@@ -2,6 +2,7 @@
 package dev.gantry.cli.internal.output;
 
 import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.Location;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -10,18 +11,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// Files that a command has written, all of them on the disk.
-public record WrittenFiles(Path output, List<WrittenFile> files, double seconds) implements Report {
-  public record WrittenFile(Path file, long bytes) {}
+/// Files that a command has written, all of them on the disk, or in another store.
+public record WrittenFiles(Location output, List<WrittenFile> files, double seconds)
+    implements Report {
+  public record WrittenFile(Location file, long bytes) {}
 
   /// @param start of the writing, by [System#nanoTime]
   public static WrittenFiles of(Path output, List<Path> files, long start) throws IOException {
     double seconds = (System.nanoTime() - start) / 1e9;
     List<WrittenFile> written = new ArrayList<>();
     for (Path file : files) {
-      written.add(new WrittenFile(file, Files.size(file)));
+      written.add(new WrittenFile(Location.of(file), Files.size(file)));
     }
-    return new WrittenFiles(output, written, seconds);
+    return new WrittenFiles(Location.of(output), written, seconds);
   }
 
   private long bytes() {

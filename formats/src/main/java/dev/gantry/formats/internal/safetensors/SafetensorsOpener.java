@@ -9,6 +9,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,6 +17,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// Opens safetensors weights: finds their data files, reads the headers and makes one catalogue of
 /// them.
@@ -24,17 +27,21 @@ public final class SafetensorsOpener {
   static final String INDEX_SUFFIX = ".safetensors.index.json";
   private static final String USUAL_INDEX = "model" + INDEX_SUFFIX;
 
+  /// As many tools name them.
+  private static final Pattern NUMBERED =
+      Pattern.compile("(.*)-[0-9]{5}-of-([0-9]{5})" + Pattern.quote(FILE_SUFFIX), Pattern.DOTALL);
+
   private SafetensorsOpener() {}
 
   /// Opens a safetensors file, an index (a name that ends in `.json`), or a folder.
   ///
   /// In a folder the index counts: `model.safetensors.index.json`, else the only
-  /// `*.safetensors.index.json`. A folder without one is all of its `*.safetensors` together. With
-  /// an index, only the tensors that it names are in the catalogue.
+  /// `*.safetensors.index.json`. A folder without one is all of its `*.safetensors` together, where
+  /// none is missing of those whose names tell how many there are. With an index, only the tensors that it names are in the catalogue.
   ///
   /// @throws MalformedFileException if a header or the index breaks a rule, or if they do not
   ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
-  ///     `no-safetensors` and `several-indexes`
+  ///     `no-safetensors`, `missing-data-files` and `several-indexes`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(Location location) {
     Optional<Folder> folder = Folder.at(location);
@@ -90,7 +97,31 @@ public final class SafetensorsOpener {
           "no-safetensors",
           "the folder has no *" + FILE_SUFFIX + " and no index");
     }
+    requireAll(files);
     return openFiles(files.stream().map(SafetensorsHeader::read).toList());
+  }
+
+  /// A writer of data files and their index may have stopped in between. Names such as
+  /// `model-00001-of-00003.safetensors` tell how many there must be.
+  private static void requireAll(List<Location> files) {
+    Map<String, List<Location>> sets = new TreeMap<>();
+    for (Location file : files) {
+      Matcher name = NUMBERED.matcher(file.fileName());
+      if (name.matches()) {
+        String set = name.group(1) + " of " + Integer.parseInt(name.group(2));
+        sets.computeIfAbsent(set, _ -> new ArrayList<>()).add(file);
+      }
+    }
+    sets.forEach((set, found) -> {
+      int count = Integer.parseInt(set.substring(set.lastIndexOf(' ') + 1));
+      if (found.size() < count) {
+        throw new MalformedFileException(
+            found.getFirst(),
+            0,
+            "missing-data-files",
+            "there is no index, and " + found.size() + " of " + count + " data files");
+      }
+    });
   }
 
   /// All tensors of all files, with no index to say which are wanted.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.safetensors;
+
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.spi.WritableStore;
+import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.UploadFolder;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+
+/// New weights for another store. One file after the other is made in a temporary folder of this machine,
+/// uploaded and removed, so the disk needs room for the largest only. Data files go first and the index
+/// last. For one use.
+public final class SafetensorsUpload {
+  private final GantrySession session;
+  private final Location.Remote target;
+  private final boolean oneFile;
+  private final WritableStore store;
+  private final List<Location> uploaded = new ArrayList<>();
+
+  /// @param target a file, or a folder that has neither data files nor an index
+  /// @throws MisuseException if the store takes no files, or the weights would be mixed up with others
+  /// @throws TransferException if the store does not answer
+  public SafetensorsUpload(GantrySession session, Location.Remote target, boolean oneFile) {
+    this.session = session;
+    this.target = target;
+    this.oneFile = oneFile;
+    this.store = session.writable(target);
+    requireNone(SafetensorsOpener.INDEX_SUFFIX);
+    if (!oneFile) {
+      requireNone(SafetensorsOpener.FILE_SUFFIX);
+    }
+  }
+
+  private void requireNone(String suffix) {
+    Location folder = oneFile ? target.sibling("") : target;
+    store
+        .list(folder)
+        .flatMap(files -> new Folder(folder, files).named(suffix).stream().findFirst())
+        .ifPresent(found -> {
+          throw new MisuseException(
+              folder
+                  + (oneFile ? " has an index, by which readers go: " : " holds weights already: ")
+                  + found.fileName()
+                  + "; name another place");
+        });
+  }
+
+  /// An object that was uploaded.
+  public record Uploaded(Location file, long bytes) {}
+
+  /// Uploads all files. If one fails, those before it are removed, as long as the store answers. A
+  /// single file takes the place of another of its name.
+  ///
+  /// @param made to be written in `folder`
+  /// @throws TransferException if a file cannot be written or uploaded
+  public List<Uploaded> upload(UploadFolder folder, NewSafetensors made, WriteOptions options) {
+    List<NewFile> files =
+        Stream.concat(made.dataFiles().stream().map(NewDataFile::file), made.index().stream())
+            .toList();
+    List<Uploaded> done = new ArrayList<>();
+    long all = files.stream().mapToLong(NewFile::size).sum();
+    long before = 0;
+    try {
+      for (NewFile file : files) {
+        done.add(upload(file, options, before, all));
+        before += file.size();
+      }
+      return done;
+    } catch (RuntimeException | Error failure) {
+      takeBack(failure);
+      throw failure;
+    }
+  }
+
+  private Uploaded upload(NewFile file, WriteOptions options, long before, long all) {
+    var _ =
+        session.write(
+            List.of(file),
+            options.withProgress((bytes, _) -> options.progress().onProgress(before + bytes, all)));
+    Location at = oneFile ? target : Folder.child(target, file.file().getFileName().toString());
+    store.upload(file.file(), at);
+    uploaded.add(at);
+    try {
+      Files.delete(file.file());
+    } catch (IOException e) {
+      throw FileErrors.of("delete", file.file().toString(), e);
+    }
+    return new Uploaded(at, file.size());
+  }
+
+  /// A single file that was uploaded is whole.
+  private void takeBack(Throwable failure) {
+    try {
+      if (!oneFile) {
+        uploaded.forEach(store::remove);
+      }
+    } catch (GantryException besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+}
