@@ -56,7 +56,7 @@ class TensorSlicesTest {
 
   @Test
   void theRanksPartsTogetherAreTheTensor() throws IOException {
-    for (int seed = 0; seed < 40; seed++) {
+    for (int seed = 0; seed < 20; seed++) {
       Random random = new Random(seed);
       int world = 1 + random.nextInt(4);
       WeightsFile file = new WeightsFile();
