@@ -1,17 +1,23 @@
 /* Device memory that is not cuMemAlloc's: managed, pooled, and mapped by cuMemMap. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "stub_cuda.h"
 
 enum { GRANULARITY_BYTES = 2 << 20 };
 
-/* What cuMemCreate makes. */
+/* What cuMemCreate makes: a file in memory, so that its descriptor is a shareable handle. */
 struct allocation {
   size_t bytes;
   long references;
+  int file;
 };
+
+static long live_allocations;
 
 static int default_pool;
 
@@ -77,15 +83,55 @@ EXPORT CUresult cuMemCreate(
   if (bytes == 0 || bytes % GRANULARITY_BYTES != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  int file = memfd_create("gantry-stub-device", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, (off_t)bytes) != 0) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   *handle = malloc(sizeof **handle);
-  **handle = (struct allocation){bytes, 1};
+  **handle = (struct allocation){bytes, 1, file};
+  live_allocations++;
   return CUDA_SUCCESS;
 }
 
 static void give_up(struct allocation *one) {
   if (--one->references == 0) {
+    close(one->file);
     free(one);
+    live_allocations--;
   }
+}
+
+enum { POSIX_DESCRIPTOR = 1 };
+
+EXPORT CUresult cuMemExportToShareableHandle(
+    void *descriptor, struct allocation *handle, int type, unsigned long long flags) {
+  (void)flags;
+  ENTER("cuMemExportToShareableHandle", NEEDS_INIT);
+  if (type != POSIX_DESCRIPTOR) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *(int *)descriptor = fcntl(handle->file, F_DUPFD_CLOEXEC, 0);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemImportFromShareableHandle(
+    struct allocation **handle, void *descriptor, int type) {
+  ENTER("cuMemImportFromShareableHandle", NEEDS_INIT);
+  struct stat state;
+  int given = (int)(intptr_t)descriptor;
+  if (type != POSIX_DESCRIPTOR || fstat(given, &state) != 0 || state.st_size == 0
+      || state.st_size % GRANULARITY_BYTES != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *handle = malloc(sizeof **handle);
+  **handle = (struct allocation){(size_t)state.st_size, 1, fcntl(given, F_DUPFD_CLOEXEC, 0)};
+  live_allocations++;
+  return CUDA_SUCCESS;
+}
+
+/* Made by cuMemCreate or imported, and not given up. */
+long stub_allocation_count(void) {
+  return live_allocations;
 }
 
 EXPORT CUresult cuMemRelease(struct allocation *handle) {
@@ -119,6 +165,11 @@ EXPORT CUresult cuMemMap(
   if (offset + bytes > handle->bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  /* Nobody may use it until cuMemSetAccess says so. */
+  if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->file,
+           (off_t)offset) == MAP_FAILED) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   handle->references++;
   stub_add(pointer, bytes, DEVICE)->mapped = handle;
   return CUDA_SUCCESS;
@@ -132,16 +183,29 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
   }
   struct allocation *mapped = block->mapped;
   CUresult result = stub_release(pointer, DEVICE, CUDA_ERROR_INVALID_VALUE);
+  /* The address stays reserved. */
+  mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   give_up(mapped);
   return result;
 }
 
+/* CUmemAccessDesc: a location's type and number, then flags: 1 to read, 3 to read and write. */
+struct access {
+  int type;
+  int id;
+  int flags;
+};
+
 EXPORT CUresult cuMemSetAccess(
-    CUdeviceptr pointer, size_t bytes, const void *access, size_t count) {
-  (void)access;
-  (void)count;
+    CUdeviceptr pointer, size_t bytes, const struct access *access, size_t count) {
   ENTER("cuMemSetAccess", NEEDS_INIT);
-  return stub_block(pointer, bytes, DEVICE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!stub_block(pointer, bytes, DEVICE) || count != 1) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  int protection = access->flags == 3 ? PROT_READ | PROT_WRITE : PROT_READ;
+  return mprotect((void *)(uintptr_t)pointer, bytes, protection) == 0 ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemRetainAllocationHandle(struct allocation **handle, void *pointer) {

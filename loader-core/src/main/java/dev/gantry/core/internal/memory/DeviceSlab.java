@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Memory of a CUDA device, aligned to 64 KiB as registration with cuFile needs: a GPU exposes its
 /// memory to other PCIe devices in that unit.
-public final class DeviceSlab extends Slab {
+public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
   private static final long HEAP_STEP_BYTES = 1 << 20;
 
@@ -47,6 +47,15 @@ public final class DeviceSlab extends Slab {
     this.allocated = allocated;
     this.capacity = capacity;
     this.released = released;
+  }
+
+  /// Memory of processes together, which the subclass frees.
+  DeviceSlab(CudaContext context, long address, long size) {
+    super(address, size, LiveResources.Kind.MAPPED_BYTES, size, true);
+    this.context = context;
+    this.allocated = address;
+    this.capacity = size;
+    this.released = null;
   }
 
   private static long aligned(long allocated) {
@@ -125,21 +134,21 @@ public final class DeviceSlab extends Slab {
   }
 
   @Override
-  public Device device() {
+  public final Device device() {
     return context.device();
   }
 
-  public CudaContext context() {
+  public final CudaContext context() {
     return context;
   }
 
   /// The memory for libraries that take device pointers. The CPU must not access it.
-  public MemorySegment deviceSegment() {
+  public final MemorySegment deviceSegment() {
     return MemorySegment.ofAddress(address()).reinterpret(size());
   }
 
   /// Copies `bytes` from `offset` on to host memory, after all work queued on the default stream.
-  public void copyToHost(long offset, MemorySegment target, long bytes) {
+  public final void copyToHost(long offset, MemorySegment target, long bytes) {
     Objects.checkFromIndexSize(offset, bytes, size());
     Objects.checkFromIndexSize(0, bytes, target.byteSize());
     if (target.isNative()) {
@@ -152,7 +161,7 @@ public final class DeviceSlab extends Slab {
   }
 
   /// Copies native host memory to `offset`, and returns when the bytes are there.
-  public void copyFromHost(long offset, MemorySegment source) {
+  public final void copyFromHost(long offset, MemorySegment source) {
     Objects.checkFromIndexSize(offset, source.byteSize(), size());
     try (var _ = context.enter()) {
       CudaDriver driver = context.driver();
@@ -181,7 +190,7 @@ public final class DeviceSlab extends Slab {
   }
 
   @Override
-  void copyWithin(long target, long source, long bytes) {
+  final void copyWithin(long target, long source, long bytes) {
     try (var _ = context.enter()) {
       context.driver().copyOnDevice(target, source, bytes);
     }

@@ -12,13 +12,27 @@ import java.nio.file.Path;
 /// The file must not shrink while it is mapped: touching a page past its new end is a bus error,
 /// which ends the process.
 public final class MappedSlab extends CpuSlab {
-  private MappedSlab(long address, long size) {
+  private final boolean readOnly;
+
+  private MappedSlab(long address, long size, boolean readOnly) {
     super(address, size, LiveResources.Kind.MAPPED_BYTES, false);
+    this.readOnly = readOnly;
   }
 
   /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The
   /// descriptor may be closed afterwards.
   public static MappedSlab map(Path file, int descriptor, long offset, long size) {
+    return map(file.toString(), descriptor, offset, size, false);
+  }
+
+  /// Maps a memory file that other processes map, too, and nobody may write to. A write all the same
+  /// changes a page of this process's own.
+  public static MappedSlab readOnly(String name, int descriptor, long size) {
+    return map(name, descriptor, 0, size, true);
+  }
+
+  private static MappedSlab map(
+      String file, int descriptor, long offset, long size, boolean readOnly) {
     checkSize(size);
     long address =
         Libc.INSTANCE.mmap(
@@ -31,7 +45,12 @@ public final class MappedSlab extends CpuSlab {
       throw new TransferException(
           "mmap", file + " offset " + offset + " length " + size, Errno.failure((int) -address));
     }
-    return new MappedSlab(address, size);
+    return new MappedSlab(address, size, readOnly);
+  }
+
+  @Override
+  public boolean isReadOnly() {
+    return readOnly;
   }
 
   @Override

@@ -20,6 +20,11 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     return slab == null ? 0 : slab.address() + offset;
   }
 
+  /// Whether the memory must not be written to, because other processes read it.
+  public boolean isReadOnly() {
+    return slab != null && slab.isReadOnly();
+  }
+
   /// Takes a share of the slab; running the result releases it.
   public Runnable retain() {
     if (slab == null) {

@@ -127,6 +127,11 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     return shares.get() > 1;
   }
 
+  /// Whether the memory must not be written to, because other processes read it.
+  public boolean isReadOnly() {
+    return false;
+  }
+
   /// Whether the memory is freed.
   public final boolean isClosed() {
     return shares.get() <= 0;

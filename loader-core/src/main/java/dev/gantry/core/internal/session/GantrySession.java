@@ -37,6 +37,9 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.resident.ResidentImage;
+import dev.gantry.core.internal.resident.ResidentSource;
+import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.ring.Rings;
@@ -145,8 +148,37 @@ public final class GantrySession implements Session {
   /// @throws DeviceUnavailableException if there is no such device, or the only transport asked
   ///     for cannot serve
   public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
+    return mapsResident(wanted, options)
+        ? ResidentLoad.map(wanted, device, others -> read(others, device, options))
+        : read(wanted, device, options);
+  }
+
+  private Loaded read(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
     return new LoadOperation(transports, plan, List.of(device), options).run().getFirst();
+  }
+
+  /// Whether bytes of a server of resident weights may be mapped: checksums are of bytes that are read.
+  private static boolean mapsResident(List<Wanted> wanted, TransferOptions options) {
+    return options.sums() == null
+        && !wanted.isEmpty()
+        && ResidentWeights.isHeld(wanted.getFirst().extent().file());
+  }
+
+  /// Reads files into memory that stays, for processes that map it: those of a server of resident weights.
+  ///
+  /// @param version of the weights
+  /// @param entry the file that clients open; empty if they open a folder
+  /// @throws TransferException if there is too little memory, a file or device fails, or the kernel or the
+  ///     driver has no memory that processes share; nothing stays allocated then
+  public ResidentImage keepResident(
+      int version,
+      String entry,
+      List<ResidentSource> sources,
+      Device device,
+      TransferOptions options) {
+    return transports.using(
+        () -> ResidentLoad.keep(transports, version, entry, sources, device, options));
   }
 
   /// Loads extents into memory of each of several devices, and reads each byte once: see
@@ -166,6 +198,12 @@ public final class GantrySession implements Session {
   ///
   /// @throws TransferException if a file cannot be opened, which may be needed to know how it is read
   public LoadMemory loadMemory(List<Wanted> wanted, Device device, TransferOptions options) {
+    return mapsResident(wanted, options)
+        ? ResidentLoad.memory(wanted, device, others -> readMemory(others, device, options))
+        : readMemory(wanted, device, options);
+  }
+
+  private LoadMemory readMemory(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
     return transports.using(() ->
         LoadMemory.of(
@@ -198,7 +236,8 @@ public final class GantrySession implements Session {
 
   /// The memory that [#map] will take, without what is mapped: that is the files' own.
   public LoadMemory mapMemory(List<Wanted> wanted) {
-    return transports.calls().descriptorAbsence().isEmpty()
+    boolean resident = mapsResident(wanted, TransferOptions.defaults());
+    return !resident && transports.calls().descriptorAbsence().isEmpty()
         ? MapOperation.memory(wanted)
         : loadMemory(wanted, Device.HOST, TransferOptions.defaults());
   }
@@ -247,6 +286,9 @@ public final class GantrySession implements Session {
   ///
   /// @throws MisuseException if a file is not local
   public Loaded map(List<Wanted> wanted) {
+    if (mapsResident(wanted, TransferOptions.defaults())) {
+      return load(wanted, Device.HOST, TransferOptions.defaults());
+    }
     if (transports.calls().descriptorAbsence().isEmpty()) {
       return MapOperation.run(transports, wanted);
     }

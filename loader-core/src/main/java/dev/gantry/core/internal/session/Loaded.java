@@ -28,6 +28,10 @@ public final class Loaded implements AutoCloseable {
     return regions;
   }
 
+  List<Slab> slabs() {
+    return slabs;
+  }
+
   public TransferReport report() {
     return report;
   }

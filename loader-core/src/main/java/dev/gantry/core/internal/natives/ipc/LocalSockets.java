@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.natives.ipc;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/// The C library's calls for Unix sockets that pass descriptors, and for memory files (`memfd`), on
+/// 64-bit Linux. All return what the function does, or the negated `errno`.
+public final class LocalSockets {
+  /// What [#poll] tells of a descriptor: there is something to read, or to accept.
+  public static final int POLLIN = 1;
+
+  /// The longest path that a Unix socket takes, in bytes.
+  public static final int MOST_PATH_BYTES = 107;
+
+  /// The most descriptors in one message: the kernel's limit is 253.
+  public static final int MOST_DESCRIPTORS = 250;
+
+  /// Seals of a memory file: no more seals, no other size, no writing but to private mappings.
+  public static final int SEALED = 1 | 2 | 4 | 8;
+
+  private static final int AF_UNIX = 1;
+  private static final int SOCK_STREAM_CLOEXEC = 1 | 0x80000;
+  private static final int SOL_SOCKET = 1;
+  private static final int SO_PEERCRED = 17;
+  private static final int SO_RCVTIMEO = 20;
+  private static final int SO_SNDTIMEO = 21;
+  private static final int SCM_RIGHTS = 1;
+  private static final int MSG_NOSIGNAL = 0x4000;
+  private static final int MSG_CMSG_CLOEXEC = 0x40000000;
+  private static final int MFD_CLOEXEC_ALLOW_SEALING = 1 | 2;
+  private static final int F_ADD_SEALS = 1033;
+  private static final int F_DUPFD_CLOEXEC = 1030;
+  private static final int BACKLOG = 128;
+
+  /// Sizes of `struct cmsghdr` and `struct msghdr`, and of a `struct pollfd`.
+  private static final int CONTROL_HEADER_BYTES = 16;
+
+  private static final int MESSAGE_BYTES = 56;
+  private static final int POLL_BYTES = 8;
+
+  private static final Linker LINKER = Linker.nativeLinker();
+  private static final Linker.Option ERRNO = Linker.Option.captureCallState("errno");
+
+  // Every whole number and pointer takes a register on 64-bit Linux; see Libc.
+  private static final FunctionDescriptor NUMBERS =
+      FunctionDescriptor.of(
+          JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+
+  // int socket(int domain, int type, int protocol)
+  private static final MethodHandle SOCKET = function("socket");
+  // int bind(int fd, const struct sockaddr *addr, socklen_t len)
+  private static final MethodHandle BIND = function("bind");
+  // int listen(int fd, int backlog)
+  private static final MethodHandle LISTEN = function("listen");
+  // int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+  private static final MethodHandle ACCEPT = function("accept4");
+  // int connect(int fd, const struct sockaddr *addr, socklen_t len)
+  private static final MethodHandle CONNECT = function("connect");
+  // ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+  private static final MethodHandle SENDMSG = function("sendmsg");
+  // ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+  private static final MethodHandle RECVMSG = function("recvmsg");
+  // int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+  private static final MethodHandle GETSOCKOPT = function("getsockopt");
+  // int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+  private static final MethodHandle SETSOCKOPT = function("setsockopt");
+  // int poll(struct pollfd *fds, nfds_t count, int milliseconds)
+  private static final MethodHandle POLL = function("poll");
+  // int chmod(const char *path, mode_t mode)
+  private static final MethodHandle CHMOD = function("chmod");
+  // int memfd_create(const char *name, unsigned int flags)
+  private static final MethodHandle MEMFD_CREATE = function("memfd_create");
+  // int fcntl(int fd, int cmd, ...)
+  private static final MethodHandle FCNTL = function("fcntl");
+  // uid_t getuid(void)
+  private static final MethodHandle GETUID = function("getuid");
+
+  private LocalSockets() {}
+
+  public static int socket() {
+    return call(SOCKET, AF_UNIX, SOCK_STREAM_CLOEXEC, 0, 0);
+  }
+
+  /// Binds and listens. Only the owner may open the socket.
+  public static int listen(int fd, Path path) {
+    int bound = withAddress(BIND, fd, path);
+    if (bound < 0) {
+      return bound;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      int changed = call(CHMOD, arena.allocateFrom(path.toString()).address(), 0600, 0, 0);
+      return changed < 0 ? changed : call(LISTEN, fd, BACKLOG, 0, 0);
+    }
+  }
+
+  public static int connect(int fd, Path path) {
+    return withAddress(CONNECT, fd, path);
+  }
+
+  public static int accept(int fd) {
+    return call(ACCEPT, fd, 0, 0, 0x80000);
+  }
+
+  private static int withAddress(MethodHandle function, int fd, Path path) {
+    byte[] name = path.toString().getBytes(StandardCharsets.UTF_8);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment address = arena.allocate(2 + MOST_PATH_BYTES + 1);
+      address.set(JAVA_SHORT, 0, (short) AF_UNIX);
+      MemorySegment.copy(name, 0, address, JAVA_BYTE, 2, name.length);
+      return call(function, fd, address.address(), address.byteSize(), 0);
+    }
+  }
+
+  /// The user of the process at the other end.
+  public static int peerUser(int fd) {
+    try (Arena arena = Arena.ofConfined()) {
+      // struct ucred: pid, uid, gid.
+      MemorySegment credentials = arena.allocate(12, 4);
+      MemorySegment length = arena.allocateFrom(JAVA_INT, 12);
+      int result =
+          call(GETSOCKOPT, fd, SOL_SOCKET, SO_PEERCRED, credentials.address(), length.address());
+      return result < 0 ? result : credentials.get(JAVA_INT, 4);
+    }
+  }
+
+  /// This process's user.
+  public static int user() {
+    return call(GETUID, 0, 0, 0, 0);
+  }
+
+  /// Ends reads and writes that take longer with `EAGAIN`.
+  public static int limitWaits(int fd, int seconds) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment time = arena.allocate(16, 8);
+      time.set(JAVA_LONG, 0, seconds);
+      int result = call(SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO, time.address(), 16);
+      return result < 0
+          ? result
+          : call(SETSOCKOPT, fd, SOL_SOCKET, SO_SNDTIMEO, time.address(), 16);
+    }
+  }
+
+  /// Waits until one of the descriptors has something to tell.
+  ///
+  /// @return for each, what there is: 0 if nothing, [#POLLIN], or other bits at its end; all 0 also after a
+  ///     signal
+  public static int[] poll(List<Integer> fds, int milliseconds) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate((long) POLL_BYTES * fds.size(), 4);
+      for (int i = 0; i < fds.size(); i++) {
+        all.set(JAVA_INT, (long) POLL_BYTES * i, fds.get(i));
+        all.set(JAVA_SHORT, (long) POLL_BYTES * i + 4, (short) POLLIN);
+      }
+      int[] told = new int[fds.size()];
+      if (call(POLL, all.address(), fds.size(), milliseconds, 0) > 0) {
+        for (int i = 0; i < told.length; i++) {
+          told[i] = all.get(JAVA_SHORT, (long) POLL_BYTES * i + 6);
+        }
+      }
+      return told;
+    }
+  }
+
+  /// Sends bytes, and descriptors with the first of them.
+  ///
+  /// @param fds at most [#MOST_DESCRIPTORS]
+  /// @return how many bytes were sent
+  public static int send(int fd, MemorySegment bytes, List<Integer> fds) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment control = control(arena, fds.size());
+      control.set(JAVA_LONG, 0, CONTROL_HEADER_BYTES + 4L * fds.size());
+      control.set(JAVA_INT, 8, SOL_SOCKET);
+      control.set(JAVA_INT, 12, SCM_RIGHTS);
+      for (int i = 0; i < fds.size(); i++) {
+        control.set(JAVA_INT, CONTROL_HEADER_BYTES + 4L * i, fds.get(i));
+      }
+      MemorySegment message = message(arena, bytes, fds.isEmpty() ? MemorySegment.NULL : control);
+      return call(SENDMSG, fd, message.address(), MSG_NOSIGNAL, 0);
+    }
+  }
+
+  /// Receives bytes, and the descriptors that came with them.
+  ///
+  /// @param fds gets them; they are the caller's to close
+  /// @return how many bytes came; 0 at the end
+  public static int receive(int fd, MemorySegment bytes, List<Integer> fds) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment control = control(arena, MOST_DESCRIPTORS);
+      MemorySegment message = message(arena, bytes, control);
+      int count = call(RECVMSG, fd, message.address(), MSG_CMSG_CLOEXEC, 0);
+      long controlBytes = message.get(JAVA_LONG, 40);
+      if (count >= 0 && controlBytes >= CONTROL_HEADER_BYTES) {
+        long length = control.get(JAVA_LONG, 0);
+        if (control.get(JAVA_INT, 8) == SOL_SOCKET && control.get(JAVA_INT, 12) == SCM_RIGHTS) {
+          List<Integer> came = new ArrayList<>();
+          for (long at = CONTROL_HEADER_BYTES; at + 4 <= length; at += 4) {
+            came.add(control.get(JAVA_INT, at));
+          }
+          fds.addAll(came);
+        }
+      }
+      return count;
+    }
+  }
+
+  private static MemorySegment control(Arena arena, int fds) {
+    return arena.allocate((CONTROL_HEADER_BYTES + 4L * fds + 7) & -8, 8);
+  }
+
+  /// Offsets of `struct msghdr`: iov 16, iovlen 24, control 32, controllen 40.
+  private static MemorySegment message(Arena arena, MemorySegment bytes, MemorySegment control) {
+    MemorySegment vector = arena.allocate(16, 8);
+    vector.set(JAVA_LONG, 0, bytes.address());
+    vector.set(JAVA_LONG, 8, bytes.byteSize());
+    MemorySegment message = arena.allocate(MESSAGE_BYTES, 8);
+    message.set(JAVA_LONG, 16, vector.address());
+    message.set(JAVA_LONG, 24, 1);
+    message.set(JAVA_LONG, 32, control.address());
+    message.set(JAVA_LONG, 40, control.byteSize());
+    return message;
+  }
+
+  /// A new file in memory, which can be sealed and goes with its last descriptor and mapping.
+  public static int memoryFile(String name) {
+    try (Arena arena = Arena.ofConfined()) {
+      long text = arena.allocateFrom(name).address();
+      return call(MEMFD_CREATE, text, MFD_CLOEXEC_ALLOW_SEALING, 0, 0);
+    }
+  }
+
+  /// Seals a memory file. It must not be mapped for writing any more.
+  public static int seal(int fd) {
+    return call(FCNTL, fd, F_ADD_SEALS, SEALED, 0);
+  }
+
+  /// A second descriptor of the same file.
+  public static int duplicate(int fd) {
+    return call(FCNTL, fd, F_DUPFD_CLOEXEC, 0, 0);
+  }
+
+  private static MethodHandle function(String name) {
+    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), NUMBERS, ERRNO);
+  }
+
+  private static int call(MethodHandle function, long a, long b, long c, long d) {
+    return call(function, a, b, c, d, 0);
+  }
+
+  private static int call(MethodHandle function, long a, long b, long c, long d, long e) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
+      int returned = (int) (long) function.invokeExact(errno, a, b, c, d, e, 0L);
+      return returned == -1 ? -errno.get(JAVA_INT, 0) : returned;
+    } catch (RuntimeException | Error failure) {
+      throw failure;
+    } catch (Throwable failure) {
+      throw new IllegalStateException("calling the C library", failure);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.resident;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.LocalSockets;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/// The protocol between a server of resident weights and its clients, little endian. A client connects,
+/// and the server answers at once, with one frame: the magic number (8 bytes), the protocol's version,
+/// the number of descriptors and the number of text bytes (4 bytes each); then a byte for every 250
+/// descriptors, which come with it; then the text, in JSON. The connection stays open for as long as the
+/// client uses the weights.
+final class Frames {
+  static final int PROTOCOL = 1;
+
+  /// `GNTRYRES`.
+  private static final long MAGIC = 0x5345525952544e47L;
+
+  private static final int HEADER_BYTES = 20;
+  private static final int MOST_TEXT_BYTES = 64 << 20;
+  private static final int MOST_DESCRIPTORS = 100_000;
+
+  private Frames() {}
+
+  record Frame(String text, List<Integer> fds) {}
+
+  /// @throws TransferException if the other end has gone, or does not read
+  static void send(int socket, byte[] text, List<Integer> fds) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment header = arena.allocate(HEADER_BYTES, 8);
+      header.set(JAVA_LONG, 0, MAGIC);
+      header.set(JAVA_INT, 8, PROTOCOL);
+      header.set(JAVA_INT, 12, fds.size());
+      header.set(JAVA_INT, 16, text.length);
+      sendAll(socket, header, List.of());
+      for (int from = 0; from < fds.size(); from += LocalSockets.MOST_DESCRIPTORS) {
+        int to = Math.min(fds.size(), from + LocalSockets.MOST_DESCRIPTORS);
+        sendAll(socket, arena.allocate(1), fds.subList(from, to));
+      }
+      MemorySegment body = arena.allocate(Math.max(1, text.length));
+      MemorySegment.copy(text, 0, body, JAVA_BYTE, 0, text.length);
+      sendAll(socket, body.asSlice(0, text.length), List.of());
+    }
+  }
+
+  private static void sendAll(int socket, MemorySegment bytes, List<Integer> fds) {
+    long done = 0;
+    while (done < bytes.byteSize()) {
+      int count =
+          LocalSockets.send(socket, bytes.asSlice(done), done == 0 ? fds : List.<Integer>of());
+      if (count != -Errno.EINTR.code()) {
+        requireWell("sendmsg", count);
+        done += count;
+      }
+    }
+  }
+
+  /// @throws TransferException if the other end has gone, does not answer, or speaks another protocol.
+  ///     No descriptor stays open then
+  static Frame receive(int socket) {
+    List<Integer> fds = new ArrayList<>();
+    boolean complete = false;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds);
+      int count = header.get(JAVA_INT, 12);
+      int length = header.get(JAVA_INT, 16);
+      if (header.get(JAVA_LONG, 0) != MAGIC) {
+        throw refused("what listens there is no server of resident weights");
+      }
+      if (header.get(JAVA_INT, 8) != PROTOCOL) {
+        throw refused(
+            "the server speaks version "
+                + header.get(JAVA_INT, 8)
+                + " of the protocol, and this client "
+                + PROTOCOL);
+      }
+      if (length < 0 || length > MOST_TEXT_BYTES || count < 0 || count > MOST_DESCRIPTORS) {
+        throw refused("the server's answer is not as its protocol says");
+      }
+      for (int from = 0; from < count; from += LocalSockets.MOST_DESCRIPTORS) {
+        receiveAll(socket, arena.allocate(1), fds);
+      }
+      MemorySegment body = arena.allocate(Math.max(1, length)).asSlice(0, length);
+      String text =
+          new String(receiveAll(socket, body, fds).toArray(JAVA_BYTE), StandardCharsets.UTF_8);
+      if (fds.size() != count) {
+        throw refused(
+            fds.size()
+                + " of "
+                + count
+                + " descriptors came: this process may open too few files (ulimit -n)");
+      }
+      complete = true;
+      return new Frame(text, fds);
+    } finally {
+      if (!complete) {
+        fds.forEach(Libc.INSTANCE::close);
+      }
+    }
+  }
+
+  private static MemorySegment receiveAll(int socket, MemorySegment bytes, List<Integer> fds) {
+    long done = 0;
+    while (done < bytes.byteSize()) {
+      int count = LocalSockets.receive(socket, bytes.asSlice(done), fds);
+      if (count == 0) {
+        throw refused("the server closed the connection");
+      }
+      if (count != -Errno.EINTR.code()) {
+        requireWell("recvmsg", count);
+        done += count;
+      }
+    }
+    return bytes;
+  }
+
+  private static void requireWell(String operation, int result) {
+    if (result < 0) {
+      throw new TransferException(operation, "resident weights", Errno.failure(-result));
+    }
+  }
+
+  static TransferException refused(String reason) {
+    return new TransferException("connect", "resident weights", new Failure.Remote(0, reason));
+  }
+}

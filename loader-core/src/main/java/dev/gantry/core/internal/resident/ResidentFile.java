@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.resident;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.MappedSlab;
+import dev.gantry.core.internal.memory.SharedDeviceSlab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.core.spi.StoredFile;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A file that a server keeps in memory, as its clients see it.
+public final class ResidentFile implements StoredFile {
+  /// By what a file that is opened again is known.
+  record Identity(Path socket, String held, String name) {}
+
+  private static final int REQUESTS_AT_ONCE = 16;
+
+  private final Location location;
+  private final Identity identity;
+  private final ResidentPart part;
+  private final Device device;
+  private final List<Integer> fds;
+
+  /// For reads by the CPU; null until the first.
+  private @Nullable SharedDeviceSlab onDevice;
+
+  private boolean closed;
+
+  /// @param fds of the memory file, and of the device's memory if some bytes lie there
+  ResidentFile(
+      Location location, Identity identity, ResidentPart part, Device device, List<Integer> fds) {
+    this.location = location;
+    this.identity = identity;
+    this.part = part;
+    this.device = device;
+    this.fds = fds;
+  }
+
+  /// Where the bytes lie that [#map] maps.
+  public Device device() {
+    return device;
+  }
+
+  /// Of the first byte in the slab that [#map] gives: a byte of the file lies at its offset plus this.
+  public long offsetInSlab() {
+    return part.isOnDevice() ? -part.deviceFrom() : part.hostPhase();
+  }
+
+  /// Whether [#map] maps these bytes.
+  public boolean maps(long from, long to) {
+    return part.isOnDevice()
+        ? part.deviceFrom() <= from && to <= part.deviceTo()
+        : device.equals(Device.HOST) && to <= part.size();
+  }
+
+  /// The memory itself, which lives on when this is closed and when the server has gone. It is only
+  /// read: a CPU's write would change a page of this process's own, and a GPU's fail.
+  ///
+  /// @throws TransferException if it cannot be mapped
+  public Slab map() {
+    return switch (device) {
+      case Device.Host _ -> MappedSlab.readOnly(location.toString(), fds.get(0), part.hostBytes());
+      case Device.Cuda cuda ->
+          SharedDeviceSlab.map(CudaContext.of(cuda), fds.get(1), part.deviceCapacity(), false);
+    };
+  }
+
+  @Override
+  public long size() {
+    return part.size();
+  }
+
+  @Override
+  public Object identity() {
+    return identity;
+  }
+
+  @Override
+  public int requestsAtOnce() {
+    return REQUESTS_AT_ONCE;
+  }
+
+  /// On the calling thread.
+  @Override
+  public void read(ReadRequest request) {
+    try {
+      MemorySegment target = request.target();
+      long from = request.offset();
+      long end = from + target.byteSize();
+      for (long at = from; at < end; ) {
+        boolean there = part.isOnDevice() && at >= part.deviceFrom() && at < part.deviceTo();
+        long next = end;
+        if (part.isOnDevice()) {
+          next =
+              Math.min(
+                  end, there ? part.deviceTo() : at < part.deviceFrom() ? part.deviceFrom() : end);
+        }
+        MemorySegment piece = target.asSlice(at - from, next - at);
+        if (there) {
+          slab().copyToHost(at - part.deviceFrom(), piece, piece.byteSize());
+        } else {
+          readHost(piece, at);
+        }
+        at = next;
+      }
+    } catch (RuntimeException | Error e) {
+      request.failed(e);
+      return;
+    }
+    request.completed();
+  }
+
+  private void readHost(MemorySegment target, long offset) {
+    long done = 0;
+    while (done < target.byteSize()) {
+      MemorySegment rest = target.asSlice(done);
+      long count =
+          Libc.INSTANCE.pread(fds.get(0), rest, rest.byteSize(), part.hostPhase() + offset + done);
+      if (count == 0) {
+        throw failure(offset + done, new Failure.EndOfFile(rest.byteSize()));
+      }
+      if (count < 0 && count != -Errno.EINTR.code()) {
+        throw failure(offset + done, Errno.failure((int) -count));
+      }
+      done += Math.max(0, count);
+    }
+  }
+
+  private TransferException failure(long offset, Failure failure) {
+    return new TransferException("pread", location + " offset " + offset, failure);
+  }
+
+  private synchronized SharedDeviceSlab slab() {
+    if (onDevice == null) {
+      onDevice =
+          SharedDeviceSlab.map(
+              CudaContext.of((Device.Cuda) device), fds.get(1), part.deviceCapacity(), false);
+    }
+    return onDevice;
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      fds.forEach(Libc.INSTANCE::close);
+      if (onDevice != null) {
+        onDevice.release();
+      }
+    }
+  }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.resident;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Memory;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.SharedDeviceSlab;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.CudaSharing;
+import dev.gantry.core.internal.natives.ipc.LocalSockets;
+import dev.gantry.core.internal.plan.Wanted;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/// One version of a server's weights: its memory, by descriptors. The kernel and the driver count who
+/// maps it, so closing this frees what no client has. Fill [#targets], then [#seal]. For one thread.
+public final class ResidentImage implements AutoCloseable {
+  /// A range of a file, and the memory to read it into.
+  ///
+  /// @param source its number
+  public record Range(int source, long from, Memory memory) {}
+
+  private record Mapping(long address, long size) {}
+
+  private final ResidentCatalogue catalogue;
+  private final List<Integer> fds = new ArrayList<>();
+  private final List<Mapping> mappings = new ArrayList<>();
+  private final List<SharedDeviceSlab> slabs = new ArrayList<>();
+  private final List<Range> targets = new ArrayList<>();
+
+  private ResidentImage(ResidentCatalogue catalogue) {
+    this.catalogue = catalogue;
+  }
+
+  /// Takes the memory.
+  ///
+  /// @param entry as in [ResidentCatalogue]
+  /// @throws TransferException if there is too little, or the kernel or the driver has none that
+  ///     processes share
+  public static ResidentImage allocate(
+      int version, String entry, List<ResidentSource> sources, Device device) {
+    List<ResidentPart> parts = sources.stream().map(source -> part(source, device)).toList();
+    ResidentImage image = new ResidentImage(new ResidentCatalogue(version, device, entry, parts));
+    boolean whole = false;
+    try {
+      HostMemory.require(
+          parts.stream()
+              .mapToLong(part ->
+                  part.hostBytes() - (part.isOnDevice() ? part.deviceTo() - part.deviceFrom() : 0))
+              .sum());
+      for (int i = 0; i < parts.size(); i++) {
+        image.add(i, parts.get(i));
+      }
+      whole = true;
+      return image;
+    } finally {
+      if (!whole) {
+        image.close();
+      }
+    }
+  }
+
+  private static ResidentPart part(ResidentSource source, Device device) {
+    long tensors = source.tensorsTo() - source.tensorsFrom();
+    String name = source.file().fileName();
+    return switch (device) {
+      case Device.Cuda cuda when tensors > 0 -> {
+        long unit = granularity(cuda);
+        yield new ResidentPart(
+            name,
+            source.size(),
+            0,
+            source.tensorsFrom(),
+            source.tensorsTo(),
+            Math.ceilDiv(tensors, unit) * unit);
+      }
+      case Device.Cuda _ -> new ResidentPart(name, source.size(), 0, 0, 0, 0);
+      case Device.Host _ ->
+          new ResidentPart(
+              name,
+              source.size(),
+              Math.floorMod(-source.tensorsFrom(), Wanted.MOST_ALIGNMENT_BYTES),
+              0,
+              0,
+              0);
+    };
+  }
+
+  private static long granularity(Device.Cuda device) {
+    CudaContext context = CudaContext.of(device);
+    try (var _ = context.enter()) {
+      return CudaSharing.granularity(device.ordinal());
+    } catch (TransferException e) {
+      throw unable(e);
+    }
+  }
+
+  private static TransferException unable(TransferException refused) {
+    return new TransferException(
+        refused.operation(),
+        "memory of a GPU that processes share; this driver or container has none (see `gantry"
+            + " doctor`)",
+        refused.failure());
+  }
+
+  private void add(int source, ResidentPart part) {
+    int fd = LocalSockets.memoryFile("gantry-resident");
+    if (fd < 0) {
+      throw new TransferException("memfd_create", part.name(), Errno.failure(-fd));
+    }
+    fds.add(fd);
+    if (part.hostBytes() > 0) {
+      int sized = Libc.INSTANCE.ftruncate(fd, part.hostBytes());
+      if (sized < 0) {
+        throw new TransferException("ftruncate", part.name(), Errno.failure(-sized));
+      }
+      MemorySegment host = map(fd, part).asSlice(part.hostPhase());
+      if (part.isOnDevice()) {
+        addHost(source, host, 0, part.deviceFrom());
+        addHost(source, host, part.deviceTo(), part.size());
+      } else {
+        addHost(source, host, 0, part.size());
+      }
+    }
+    if (part.isOnDevice()) {
+      CudaContext context = CudaContext.of((Device.Cuda) catalogue.device());
+      fds.add(create(context, part.deviceCapacity()));
+      SharedDeviceSlab slab =
+          SharedDeviceSlab.map(context, fds.getLast(), part.deviceCapacity(), true);
+      slabs.add(slab);
+      targets.add(
+          new Range(
+              source,
+              part.deviceFrom(),
+              new Memory.OnDevice(
+                  context.device(), slab.address(), part.deviceTo() - part.deviceFrom())));
+    }
+  }
+
+  private static int create(CudaContext context, long bytes) {
+    try (var _ = context.enter()) {
+      return CudaSharing.create(context.device().ordinal(), bytes);
+    } catch (TransferException e) {
+      boolean full = e.failure() instanceof Failure.Cuda cuda && cuda.code() == 2;
+      throw full ? e : unable(e);
+    }
+  }
+
+  private void addHost(int source, MemorySegment host, long from, long to) {
+    if (to > from) {
+      targets.add(new Range(source, from, new Memory.OnHost(host.asSlice(from, to - from))));
+    }
+  }
+
+  private MemorySegment map(int fd, ResidentPart part) {
+    long address =
+        Libc.INSTANCE.mmap(
+            part.hostBytes(), Libc.PROT_READ | Libc.PROT_WRITE, Libc.MAP_SHARED, fd, 0);
+    if (address < 0) {
+      throw new TransferException("mmap", part.name(), Errno.failure((int) -address));
+    }
+    mappings.add(new Mapping(address, part.hostBytes()));
+    return MemorySegment.ofAddress(address).reinterpret(part.hostBytes());
+  }
+
+  /// What is to be read, and where to.
+  public List<Range> targets() {
+    return List.copyOf(targets);
+  }
+
+  /// Ends writing: from now on no process can change the memory files.
+  public void seal() {
+    unmap();
+    int at = 0;
+    for (ResidentPart part : catalogue.parts()) {
+      int sealed = LocalSockets.seal(fds.get(at));
+      if (sealed < 0) {
+        throw new TransferException("fcntl(F_ADD_SEALS)", part.name(), Errno.failure(-sealed));
+      }
+      at += part.descriptors();
+    }
+  }
+
+  private void unmap() {
+    mappings.forEach(mapping -> {
+      int _ = Libc.INSTANCE.munmap(mapping.address(), mapping.size());
+    });
+    mappings.clear();
+    slabs.forEach(SharedDeviceSlab::release);
+    slabs.clear();
+    targets.clear();
+  }
+
+  public ResidentCatalogue catalogue() {
+    return catalogue;
+  }
+
+  List<Integer> fds() {
+    return fds;
+  }
+
+  /// The memory that this takes.
+  public long bytes() {
+    return catalogue.parts().stream()
+        .mapToLong(part ->
+            part.isOnDevice()
+                ? part.size() - (part.deviceTo() - part.deviceFrom()) + part.deviceCapacity()
+                : part.hostBytes())
+        .sum();
+  }
+
+  /// Idempotent.
+  @Override
+  public void close() {
+    unmap();
+    fds.forEach(Libc.INSTANCE::close);
+    fds.clear();
+  }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.resident.ResidentFile;
+import dev.gantry.core.internal.resident.ResidentImage;
+import dev.gantry.core.internal.resident.ResidentSource;
+import dev.gantry.core.internal.resident.ResidentStore;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.internal.transport.Transports;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// Loads of weights that a server keeps in memory: nothing is read, the memory is mapped. And the
+/// server's own load.
+final class ResidentLoad {
+  private ResidentLoad() {}
+
+  /// Maps the extents that lie on this device in files of a server, where their alignment wants them.
+  ///
+  /// @param read reads the others, as those of any store
+  static Loaded map(List<Wanted> wanted, Device device, Function<List<Wanted>, Loaded> read) {
+    long start = System.nanoTime();
+    Map<Location, ResidentFile> files = new LinkedHashMap<>();
+    List<Slab> slabs = new ArrayList<>();
+    try {
+      List<Wanted> others = others(wanted, device, files);
+      Map<Location, Slab> mapped = new LinkedHashMap<>();
+      return Cleanup.orUndo(
+          () -> {
+            files.forEach((location, file) -> {
+              if (file.device().equals(device)) {
+                mapped.put(location, file.map());
+                slabs.add(mapped.get(location));
+              }
+            });
+            Loaded rest = others.isEmpty() ? null : read.apply(others);
+            Iterator<Region> next =
+                rest == null ? Collections.emptyIterator() : rest.regions().iterator();
+            List<Region> regions = new ArrayList<>(wanted.size());
+            for (Wanted one : wanted) {
+              ResidentFile file = files.get(one.extent().file());
+              regions.add(
+                  file != null && maps(file, one, device)
+                      ? region(one.extent(), file, mapped)
+                      : next.next());
+            }
+            if (rest == null) {
+              Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+              return new Loaded(
+                  regions, slabs, new TransferReport(Map.of(), 0, 0, 0, List.of(), elapsed));
+            }
+            slabs.addAll(rest.slabs());
+            return new Loaded(regions, slabs, rest.report());
+          },
+          () -> Slab.releaseAll(slabs));
+    } finally {
+      files.values().forEach(ResidentFile::close);
+    }
+  }
+
+  /// The memory that [#map] takes.
+  ///
+  /// @param read tells that of the others
+  static LoadMemory memory(
+      List<Wanted> wanted, Device device, Function<List<Wanted>, LoadMemory> read) {
+    Map<Location, ResidentFile> files = new LinkedHashMap<>();
+    try {
+      List<Wanted> others = others(wanted, device, files);
+      int mapped = wanted.size() - others.size();
+      LoadMemory nothing =
+          new LoadMemory(
+              device,
+              MemoryUse.NOTHING,
+              List.of(),
+              Collections.nCopies(mapped, LoadMemory.NOWHERE));
+      if (others.isEmpty()) {
+        return nothing;
+      }
+      List<Integer> order = new ArrayList<>(wanted.size());
+      int nextMapped = 0;
+      int nextOther = mapped;
+      for (Wanted one : wanted) {
+        order.add(maps(files.get(one.extent().file()), one, device) ? nextMapped++ : nextOther++);
+      }
+      return nothing.then(read.apply(others)).inOrder(order);
+    } finally {
+      files.values().forEach(ResidentFile::close);
+    }
+  }
+
+  /// Opens the files, and finds what [#map] cannot map.
+  private static List<Wanted> others(
+      List<Wanted> wanted, Device device, Map<Location, ResidentFile> files) {
+    List<Wanted> others = new ArrayList<>();
+    for (Wanted one : wanted) {
+      Location file = one.extent().file();
+      if (!files.containsKey(file)) {
+        ResidentStore.find(file).ifPresent(found -> files.put(file, found));
+      }
+      if (!maps(files.get(file), one, device)) {
+        others.add(one);
+      }
+    }
+    return others;
+  }
+
+  private static boolean maps(@Nullable ResidentFile file, Wanted wanted, Device device) {
+    Extent extent = wanted.extent();
+    return file != null
+        && extent.length() > 0
+        && file.device().equals(device)
+        && file.maps(extent.offset(), extent.end())
+        && (extent.offset() + file.offsetInSlab()) % wanted.alignmentBytes() == 0;
+  }
+
+  private static Region region(Extent extent, ResidentFile file, Map<Location, Slab> slabs) {
+    return new Region(
+        slabs.get(extent.file()), extent.offset() + file.offsetInSlab(), extent.length());
+  }
+
+  /// Reads files into memory that clients can map.
+  static ResidentImage keep(
+      Transports transports,
+      int version,
+      String entry,
+      List<ResidentSource> sources,
+      Device device,
+      TransferOptions options) {
+    ResidentImage image = ResidentImage.allocate(version, entry, sources, device);
+    return Cleanup.orUndo(
+        () -> {
+          List<ReadInto> parts = new ArrayList<>();
+          for (ResidentImage.Range range : image.targets()) {
+            Location file = sources.get(range.source()).file();
+            parts.add(
+                new ReadInto(
+                    file.fileName(),
+                    new Extent(file, range.from(), range.memory().length()),
+                    range.memory()));
+          }
+          new ReadIntoOperation(transports, parts, options).run();
+          image.seal();
+          return image;
+        },
+        image::close);
+  }
+}
