@@ -18,6 +18,7 @@ import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.Transports;
@@ -69,11 +70,22 @@ public final class Weights implements AutoCloseable {
   private final Scales scales;
   private final Supplier<List<KnownSums.Known>> sums;
   private @Nullable SequencedMap<String, TensorInfo> tensors;
+  private final @Nullable ResidentWeights held;
   private volatile boolean closed;
 
-  /// @param sums of the tensors, for loads that compare them
   private Weights(
       WeightsCatalogue contents, GantrySession session, Supplier<List<KnownSums.Known>> sums) {
+    this(contents, session, sums, null);
+  }
+
+  /// @param sums of the tensors, for loads that compare them
+  /// @param held weights of a server, which go with this
+  private Weights(
+      WeightsCatalogue contents,
+      GantrySession session,
+      Supplier<List<KnownSums.Known>> sums,
+      @Nullable ResidentWeights held) {
+    this.held = held;
     this.contents = contents;
     this.session = session;
     this.sums = sums;
@@ -93,6 +105,11 @@ public final class Weights implements AutoCloseable {
   }
 
   /// Opens a file of any store: a path, or a URL such as `https://host/folder/model.safetensors`.
+  ///
+  /// `gantry-resident:///path/to/weights.sock` names weights that `gantry serve-weights` keeps in memory.
+  /// Loads onto the device where they lie read nothing: the arrays are over the server's memory, which
+  /// lives on when the server ends, and which they cannot change. Close these weights when nothing more is to
+  /// be loaded: until then the server counts this process as a reader.
   ///
   /// @throws MisuseException if the text is neither, or no store serves the URL's scheme; else as
   ///     [#open(Path)]
@@ -115,6 +132,15 @@ public final class Weights implements AutoCloseable {
 
   private static Weights open(Location location, Session session) {
     MisuseException.requireGiven("session", session);
+    if (ResidentWeights.isServer(location)) {
+      ResidentWeights held = ResidentWeights.hold(location);
+      return Cleanup.orUndo(
+          () -> {
+            WeightsCatalogue contents = WeightsFormats.open(held.entry());
+            return new Weights(contents, GantrySession.of(session), List::of, held);
+          },
+          held::close);
+    }
     WeightsCatalogue contents = WeightsFormats.open(location);
     return new Weights(contents, GantrySession.of(session), () -> RecordedSums.of(contents));
   }
@@ -548,10 +574,13 @@ public final class Weights implements AutoCloseable {
     }
   }
 
-  /// Ends loading: later loads are refused. Nothing is held open between loads, and loaded arrays
-  /// live on.
+  /// Ends loading: later loads are refused. Loaded arrays live on. Nothing is held open between loads,
+  /// but for the connection to a server of resident weights.
   @Override
   public void close() {
     closed = true;
+    if (held != null) {
+      held.close();
+    }
   }
 }

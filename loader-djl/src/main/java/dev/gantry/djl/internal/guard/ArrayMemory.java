@@ -60,6 +60,7 @@ public final class ArrayMemory implements AutoCloseable {
   ///
   /// @throws MisuseException as [#of], and if the array does not lie densely in C order
   public static ArrayMemory inPlace(NDArray array) {
+    TorchArrays.requireWritable(array);
     return of(array, true);
   }
 

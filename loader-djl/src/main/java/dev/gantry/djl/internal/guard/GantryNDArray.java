@@ -16,8 +16,10 @@ import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchLibrary;
+import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -57,6 +59,10 @@ public abstract class GantryNDArray extends PtNDArray {
   private final AtomicReference<@Nullable PtNDArray> source = new AtomicReference<>();
 
   private DataType dataType;
+
+  /// Whether other processes read the memory, so that this one must not write to it.
+  private boolean readOnly;
+
   private @Nullable NDArrayEx operations;
 
   /// @param dataType UNKNOWN for a dtype that DJL has no name for, such as complex128
@@ -72,9 +78,18 @@ public abstract class GantryNDArray extends PtNDArray {
   /// @param elements how many the handle's tensor has
   /// @throws IllegalStateException if the manager is closed or capped
   static GantryNDArray over(PtNDManager manager, long handle, DataType dataType, long elements) {
-    boolean isSafe = PyTorch.isSafe(dataType) && elements <= Integer.MAX_VALUE;
+    return over(manager, handle, dataType, elements, false);
+  }
+
+  /// @param readOnly whether operations that would change the array, or a view of it, are refused
+  static GantryNDArray over(
+      PtNDManager manager, long handle, DataType dataType, long elements, boolean readOnly) {
+    // All results of an array that is only read are looked at: some are views.
+    boolean isSafe = PyTorch.isSafe(dataType) && elements <= Integer.MAX_VALUE && !readOnly;
     try {
-      return GuardedClasses.array(manager, handle, dataType, isSafe);
+      GantryNDArray array = GuardedClasses.array(manager, handle, dataType, isSafe);
+      array.readOnly = readOnly;
+      return array;
     } catch (RuntimeException refused) {
       PyTorch.library().delete(handle);
       throw refused;
@@ -86,6 +101,10 @@ public abstract class GantryNDArray extends PtNDArray {
   ///
   /// @throws MisuseException if the array belongs to another engine
   public static PtNDArray guard(NDArray array) {
+    return guard(array, false);
+  }
+
+  private static PtNDArray guard(NDArray array, boolean readOnly) {
     PtNDArray plain = TorchArrays.torchArray(array);
     if (plain instanceof GantryNDArray) {
       return plain;
@@ -101,7 +120,8 @@ public abstract class GantryNDArray extends PtNDArray {
     }
     TorchLibrary torch = PyTorch.library();
     DataType type = torch.dtype(handle).flatMap(PyTorch::dataType).orElse(DataType.UNKNOWN);
-    GantryNDArray guarded = over(plain.getManager(), torch.share(handle), type, plain.size());
+    GantryNDArray guarded =
+        over(plain.getManager(), torch.share(handle), type, plain.size(), readOnly);
     guarded.setName(plain.getName());
     NDScope.unregister(plain);
     plain.detach();
@@ -111,6 +131,9 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// What a method of this array returns for an array that DJL has made.
   final NDArray result(NDArray made) {
+    if (readOnly && isView(made)) {
+      return guard(made, true);
+    }
     return isPlain(made) ? made : guard(made);
   }
 
@@ -118,6 +141,41 @@ public abstract class GantryNDArray extends PtNDArray {
   final NDList result(NDList made) {
     made.replaceAll(this::result);
     return made;
+  }
+
+  /// Whether an array lies in this one's memory.
+  private boolean isView(NDArray made) {
+    if (!(made instanceof PtNDArray plain)
+        || plain instanceof GantryNDArray
+        || plain.getHandle() == NO_TENSOR
+        || plain.getHandle() == STRINGS
+        || plain.size() == 0
+        || plain.isSparse()) {
+      return false;
+    }
+    TorchLibrary torch = PyTorch.library();
+    long from = torch.address(getHandle());
+    long at = torch.address(plain.getHandle());
+    // Of a view with gaps, the end may lie further on: then it begins within all the same.
+    long[] strides = torch.strides(getHandle());
+    long last = 0;
+    for (int axis = 0; axis < strides.length; axis++) {
+      last += (getShape().get(axis) - 1) * strides[axis];
+    }
+    return at >= from
+        && at <= from + last * COMPLEX128_BYTES
+        && getDevice().equals(plain.getDevice());
+  }
+
+  /// @throws MisuseException if other processes read the memory
+  final void requireWritable() {
+    if (readOnly) {
+      String name = getName();
+      throw new MisuseException(
+          (name == null ? "this array" : "'" + name + "'")
+              + " is read-only: it lies in memory that other processes read (resident weights);"
+              + " change a copy (duplicate)");
+    }
   }
 
   private boolean isPlain(NDArray made) {
@@ -174,6 +232,134 @@ public abstract class GantryNDArray extends PtNDArray {
     if (taken != null) {
       taken.close();
     }
+  }
+
+  @Override
+  public PtNDArray addi(Number n) {
+    requireWritable();
+    return super.addi(n);
+  }
+
+  @Override
+  public PtNDArray addi(NDArray other) {
+    requireWritable();
+    return super.addi(other);
+  }
+
+  @Override
+  public PtNDArray subi(Number n) {
+    requireWritable();
+    return super.subi(n);
+  }
+
+  @Override
+  public PtNDArray subi(NDArray other) {
+    requireWritable();
+    return super.subi(other);
+  }
+
+  @Override
+  public PtNDArray muli(Number n) {
+    requireWritable();
+    return super.muli(n);
+  }
+
+  @Override
+  public PtNDArray muli(NDArray other) {
+    requireWritable();
+    return super.muli(other);
+  }
+
+  @Override
+  public PtNDArray divi(Number n) {
+    requireWritable();
+    return super.divi(n);
+  }
+
+  @Override
+  public PtNDArray divi(NDArray other) {
+    requireWritable();
+    return super.divi(other);
+  }
+
+  @Override
+  public PtNDArray modi(Number n) {
+    requireWritable();
+    return super.modi(n);
+  }
+
+  @Override
+  public PtNDArray modi(NDArray other) {
+    requireWritable();
+    return super.modi(other);
+  }
+
+  @Override
+  public PtNDArray powi(Number n) {
+    requireWritable();
+    return super.powi(n);
+  }
+
+  @Override
+  public PtNDArray powi(NDArray other) {
+    requireWritable();
+    return super.powi(other);
+  }
+
+  @Override
+  public PtNDArray signi() {
+    requireWritable();
+    return super.signi();
+  }
+
+  @Override
+  public PtNDArray negi() {
+    requireWritable();
+    return super.negi();
+  }
+
+  @Override
+  public void set(Buffer data) {
+    requireWritable();
+    super.set(data);
+  }
+
+  @Override
+  public void set(NDIndex index, NDArray value) {
+    requireWritable();
+    super.set(index, value);
+  }
+
+  @Override
+  public void set(NDIndex index, Number value) {
+    requireWritable();
+    super.set(index, value);
+  }
+
+  @Override
+  public void set(NDIndex index, Function<NDArray, NDArray> function) {
+    requireWritable();
+    super.set(index, function);
+  }
+
+  @Override
+  public void set(NDArray index, Number value) {
+    requireWritable();
+    super.set(index, value);
+  }
+
+  @Override
+  public void setScalar(NDIndex index, Number value) {
+    requireWritable();
+    super.setScalar(index, value);
+  }
+
+  @Override
+  public void copyTo(NDArray target) {
+    if (target instanceof GantryNDArray guarded) {
+      guarded.requireWritable();
+    }
+    super.copyTo(target);
   }
 
   /// @param copy whether to copy even if it is there already
@@ -344,7 +530,8 @@ public abstract class GantryNDArray extends PtNDArray {
           "an array of " + getShape() + " " + dataType + " does not fit one buffer of 2 GiB");
     }
     if (!getDevice().isGpu()) {
-      return super.toByteBuffer(tryDirect);
+      ByteBuffer bytes = super.toByteBuffer(tryDirect);
+      return readOnly ? bytes.asReadOnlyBuffer().order(bytes.order()) : bytes;
     }
     try (PtNDArray host = toDevice(Device.cpu(), true)) {
       return host.toByteBuffer(false);

@@ -61,6 +61,33 @@ public final class TorchArrays {
       long[] strides,
       @Nullable String name,
       Runnable release) {
+    return wrap(manager, address, device, dtype, shape, strides, name, false, release);
+  }
+
+  /// As [#wrap], of memory that other processes read: what would change the array or a view of it is
+  /// refused.
+  public static NDArray wrapReadOnly(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      Shape shape,
+      @Nullable String name,
+      Runnable release) {
+    long[] dense = TorchCodes.denseStrides(shape);
+    return wrap(manager, address, device, dtype, shape, dense, name, true, release);
+  }
+
+  private static NDArray wrap(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      Shape shape,
+      long[] strides,
+      @Nullable String name,
+      boolean readOnly,
+      Runnable release) {
     if (!(manager instanceof PtNDManager torchManager)) {
       throw new MisuseException(
           "the manager must be of DJL's PyTorch engine (was " + manager.getClass().getName() + ")");
@@ -72,7 +99,8 @@ public final class TorchArrays {
             torchManager,
             handle,
             PyTorch.dataType(dtype).orElseThrow(),
-            TorchCodes.elements(shape));
+            TorchCodes.elements(shape),
+            readOnly);
     handover.complete();
     array.setName(name);
     return array;
@@ -115,6 +143,7 @@ public final class TorchArrays {
   /// @throws MisuseException if one is not an array of DJL's PyTorch engine
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public static void copy(NDArray source, NDArray target, long firstRow) {
+    requireWritable(target);
     if (source.getShape().equals(target.getShape())) {
       unrecorded(torchArray(target), to -> put(torchArray(source), to));
     } else {
@@ -147,6 +176,13 @@ public final class TorchArrays {
     }
   }
 
+  /// @throws MisuseException if other processes read the array's memory
+  static void requireWritable(NDArray array) {
+    if (array instanceof GantryNDArray guarded) {
+      guarded.requireWritable();
+    }
+  }
+
   private static void unrecorded(PtNDArray target, Consumer<PtNDArray> action) {
     boolean recorded = target.hasGradient();
     if (recorded) {
@@ -165,6 +201,7 @@ public final class TorchArrays {
   ///
   /// @param index selects a view of the source's shape
   public static void copyInto(NDArray source, NDArray target, NDIndex index) {
+    requireWritable(target);
     unrecorded(
         torchArray(target),
         to -> {

@@ -588,7 +588,11 @@ public final class TensorLoad {
     Runnable release = region.retain();
     return Cleanup.orUndo(
         () ->
-            TorchArrays.wrap(manager, region.address(), device, dtype, shape, info.name(), release),
+            region.isReadOnly()
+                ? TorchArrays.wrapReadOnly(
+                    manager, region.address(), device, dtype, shape, info.name(), release)
+                : TorchArrays.wrap(
+                    manager, region.address(), device, dtype, shape, info.name(), release),
         release);
   }
 }

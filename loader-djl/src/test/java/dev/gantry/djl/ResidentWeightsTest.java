@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.core.Linear;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.resident.ResidentImage;
+import dev.gantry.core.internal.resident.ResidentServer;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.formats.internal.weights.ResidentFiles;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Weights in memory that a server keeps, over its arrays.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class ResidentWeightsTest {
+  private static final int SIZE = 1000;
+
+  @TempDir private Path folder;
+  private Path socket;
+  private long memoryFiles;
+  private NDManager manager;
+  private ResidentServer server;
+  private Thread serving;
+
+  @BeforeEach
+  void serve() throws IOException {
+    memoryFiles = memoryFiles();
+    manager = NDManager.newBaseManager("PyTorch");
+    socket = folder.resolve("sockets/weights.sock");
+    server = ResidentServer.listen(socket, _ -> {});
+    server.publish(image(1, file("first", 1)));
+    serving = Thread.ofPlatform().start(server::run);
+  }
+
+  @AfterEach
+  void end() throws Exception {
+    manager.close();
+    server.close();
+    serving.join();
+    assertThat(memoryFiles()).isEqualTo(memoryFiles);
+  }
+
+  private Path file(String name, double first) throws IOException {
+    double[] values = new double[SIZE];
+    values[0] = first;
+    return new WeightsFile()
+        .vector("numbers", DType.F32, values)
+        .tensor("weight", DType.F32, dev.gantry.core.Shape.of(2, 3), 1, 2, 3, 4, 5, 6)
+        .vector("bias", DType.F32, first, 0)
+        .vector("brief", DType.BF16, 1, 2)
+        .vector("odd", DType.U8, 1, 2, 3)
+        .vector("none", DType.F32)
+        .write(Files.createDirectories(folder.resolve(name)).resolve("model.safetensors"));
+  }
+
+  private static ResidentImage image(int version, Path path) {
+    GantrySession session = GantrySession.shared();
+    ResidentFiles files = ResidentFiles.of(session, WeightsFormats.open(Location.of(path)));
+    return session.keepResident(
+        version, files.entry(), files.sources(), Device.HOST, TransferOptions.defaults());
+  }
+
+  private Weights open() {
+    return Weights.open(server.location().toString());
+  }
+
+  /// Descriptors and mappings.
+  private static long memoryFiles() throws IOException {
+    long count = 0;
+    try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
+      for (Path one : all.toList()) {
+        try {
+          count += Files.readSymbolicLink(one).toString().contains("gantry-resident") ? 1 : 0;
+        } catch (IOException _) {
+          // It was the list's own.
+        }
+      }
+    }
+    try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+      return count + maps.filter(line -> line.contains("gantry-resident")).count();
+    }
+  }
+
+  private void awaitReaders(Map<Integer, Integer> wanted) {
+    while (!server.readers().equals(wanted)) {
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void arraysLieInTheServersMemoryAndNothingIsRead() throws IOException {
+    TransferReportOf report = new TransferReportOf();
+    try (Weights weights = open();
+        NDList first = weights.load(manager, LoadOptions.builder().optReport(report).build());
+        NDList second = weights.load(manager)) {
+      assertThat(weights.tensors().keySet()).contains("odd", "numbers", "weight");
+      assertThat(first.get("weight").toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
+      assertThat(first.get("brief").getDataType()).isEqualTo(DataType.BFLOAT16);
+      assertThat(report.bytes).isZero();
+      assertThat(NoLeaks.heldBytes()).isZero();
+      assertThat(second.get("numbers").getFloat(0)).isEqualTo(1);
+    }
+    try (Weights file = Weights.open(folder.resolve("first"));
+        Weights weights = open();
+        NDList expected = file.load(manager);
+        NDList lazy = weights.load(manager, LoadOptions.builder().optLazy(true).build());
+        NDList cast =
+            weights.load(manager, LoadOptions.builder().optCast(DataType.FLOAT64).build())) {
+      assertThat(lazy.get("numbers")).isEqualTo(expected.get("numbers"));
+      assertThat(cast.get("weight").toDoubleArray()).containsExactly(1, 2, 3, 4, 5, 6);
+      // This one is copied.
+      cast.get("weight").muli(2);
+      NDArray there = manager.zeros(new Shape(2, 3));
+      weights.loadInto("weight", there);
+      assertThat(there.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
+    }
+  }
+
+  private static final class TransferReportOf implements Consumer<dev.gantry.core.TransferReport> {
+    private long bytes = -1;
+
+    @Override
+    public void accept(dev.gantry.core.TransferReport report) {
+      bytes = report.bytes();
+    }
+  }
+
+  @Test
+  void writesAreRefusedAndChangeNothing() {
+    try (Weights weights = open();
+        NDList list = weights.load(manager);
+        NDList other = weights.load(manager)) {
+      NDArray array = list.get("weight");
+      NDArray view = array.get(0);
+      NDArray operand = manager.ones(new Shape(2, 3));
+      List<Runnable> writes =
+          List.of(
+              () -> array.addi(1),
+              () -> array.subi(operand),
+              () -> array.muli(2),
+              () -> array.negi(),
+              () -> array.getNDArrayInternal().rsubi(1),
+              () -> array.getNDArrayInternal().rdivi(operand),
+              () -> array.set(new float[6]),
+              () -> array.set(new NDIndex("0,0"), 5),
+              () -> array.set(new NDIndex("0"), manager.ones(new Shape(3))),
+              () -> array.setScalar(new NDIndex("0,0"), 5),
+              () -> operand.copyTo(array),
+              () -> view.addi(1),
+              () -> array.reshape(6).muli(3),
+              () -> array.transpose().get(1).subi(1),
+              () -> array.toType(DataType.FLOAT32, false).addi(1),
+              () ->
+                  array
+                      .getNDArrayInternal()
+                      .sgdUpdate(
+                          new NDList(array, operand), new NDList(array), 1, 0, 1, 0, 0, false),
+              () -> weights.loadInto("weight", array),
+              () -> list.get("brief").addi(1));
+      for (int i = 0; i < writes.size(); i++) {
+        Runnable write = writes.get(i);
+        assertThatThrownBy(write::run)
+            .as("write %d", i)
+            .isInstanceOf(MisuseException.class)
+            .hasMessageContaining("is read-only");
+      }
+      assertThat(array.toByteBuffer().isReadOnly()).isTrue();
+      assertThat(array.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
+      try (NDArray copy = array.duplicate();
+          NDArray sum = array.add(1)) {
+        copy.addi(1);
+        sum.addi(1);
+      }
+      // Who writes past the guard changes a page of its own.
+      MemorySegment.ofAddress(TorchArrays.address(array))
+          .reinterpret(4)
+          .set(ValueLayout.JAVA_FLOAT_UNALIGNED, 0, 99);
+      assertThat(other.get("weight").toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
+    }
+  }
+
+  @Test
+  void aBlockPredictsOverTheServersMemory() throws Exception {
+    try (Weights weights = open();
+        Model model = Model.newInstance("resident")) {
+      Block block = Linear.builder().setUnits(2).build();
+      weights.load(
+          model.getNDManager(),
+          block,
+          ParameterNames.same(),
+          LoadOptions.defaults(),
+          new Shape(1, 3));
+      assertThat(NoLeaks.heldBytes()).isZero();
+      model.setBlock(block);
+      try (var predictor = model.newPredictor(new ai.djl.translate.NoopTranslator());
+          NDManager own = manager.newSubManager()) {
+        NDList answer = predictor.predict(new NDList(own.create(new float[][] {{1, 1, 1}})));
+        assertThat(answer.singletonOrThrow().toFloatArray()).containsExactly(7, 15);
+      }
+      LiveWeights live = LiveWeights.of(block);
+      assertThatThrownBy(() -> live.refresh(weights, ParameterNames.same(), LoadOptions.defaults()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("is read-only");
+      live.close();
+    }
+  }
+
+  @Test
+  void theOldVersionStaysForItsReadersAndGoesWithTheLast() throws IOException {
+    try (NDList old = oldVersion()) {
+      server.publish(image(2, file("second", 2)));
+      try (Weights weights = open();
+          NDList list = weights.load(manager)) {
+        awaitReaders(Map.of(2, 1));
+        assertThat(list.get("numbers").getFloat(0)).isEqualTo(2);
+        assertThat(old.get("numbers").getFloat(0)).isEqualTo(1);
+      }
+      awaitReaders(Map.of());
+      server.close();
+      assertThat(old.get("numbers").getFloat(0)).isEqualTo(1);
+      assertThat(memoryFiles()).isEqualTo(memoryFiles + 1);
+    }
+    assertThat(memoryFiles()).isEqualTo(memoryFiles);
+    assertThatThrownBy(this::open)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("no server of resident weights listens there");
+  }
+
+  private NDList oldVersion() {
+    try (Weights weights = open()) {
+      awaitReaders(Map.of(1, 1));
+      return weights.load(manager);
+    }
+  }
+
+  @Test
+  void aHundredClientsLeaveNothingBehind() throws IOException {
+    for (int i = 0; i < 100; i++) {
+      try (Weights weights = open();
+          NDList list = weights.load(manager)) {
+        assertThat(list.get("bias").getFloat(0)).isEqualTo(1);
+      }
+    }
+    awaitReaders(Map.of());
+    assertThat(memoryFiles()).isEqualTo(memoryFiles + 1);
+  }
+
+  @Test
+  void onlyTheOwnerCanOpenTheSocketAndOneServerHasIt() throws IOException {
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(socket)))
+        .isEqualTo("rw-------");
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(socket.getParent())))
+        .isEqualTo("rwx------");
+    assertThatThrownBy(() -> ResidentServer.listen(socket, _ -> {}))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("--socket must be one where no server listens");
+    assertThatThrownBy(() -> ResidentServer.listen(folder.resolve("s".repeat(120)), _ -> {}))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("at most 107 bytes");
+    assertThatThrownBy(() -> Weights.open("gantry-resident://host"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("by their socket's absolute path");
+    Weights weights = open();
+    weights.close();
+    assertThatThrownBy(() -> weights.load(manager)).isInstanceOf(MisuseException.class);
+  }
+
+  @Test
+  void whatIsNotAlignedIsCopied() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("first", DType.F32, 7)
+            .vector("odd", DType.U8, 1, 2, 3)
+            .vector("second", DType.F32, 8)
+            .write(folder.resolve("odd.safetensors"));
+    server.publish(image(2, file));
+    try (Weights weights = open();
+        NDList list = weights.load(manager)) {
+      assertThat(list.get("first").getFloat(0)).isEqualTo(7);
+      assertThat(list.get("second").getFloat(0)).isEqualTo(8);
+      list.get("second").addi(1);
+      assertThat(weights.memoryUse(manager, LoadOptions.defaults()).hostBytes()).isPositive();
+    }
+  }
+
+  @Test
+  void aFolderOfSeveralFilesWithAnIndexIsServedWhole() throws IOException {
+    Path parts = Files.createDirectories(folder.resolve("parts"));
+    new WeightsFile().vector("a", DType.F32, 1).write(parts.resolve("m-1.safetensors"));
+    new WeightsFile().vector("b", DType.F32, 2).write(parts.resolve("m-2.safetensors"));
+    Files.writeString(
+        parts.resolve("model.safetensors.index.json"),
+        """
+        {"metadata": {}, "weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}}\
+        """);
+    server.publish(image(2, parts));
+    try (Weights weights = open();
+        NDList list = weights.load(manager)) {
+      assertThat(list.get("a").getFloat(0)).isEqualTo(1);
+      assertThat(list.get("b").getFloat(0)).isEqualTo(2);
+    }
+  }
+}
