@@ -13,6 +13,8 @@
 #   run.sh replicas FILE [GPUS]     one file onto both GPUs, each byte read once, beside loads one after the other and rings in C; FILE
 #                             is made (8.6 GB) if it is not there
 #   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C
+#   run.sh resident FILE      weights that outlive their process: fresh JVMs map them, the server is killed, 100 clients, the GPU's
+#                             memory; FILE is made (8.6 GB) if it is not there
 #   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
 #   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
@@ -173,6 +175,68 @@ model() {
   main dev.gantry.benchmarks.ModelBench "$1" 19
 }
 
+gpu_memory() {
+  nvidia-smi --query-gpu=memory.used --format=csv,noheader | head -1
+}
+
+# Its standard output is that of the server.
+serve_weights() {
+  "$java" "${options[@]}" -cp "$here/lib/*" dev.gantry.cli.GantryCommand serve-weights "$1" --device cuda:0 --socket "$2" >"$3" 2>&1 &
+  server=$!
+  until grep -q "clients open" "$3"; do
+    kill -0 $server 2>/dev/null || { cat "$3"; exit 1; }
+    sleep 0.1
+  done
+  cat "$3"
+}
+
+resident() {
+  local folder location client from server
+  make_file "$1"
+  folder=$(mktemp -d)
+  location=gantry-resident://$folder/s/weights.sock
+  echo "GPU memory before: $(gpu_memory)"
+  serve_weights "$1" "$folder/s/weights.sock" "$folder/server.txt"
+  echo "GPU memory with the server: $(gpu_memory)"
+  echo "== fresh JVMs, from start to end; each maps all tensors"
+  for turn in 1 2 3 4 5; do
+    from=$(date +%s%N)
+    main dev.gantry.cli.GantryCommand load "$location" --device cuda:0 | tail -1
+    echo "process: $((($(date +%s%N) - from) / 1000000)) ms"
+  done
+  echo "== the bytes: digests of the file and of the GPU's memory"
+  main dev.gantry.cli.GantryCommand digest "$1" | sha256sum
+  main dev.gantry.cli.GantryCommand digest "$location" --device cuda:0 | sha256sum
+  echo "== 100 clients"
+  for ((i = 0; i < 100; i += 10)); do
+    clients=()
+    for ((j = 0; j < 10; j++)); do
+      main dev.gantry.cli.GantryCommand load "$location" --device cuda:0 >/dev/null || echo "a client failed" &
+      clients+=($!)
+    done
+    wait "${clients[@]}"
+  done
+  sleep 1
+  tail -1 "$folder/server.txt"
+  echo "GPU memory with the server after them: $(gpu_memory)"
+  echo "== SIGKILL of the server while a client goes on"
+  main dev.gantry.cli.GantryCommand load "$location" --device cuda:0 --repeat 3000 >"$folder/client.txt" 2>&1 &
+  client=$!
+  sleep 2
+  kill -9 $server
+  wait $server 2>/dev/null
+  echo "GPU memory with the client only: $(gpu_memory)"
+  wait $client
+  echo "the client's exit code (must be 0): $?, its last line: $(tail -1 "$folder/client.txt")"
+  sleep 1
+  echo "GPU memory at the end: $(gpu_memory)"
+  main dev.gantry.cli.GantryCommand load "$location" --device cuda:0
+  serve_weights "$1" "$folder/s/weights.sock" "$folder/server2.txt"
+  kill $server
+  wait $server 2>/dev/null
+  rm -r "$folder"
+}
+
 case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
@@ -183,6 +247,7 @@ case ${1:-} in
   random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
   two-gpus) main dev.gantry.benchmarks.datasets.TwoGpuBench "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
   replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
+  resident) resident "${2:?run.sh resident FILE}" ;;
   plans) main dev.gantry.benchmarks.datasets.PlanBench "${2:?run.sh plans FOLDER}" cuda:0 ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;

@@ -52,6 +52,7 @@ import picocli.CommandLine.TypeConversionException;
       ConvertCommand.class,
       IndexCommand.class,
       BenchCommand.class,
+      ServeWeightsCommand.class,
       DemoCommand.class
     })
 public final class GantryCommand {

@@ -3,6 +3,7 @@ package dev.gantry.cli.internal.input;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
@@ -22,6 +23,10 @@ public sealed interface Input {
   ///     rules
   /// @throws dev.gantry.core.TransferException if it cannot be opened or read
   static Input open(GantrySession session, Location location) {
+    if (ResidentWeights.isServer(location)) {
+      // Held until this process ends.
+      return new Weights(WeightsFormats.open(ResidentWeights.hold(location).entry()));
+    }
     Format.Found found = Format.of(session, location);
     return switch (found.format()) {
       case WEIGHTS -> new Weights(WeightsFormats.open(location));
