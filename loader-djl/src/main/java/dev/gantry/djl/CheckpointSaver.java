@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
@@ -32,6 +33,7 @@ import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -42,6 +44,8 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -329,7 +333,8 @@ public final class CheckpointSaver implements AutoCloseable {
   /// a checkpoint of the other store that was saved later than those on the disk is copied to the disk
   /// first.
   ///
-  /// If that checkpoint is damaged and `optFallBack` is set, the last intact one before it is
+  /// If that checkpoint is damaged, and the other store has a whole copy of it, the copy takes its place on
+  /// the disk. If there is none and `optFallBack` is set, the last intact one before it is
   /// restored. A checkpoint with a damaged manifest counts as the last, unless its folder's name or
   /// the rest of the manifest shows that another was saved after it.
   ///
@@ -343,7 +348,28 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("model", model);
     await();
     store.fetchLatest();
-    return store.reading(() -> choice.latest(model, trainer)).map(RestoredTraining::of);
+    return mending(hasCopy -> choice.latest(model, trainer, hasCopy)).map(RestoredTraining::of);
+  }
+
+  /// Restores, and puts a copy of the other store in the place of each checkpoint that turns out to be
+  /// damaged. One whose copy cannot be had is damaged for good.
+  private <T> T mending(Function<Predicate<Path>, T> restore) {
+    Set<Path> lost = new HashSet<>();
+    while (true) {
+      try {
+        return store.reading(
+            () -> restore.apply(folder -> !lost.contains(folder) && store.hasCopy(folder)));
+      } catch (CheckpointChoice.DamagedException damaged) {
+        lost.add(damaged.folder());
+        String reason = String.valueOf(damaged.getCause().getMessage());
+        try {
+          store.fetchInstead(damaged.folder());
+          LOG.warn("DAMAGED CHECKPOINT, replaced by its copy in the other store: {}", reason);
+        } catch (GantryException e) {
+          LOG.warn("{}; its copy cannot be had either: {}", reason, e.getMessage());
+        }
+      }
+    }
   }
 
   /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are
@@ -366,7 +392,7 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("model", model);
     await();
     store.fetch(step);
-    return RestoredTraining.of(store.reading(() -> choice.ofStep(step, model, trainer)));
+    return RestoredTraining.of(mending(hasCopy -> choice.ofStep(step, model, trainer, hasCopy)));
   }
 
   /// The metric of `optKeepBest`, if that was chosen.

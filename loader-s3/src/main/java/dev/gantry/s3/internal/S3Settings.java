@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.s3.internal;
 
+import dev.gantry.core.MisuseException;
 import java.net.URI;
 import java.time.Duration;
 import java.util.Locale;
@@ -11,8 +12,12 @@ import org.jspecify.annotations.Nullable;
 /// @param retries of one request after the first attempt: after 503 and other passing statuses, lost
 ///     connections and answers that were cut short
 /// @param pause before the first retry; at most twice as long before each later one
-/// @param idle for how long an answer may bring nothing; whole seconds
+/// @param idle for how long an answer may bring nothing; whole seconds, 2 or more for the CRT's client
 record S3Settings(int retries, Duration pause, Duration idle) {
+  S3Settings {
+    MisuseException.requireRange("idle seconds", idle.toSeconds(), 2, Integer.MAX_VALUE);
+  }
+
   static final S3Settings DEFAULT =
       new S3Settings(5, Duration.ofMillis(200), Duration.ofSeconds(30));
 

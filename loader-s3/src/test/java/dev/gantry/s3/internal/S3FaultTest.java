@@ -69,6 +69,13 @@ class S3FaultTest {
     server.close();
   }
 
+  @Test
+  void theCrtTakesNoLessThanTwoSecondsWithoutAByte() {
+    assertThatThrownBy(() -> new S3Settings(3, Duration.ofMillis(10), Duration.ofSeconds(1)))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("idle seconds must be 2");
+  }
+
   private static TransferOptions options() {
     return TransferOptions.defaults()
         .withLimits(PlanLimits.DEFAULT.withRequestBytes(REQUEST))
@@ -174,6 +181,8 @@ class S3FaultTest {
             catchThrowableOfType(
                 TransferException.class, () -> load(options().withCancellation(cancellation))));
     while (proxy.ranges() < 2) {
+      // A load that failed before it asked would be waited for in vain.
+      assertThat(end).isNotDone();
       Thread.onSpinWait();
     }
     cancellation.cancel();

@@ -362,6 +362,41 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
+  /// Whether the other store has a copy of a checkpoint that lies in the folder.
+  public boolean hasCopy(Path checkpoint) {
+    return uploads != null && uploads.remote().copyOf(checkpoint).isPresent();
+  }
+
+  /// Puts the copy in the other store in the place of a checkpoint that is damaged here, which is removed
+  /// once the copy is on the disk and its checksums are right.
+  ///
+  /// @param damaged of which there [#hasCopy]
+  /// @throws MalformedFileException if the copy is damaged, too
+  /// @throws TransferException if the other store or the disk fails
+  public synchronized void fetchInstead(Path damaged) {
+    if (uploads == null) {
+      throw new IllegalStateException("no other store");
+    }
+    CheckpointFolder copy = uploads.remote().copyOf(damaged).orElseThrow();
+    boolean isHere =
+        checkpoints.stream().anyMatch(one -> one.head().equals(copy.head()) && !isAt(one, damaged));
+    if (!isHere) {
+      checkpoints.add(uploads.remote().fetch(copy));
+    }
+    removal.writeLock().lock();
+    try {
+      folder.remove(damaged);
+      checkpoints.removeIf(one -> isAt(one, damaged));
+    } finally {
+      removal.writeLock().unlock();
+    }
+    checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+  }
+
+  private static boolean isAt(CheckpointFolder one, Path folder) {
+    return one.folder().getFileName().equals(folder.getFileName());
+  }
+
   /// Copies the checkpoint that was saved last from the other store, if the folder has none that was saved
   /// as late.
   ///

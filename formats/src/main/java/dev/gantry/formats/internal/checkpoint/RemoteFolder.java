@@ -160,6 +160,24 @@ final class RemoteFolder {
     return List.copyOf(checkpoints);
   }
 
+  /// The copy of a checkpoint of the local folder: of the same save, as far as its manifest can be read;
+  /// else of the same name.
+  Optional<CheckpointFolder> copyOf(Path folder) {
+    Optional<Manifest.Head> head;
+    try {
+      head = Optional.of(Manifest.readHead(StoreFolder.manifest(folder)));
+    } catch (MalformedFileException | TransferException _) {
+      head = Optional.empty();
+    }
+    Manifest.Head known = head.orElse(null);
+    return checkpoints().stream()
+        .filter(one ->
+            known == null
+                ? one.folder().getFileName().equals(folder.getFileName())
+                : one.head().equals(known))
+        .findFirst();
+  }
+
   /// Copies a checkpoint to the store, and removes those there that the retention does not want.
   ///
   /// @throws TransferException if a file cannot be read, the store fails, or another saver has taken the

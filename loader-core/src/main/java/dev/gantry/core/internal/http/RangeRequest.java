@@ -84,8 +84,16 @@ abstract class RangeRequest {
       end(fresh, e);
       return;
     }
+    boolean over;
     synchronized (this) {
       exchange = sent;
+      over = ended;
+    }
+    if (over) {
+      // It was cancelled before it could be told: the server's answer would keep this until it
+      // comes.
+      boolean _ = sent.cancel(true);
+      return;
     }
     watch(fresh, sent, limits.idle());
     var _ =

@@ -13,7 +13,9 @@ import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.nio.file.Path;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -31,13 +33,33 @@ public record CheckpointChoice(
     UserStates userStates) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
 
+  /// A damaged checkpoint of which the other store may have a copy.
+  public static final class DamagedException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private final transient Path folder;
+
+    DamagedException(Path folder, GantryException damage) {
+      super(damage);
+      this.folder = folder;
+    }
+
+    public Path folder() {
+      return folder;
+    }
+  }
+
   /// As [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] has it.
-  public Optional<TrainingRestore.Restored> latest(Model model, @Nullable Trainer trainer) {
+  ///
+  /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
+  /// @throws DamagedException if it can
+  public Optional<TrainingRestore.Restored> latest(
+      Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
       if (listing.doubtful().contains(damaged)) {
-        orFallBack(damaged);
+        orFallBack(folder(damaged), damaged, hasCopy);
         last = damaged;
       } else {
         LOG.warn(
@@ -48,13 +70,13 @@ public record CheckpointChoice(
       try {
         return Optional.of(restore(checkpoint, model, trainer));
       } catch (MalformedFileException damaged) {
-        orFallBack(damaged);
+        orFallBack(checkpoint.folder(), damaged, hasCopy);
         last = damaged;
       } catch (TransferException failed) {
         if (!isDamage(failed)) {
           throw failed;
         }
-        orFallBack(failed);
+        orFallBack(checkpoint.folder(), failed, hasCopy);
         last = failed;
       }
     }
@@ -65,11 +87,23 @@ public record CheckpointChoice(
     return Optional.empty();
   }
 
-  private void orFallBack(GantryException damage) {
+  /// Of a damaged manifest.
+  private static Path folder(MalformedFileException damaged) {
+    return Objects.requireNonNull(damaged.file().path().toAbsolutePath().getParent());
+  }
+
+  private void orFallBack(Path folder, GantryException damage, Predicate<Path> hasCopy) {
+    throwIfCopied(folder, damage, hasCopy);
     if (!fallBack) {
       throw damage;
     }
     LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damage.getMessage());
+  }
+
+  private static void throwIfCopied(Path folder, GantryException damage, Predicate<Path> hasCopy) {
+    if (hasCopy.test(folder)) {
+      throw new DamagedException(folder, damage);
+    }
   }
 
   /// Whether the disk has lost a sector or the file its end.
@@ -87,23 +121,42 @@ public record CheckpointChoice(
     };
   }
 
-  /// As [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] has it.
-  public TrainingRestore.Restored ofStep(long step, Model model, @Nullable Trainer trainer) {
+  /// As [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] has it, otherwise as [#latest].
+  public TrainingRestore.Restored ofStep(
+      long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
-    return restore(listing.ofStep(step).orElseThrow(() -> absence(listing, step)), model, trainer);
+    Optional<CheckpointFolder> found = listing.ofStep(step);
+    if (found.isEmpty()) {
+      Optional<MalformedFileException> damaged = damaged(listing, step);
+      damaged.ifPresent(damage -> throwIfCopied(folder(damage), damage, hasCopy));
+      throw damaged
+          .<GantryException>map(damage -> damage)
+          .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
+    }
+    CheckpointFolder checkpoint = found.get();
+    try {
+      return restore(checkpoint, model, trainer);
+    } catch (MalformedFileException damaged) {
+      throwIfCopied(checkpoint.folder(), damaged, hasCopy);
+      throw damaged;
+    } catch (TransferException failed) {
+      if (isDamage(failed)) {
+        throwIfCopied(checkpoint.folder(), failed, hasCopy);
+      }
+      throw failed;
+    }
   }
 
   /// A damaged manifest does not name its step; its folder does.
-  private GantryException absence(CheckpointStore.Listing listing, long step) {
+  private static Optional<MalformedFileException> damaged(
+      CheckpointStore.Listing listing, long step) {
     return listing.damaged().stream()
         .filter(damage -> {
           Path manifest = damage.file().path();
           Path folder = manifest.getName(manifest.getNameCount() - 2);
           return folder.toString().matches("gantry-step-" + step + "(-[0-9]+)?");
         })
-        .<GantryException>map(damage -> damage)
-        .findFirst()
-        .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
+        .findFirst();
   }
 
   private TrainingRestore.Restored restore(

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.djl.internal.training.Optimizers;
+import dev.gantry.djl.internal.training.PlainState;
+import dev.gantry.djl.internal.training.Training;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.testing.MemoryStore;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Checkpoints of steps 1 and 2 that are also in another store.
+@ExtendWith(NoLeaks.class)
+class RemoteCheckpointTest {
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  private final String bucket = UUID.randomUUID().toString();
+  private Training training;
+  private PlainState first;
+  private PlainState second;
+
+  private CheckpointSaver.Builder saver() {
+    return CheckpointSaver.builder().setDirectory(folder).optRemote("memory://" + bucket + "/run");
+  }
+
+  @BeforeEach
+  void save() {
+    Training.seed(1);
+    try (Training saved = new Training(Training.perceptron(), Optimizers.adam());
+        CheckpointSaver saver = saver().build()) {
+      saved.steps(0, 1);
+      first = PlainState.of(saved.trainer);
+      save(saver, 1, saved);
+      saved.steps(1, 2);
+      second = PlainState.of(saved.trainer);
+      save(saver, 2, saved);
+    }
+    training = new Training(Training.perceptron(), Optimizers.adam());
+    training.steps(100, 102);
+  }
+
+  /// The loss is the step.
+  private static void save(CheckpointSaver saver, long step, Training training) {
+    var _ =
+        saver.save(
+            SaveRequest.builder()
+                .setStep(step)
+                .setModel(training.model)
+                .optTrainer(training.trainer)
+                .optMetric("loss", step)
+                .build());
+  }
+
+  @AfterEach
+  void close() {
+    training.close();
+  }
+
+  private Path file(int step, String group) {
+    Path checkpoint = folder.resolve("gantry-step-" + step);
+    return Stream.of(group + ".safetensors", group + "-00001-of-00001.safetensors")
+        .map(checkpoint::resolve)
+        .filter(Files::exists)
+        .findFirst()
+        .orElseThrow();
+  }
+
+  private static void turnBit(Path file, long offset) throws IOException {
+    try (RandomAccessFile opened = new RandomAccessFile(file.toFile(), "rw")) {
+      long at = offset < 0 ? opened.length() + offset : offset;
+      opened.seek(at);
+      int old = opened.read();
+      opened.seek(at);
+      opened.write(old ^ 1);
+    }
+  }
+
+  private void damage(int step, String how) throws IOException {
+    switch (how) {
+      case "tensor" -> turnBit(file(step, "model"), -1);
+      case "header" -> turnBit(file(step, "optimizer"), 100);
+      case "missing" -> Files.delete(file(step, "optimizer"));
+      case "manifest" -> turnBit(folder.resolve("gantry-step-" + step + "/manifest.json"), 40);
+      case "no manifest" -> Files.delete(folder.resolve("gantry-step-" + step + "/manifest.json"));
+      default -> throw new IllegalArgumentException(how);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"tensor", "header", "missing", "manifest", "no manifest"})
+  void whatIsDamagedHereComesFromThere(String how) throws IOException {
+    damage(2, how);
+    damage(1, how);
+    for (boolean fallBack : List.of(false, true)) {
+      try (CheckpointSaver saver = saver().optFallBack(fallBack).build()) {
+        assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+            .isEqualTo(2);
+        assertThat(PlainState.of(training.trainer)).isEqualTo(second);
+      }
+    }
+    try (CheckpointSaver saver = saver().build()) {
+      assertThat(saver.restore(1, training.model, training.trainer).step()).isEqualTo(1);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+      assertThat(saver.list()).extracting(one -> one.step()).containsExactly(1L, 2L);
+    }
+    // All is as if nothing had been damaged.
+    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(2);
+    }
+  }
+
+  @Test
+  void whereBothAreDamagedTheOneBeforeServes() throws IOException {
+    damage(2, "tensor");
+    for (String name : MemoryStore.names(bucket + "/run")) {
+      if (name.startsWith("gantry-step-2/model") && name.endsWith(".safetensors")) {
+        MemoryStore.put(bucket + "/run/" + name, new byte[(int) Files.size(file(2, "model"))]);
+      }
+    }
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(folder.toString())
+          .hasMessageContaining("checksum-mismatch");
+    }
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(1);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+    }
+  }
+
+  /// The best is kept there by the rules for copies, and comes from there.
+  @Test
+  void theBestByAMetricIsKeptThere() {
+    Retention best =
+        new Retention(1, 0, Optional.of(new Retention.Best("loss", 1, Retention.Goal.MINIMIZE)));
+    try (CheckpointSaver saver =
+        CheckpointSaver.builder()
+            .setDirectory(folder)
+            .optRemote("memory://" + bucket + "/run", best)
+            .optKeepLast(1)
+            .build()) {
+      training.steps(102, 103);
+      save(saver, 3, training);
+    }
+    assertThat(MemoryStore.names(bucket + "/run").stream().filter(n -> n.endsWith("manifest.json")))
+        .containsExactlyInAnyOrder("gantry-step-1/manifest.json", "gantry-step-3/manifest.json");
+    try (CheckpointSaver saver = saver().build()) {
+      assertThat(saver.list()).extracting(one -> one.step()).containsExactly(3L);
+      assertThat(saver.restore(1, training.model, training.trainer).step()).isEqualTo(1);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+    }
+  }
+
+  @Test
+  void weightsThereAreOpenedToo() {
+    try (Weights there = Weights.openLatest("memory://" + bucket + "/run").orElseThrow();
+        Weights here = Weights.openLatest(folder).orElseThrow()) {
+      assertThat(there.tensors().keySet()).isEqualTo(here.tensors().keySet());
+    }
+  }
+}
