@@ -11,6 +11,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.s3.internal.S3Store;
+import dev.gantry.s3.testing.FaultProxy;
 import dev.gantry.s3.testing.S3Server;
 import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
@@ -109,6 +110,33 @@ class S3CheckpointTest {
     assertThat(uploadsUnderWay())
         .extracting(MultipartUpload::key)
         .containsExactlyInAnyOrder("runs/seven/mine", "x");
+  }
+
+  @Test
+  void anUploadThatIsRefusedLeavesTheDiskAsItIs() {
+    try (FaultProxy proxy = new FaultProxy(server.endpoint())) {
+      server.pointAt(proxy.endpoint());
+      try (CheckpointStore store = open("a")) {
+        proxy.answerUploads(_ -> FaultProxy.Answer.EXPIRED);
+        var _ = store.save(Checkpoints.of(1), WriteOptions.defaults());
+        assertThatThrownBy(store::awaitUploads)
+            .hasMessageContaining("the credentials have expired; renew them")
+            .message()
+            .hasLineCount(1);
+        assertThat(latest("a").step()).isEqualTo(1);
+        proxy.answerUploads(
+            number -> number < 3 ? FaultProxy.Answer.SLOW_DOWN : FaultProxy.Answer.RIGHT);
+        var _ = store.save(Checkpoints.of(2), WriteOptions.defaults());
+        store.awaitUploads();
+      }
+      try (CheckpointStore store = open("b")) {
+        store.fetchLatest();
+        store.fetch(1);
+        assertThat(CheckpointStore.list(folder.resolve("b")).checkpoints())
+            .extracting(CheckpointFolder::step)
+            .containsExactly(1L, 2L);
+      }
+    }
   }
 
   @Test

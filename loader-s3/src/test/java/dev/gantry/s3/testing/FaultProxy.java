@@ -43,7 +43,12 @@ public final class FaultProxy implements AutoCloseable {
     INTERNAL_ERROR("500 Internal Server Error", "InternalError"),
     EXPIRED("400 Bad Request", "ExpiredToken"),
     DENIED("403 Forbidden", "AccessDenied"),
-    GONE("404 Not Found", "NoSuchKey");
+    GONE("404 Not Found", "NoSuchKey"),
+    FAILED_CONDITION("412 Precondition Failed", "PreconditionFailed"),
+    CONFLICT("409 Conflict", "OperationAborted"),
+    /// Of a request whose answer is an error the server hears nothing; of an upload the connection ends in
+    /// the middle of its body.
+    CUT_UPLOAD;
 
     private final String status;
     private final String code;
@@ -63,7 +68,9 @@ public final class FaultProxy implements AutoCloseable {
   private final Set<Socket> open = ConcurrentHashMap.newKeySet();
   private final AtomicInteger ranges = new AtomicInteger();
   private final CountDownLatch closed = new CountDownLatch(1);
+  private final AtomicInteger uploads = new AtomicInteger();
   private volatile IntFunction<Answer> answers = _ -> Answer.RIGHT;
+  private volatile IntFunction<Answer> uploadAnswers = _ -> Answer.RIGHT;
 
   public FaultProxy(URI server) {
     this.server = server;
@@ -87,6 +94,18 @@ public final class FaultProxy implements AutoCloseable {
   public void answer(IntFunction<Answer> chosen) {
     ranges.set(0);
     answers = chosen;
+  }
+
+  /// @param chosen by the number of the request that uploads: `PUT` and `POST`, from 0 on. Refused ones do
+  ///     not reach the server
+  public void answerUploads(IntFunction<Answer> chosen) {
+    uploads.set(0);
+    uploadAnswers = chosen;
+  }
+
+  /// How many requests uploaded since [#answerUploads].
+  public int uploads() {
+    return uploads.get();
   }
 
   /// How many ranges were asked for since [#answer].
@@ -113,9 +132,27 @@ public final class FaultProxy implements AutoCloseable {
       InputStream requests = new BufferedInputStream(client.getInputStream());
       InputStream responses = new BufferedInputStream(upstream.getInputStream());
       for (byte[] head = head(requests); head.length > 0; head = head(requests)) {
+        Answer upload = isUpload(head) ? uploadAnswers.apply(uploads.getAndIncrement()) : null;
+        if (upload == Answer.CUT_UPLOAD) {
+          byte[] _ = requests.readNBytes(length(head) / 2);
+          return;
+        }
+        if (upload != null && !upload.status.isEmpty()) {
+          if (header(head, "expect").isEmpty()) {
+            byte[] _ = requests.readNBytes(length(head));
+          }
+          refuse(upload, client.getOutputStream());
+          continue;
+        }
         upstream.getOutputStream().write(head);
         copy(requests, upstream.getOutputStream(), length(head));
         upstream.getOutputStream().flush();
+        if (upload == Answer.RESET) {
+          // The server did it, and nobody hears of that.
+          byte[] answered = head(responses);
+          byte[] _ = body(answered, responses);
+          return;
+        }
         if (!answer(head, responses, client.getOutputStream())) {
           return;
         }
@@ -165,22 +202,30 @@ public final class FaultProxy implements AutoCloseable {
         closed.await();
         return false;
       }
-      case SLOW_DOWN, INTERNAL_ERROR, EXPIRED, DENIED, GONE -> {
-        byte[] error =
-            ("<?xml version=\"1.0\"?><Error><Code>"
-                    + answer.code
-                    + "</Code><Message>as told</Message></Error>")
-                .getBytes(StandardCharsets.UTF_8);
-        String refused =
-            "HTTP/1.1 "
-                + answer.status
-                + "\r\nContent-Type: application/xml\r\nContent-Length: "
-                + error.length
-                + "\r\n\r\n";
-        write(client, refused.getBytes(StandardCharsets.ISO_8859_1), error, error.length);
-      }
+      case SLOW_DOWN, INTERNAL_ERROR, EXPIRED, DENIED, GONE, FAILED_CONDITION, CONFLICT ->
+          refuse(answer, client);
+      case CUT_UPLOAD -> throw new IllegalArgumentException("no answer to a request for a range");
     }
     return true;
+  }
+
+  private static boolean isUpload(byte[] head) {
+    return text(head).startsWith("PUT ") || text(head).startsWith("POST ");
+  }
+
+  private static void refuse(Answer answer, OutputStream client) throws IOException {
+    byte[] error =
+        ("<?xml version=\"1.0\"?><Error><Code>"
+                + answer.code
+                + "</Code><Message>as told</Message></Error>")
+            .getBytes(StandardCharsets.UTF_8);
+    String refused =
+        "HTTP/1.1 "
+            + answer.status
+            + "\r\nContent-Type: application/xml\r\nContent-Length: "
+            + error.length
+            + "\r\n\r\n";
+    write(client, refused.getBytes(StandardCharsets.ISO_8859_1), error, error.length);
   }
 
   private static void write(OutputStream client, byte[] head, byte[] body, int count)
