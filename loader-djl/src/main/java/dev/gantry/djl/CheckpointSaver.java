@@ -361,7 +361,7 @@ public final class CheckpointSaver implements AutoCloseable {
             () -> restore.apply(folder -> !lost.contains(folder) && store.hasCopy(folder)));
       } catch (CheckpointChoice.DamagedException damaged) {
         lost.add(damaged.folder());
-        String reason = String.valueOf(damaged.getCause().getMessage());
+        String reason = String.valueOf(damaged.getMessage());
         try {
           store.fetchInstead(damaged.folder());
           LOG.warn("DAMAGED CHECKPOINT, replaced by its copy in the other store: {}", reason);

@@ -66,7 +66,7 @@ class RemoteCheckpointTest {
                 .setStep(step)
                 .setModel(training.model)
                 .optTrainer(training.trainer)
-                .optMetric("loss", step)
+                .optMetric("loss", (double) step)
                 .build());
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import java.nio.file.Path;
 
 /// A file mapped as private, copy-on-write memory: bytes are read from disk when they are first
 /// touched, and changes never reach the file.
@@ -21,7 +21,7 @@ public final class MappedSlab extends CpuSlab {
 
   /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The
   /// descriptor may be closed afterwards.
-  public static MappedSlab map(Path file, int descriptor, long offset, long size) {
+  public static MappedSlab map(Location file, int descriptor, long offset, long size) {
     return map(file.toString(), descriptor, offset, size, false);
   }
 

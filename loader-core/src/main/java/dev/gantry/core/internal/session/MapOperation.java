@@ -80,17 +80,16 @@ final class MapOperation {
     return new LoadMemory(Device.HOST, MemoryUse.on(Device.HOST, all), slabs, slabOf);
   }
 
-  private static Mapping map(Transports transports, Location path, Span span) {
-    try (SourceFile file = transports.openFile(path, CachePolicy.BUFFERED)) {
+  private static Mapping map(Transports transports, Location location, Span span) {
+    try (SourceFile file = transports.openFile(location, CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
       if (file.size() < span.end()) {
         // Touching bytes that the file does not have would be a bus error later.
         throw new TransferException(
-            "mmap", path.toString(), new Failure.EndOfFile(span.end() - file.size()));
+            "mmap", location.toString(), new Failure.EndOfFile(span.end() - file.size()));
       }
       long offset = span.start() & -transports.calls().pageBytes();
-      return new Mapping(
-          MappedSlab.map(path.path(), descriptor, offset, span.end() - offset), offset);
+      return new Mapping(MappedSlab.map(location, descriptor, offset, span.end() - offset), offset);
     }
   }
 

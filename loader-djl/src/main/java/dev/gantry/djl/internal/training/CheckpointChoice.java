@@ -40,7 +40,7 @@ public record CheckpointChoice(
     private final transient Path folder;
 
     DamagedException(Path folder, GantryException damage) {
-      super(damage);
+      super(damage.getMessage(), damage);
       this.folder = folder;
     }
 
