@@ -61,7 +61,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   private int world = 1;
   private long epochs = 1;
   private int slots = DEFAULT_SLOTS;
-  private @Nullable Device device;
+  private List<Device> devices = List.of();
   private @Nullable List<String> data;
   private @Nullable List<String> labels;
   private final Map<String, FieldNormalization> normalizations = new LinkedHashMap<>();
@@ -160,7 +160,26 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// The device of the batches; by default that of the manager that `getData` is given.
   public T optDevice(Device chosen) {
-    device = MisuseException.requireGiven("optDevice", chosen);
+    devices = List.of(MisuseException.requireGiven("optDevice", chosen));
+    return self();
+  }
+
+  /// Cuts each batch into equal parts, one for each device, and reads each part to its own device: for a
+  /// training on several devices, with the devices of its configuration in the same order. `setSampling` is
+  /// the size of the whole batch, a multiple of their number; the first device has the first samples.
+  ///
+  /// `Batch.split` gives the parts, and `EasyTrain` calls it; `getData` and `getLabels` of the whole batch are
+  /// refused. For raw shards, and for TFRecord with an index.
+  public T optDevices(Device... chosen) {
+    List<Device> all = new ArrayList<>();
+    for (Device one : MisuseException.requireGiven("optDevices", chosen)) {
+      all.add(MisuseException.requireGiven("optDevices: a device", one));
+    }
+    if (all.isEmpty() || Set.copyOf(all).size() < all.size()) {
+      throw new MisuseException(
+          "optDevices must be devices that are different, one or more (was " + all + ")");
+    }
+    devices = List.copyOf(all);
     return self();
   }
 
@@ -307,15 +326,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   DatasetSettings settings(FieldRoles roles) {
     return new DatasetSettings(
-        session,
-        transfer,
-        Optional.ofNullable(device),
-        slots,
-        poison,
-        epochs,
-        roles,
-        transform,
-        labelTransform);
+        session, transfer, devices, slots, poison, epochs, roles, transform, labelTransform);
   }
 
   /// @param available the names of the dataset's fields

@@ -7,12 +7,14 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.datasets.DatasetIteration;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
@@ -34,6 +36,9 @@ public abstract sealed class GantryDataset implements ResumableDataset
   private final Batches batches;
   private final DatasetSettings settings;
 
+  /// What goes to each device.
+  private final List<Batches> parts;
+
   /// Where the next iteration begins.
   private DatasetState next;
 
@@ -43,6 +48,11 @@ public abstract sealed class GantryDataset implements ResumableDataset
   GantryDataset(Batches batches, DatasetSettings settings) {
     this.batches = batches;
     this.settings = settings;
+    int devices = settings.devices().size();
+    this.parts =
+        devices < 2
+            ? List.of(batches)
+            : Cleanup.orUndo(() -> batches.parts(devices), batches::close);
     this.next = batches.start();
   }
 
@@ -60,7 +70,7 @@ public abstract sealed class GantryDataset implements ResumableDataset
       current.supersede();
     }
     endEpoch();
-    DatasetIteration iteration = new DatasetIteration(batches, next, settings, manager);
+    DatasetIteration iteration = new DatasetIteration(parts, next, settings, manager);
     current = iteration;
     return iteration;
   }
@@ -104,14 +114,22 @@ public abstract sealed class GantryDataset implements ResumableDataset
   /// engine makes of a batch, are not counted; nor are the records of TFRecord streams, which
   /// [TfRecordOptions][dev.gantry.formats.tfrecord.TfRecordOptions] bounds.
   ///
-  /// @param manager whose device the batches go to, unless `optDevice` was called
+  /// @param manager whose device the batches go to, unless `optDevice` or `optDevices` was called
   public MemoryUse memoryUse(NDManager manager) {
     MisuseException.requireGiven("manager", manager);
-    Device device = PyTorch.device(settings.device().orElseGet(manager::getDevice));
-    return settings
-        .session()
-        .ringMemory(
-            settings.ring(batches, device), batches.mostRows(), batches.normalizedTableBytes());
+    List<ai.djl.Device> devices = settings.devices(manager);
+    MemoryUse all = MemoryUse.NOTHING;
+    for (int i = 0; i < parts.size(); i++) {
+      Batches part = parts.get(i);
+      Device device = PyTorch.device(devices.get(i));
+      all =
+          all.plus(
+              settings
+                  .session()
+                  .ringMemory(
+                      settings.ring(part, device), part.mostRows(), part.normalizedTableBytes()));
+    }
+    return all;
   }
 
   /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.

@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
@@ -63,6 +64,34 @@ class DatasetMisuseTest {
     isRefused(
         () -> TfRecordDataset.builder().setFiles((List<Path>) null),
         "setFiles must be given (was null)");
+  }
+
+  @Test
+  void devicesThatCannotShareABatchAreRefused() {
+    Device[] two = {Device.gpu(0), Device.gpu(1)};
+    ShardDataset.Builder builder = ShardDataset.builder();
+    isRefused(
+        builder::optDevices, "optDevices must be devices that are different, one or more (was [])");
+    isRefused(
+        () -> builder.optDevices(Device.cpu(), Device.cpu()),
+        "optDevices must be devices that are different, one or more (was [cpu(), cpu()])");
+    Path shards = ImageShards.write(folder.resolve("shards"), 5, 5);
+    isRefused(
+        () -> builder.setPath(shards).setSampling(5).optDevices(two).build(),
+        "setSampling must be a multiple of the 2 devices of optDevices (was 5)");
+    List<Path> records = ImageRecords.write(folder.resolve("records"), 4, 1, Compression.NONE);
+    TfRecordDataset.Builder streamed =
+        TfRecordDataset.builder()
+            .setFiles(records)
+            .addFeature(FeatureSpec.bytes("image", 15))
+            .optLabels()
+            .setSampling(4)
+            .optIndex(IndexUse.NONE)
+            .optDevices(two);
+    isRefused(
+        streamed::build,
+        "optDevices with 2 devices needs samples that are reached by number: raw shards, or"
+            + " TFRecord with an index");
   }
 
   @Test

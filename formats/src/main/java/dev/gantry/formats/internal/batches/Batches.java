@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.batches;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import java.util.List;
 import java.util.OptionalLong;
 
 /// A dataset as this rank sees it: the batches of each epoch, in an order that depends on nothing
@@ -39,6 +41,20 @@ public interface Batches extends AutoCloseable {
   /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
   ///     order of its samples
   BatchPlanSource<BatchView> from(DatasetState state);
+
+  /// The same batches, each of them cut into as many equal parts: the first holds the first samples of
+  /// each batch, and so on. The last batch of an epoch may be smaller; its samples are dealt as they are
+  /// to ranks. The states of the parts are those of these batches, which own them.
+  ///
+  /// @param count divides the batch size
+  /// @throws dev.gantry.core.MisuseException if a batch cannot be cut so
+  default List<Batches> parts(int count) {
+    throw new MisuseException(
+        "optDevices with "
+            + count
+            + " devices needs samples that are reached by number: raw shards, or TFRecord with an"
+            + " index");
+  }
 
   @Override
   default void close() {}

@@ -17,6 +17,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /// The batches of samples that are reached by number. Every place of every epoch is reached at
 /// once, and a state of one rank serves all of them.
@@ -28,14 +29,23 @@ public final class EpochBatches implements Batches {
 
   private final SampleCatalogue store;
   private final OrderOptions options;
+  private final PlanLimits limits;
   private final BatchPlanner planner;
   private final String order;
+  private final Runnable closing;
   private final long batches;
 
-  private EpochBatches(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
+  private EpochBatches(
+      SampleCatalogue store,
+      OrderOptions options,
+      PlanLimits limits,
+      String order,
+      Runnable closing) {
     this.store = store;
     this.options = options;
-    this.order = OrderIdentity.of(store.identity(), store.fileSamples(), options);
+    this.limits = limits;
+    this.order = order;
+    this.closing = closing;
     this.batches = EpochOrder.of(store.fileSamples(), options, 0).batches();
     BatchBounds bounds = BatchBounds.of(store.fileSamples(), options);
     this.planner = new BatchPlanner(store, bounds, limits);
@@ -52,7 +62,8 @@ public final class EpochBatches implements Batches {
   ///     slot
   /// @throws MisuseException if no memory holds such a batch
   public static EpochBatches of(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
-    return new EpochBatches(store, options, limits);
+    String order = OrderIdentity.of(store.identity(), store.fileSamples(), options);
+    return new EpochBatches(store, options, limits, order, store::close);
   }
 
   @Override
@@ -92,8 +103,16 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
+  public List<Batches> parts(int count) {
+    return IntStream.range(0, count)
+        .<Batches>mapToObj(
+            part -> new EpochBatches(store, options.part(part, count), limits, order, () -> {}))
+        .toList();
+  }
+
+  @Override
   public void close() {
-    store.close();
+    closing.run();
   }
 
   private final class Source implements BatchPlanSource<BatchView> {

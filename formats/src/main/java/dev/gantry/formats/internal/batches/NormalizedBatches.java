@@ -23,6 +23,9 @@ import java.util.stream.LongStream;
 /// Batches with some fields normalised, behind all else in the slot.
 public final class NormalizedBatches implements Batches {
   private final Batches batches;
+  private final List<Field> fields;
+  private final Map<String, FieldNormalization> how;
+  private final int samples;
   private final Map<String, Target> targets = new LinkedHashMap<>();
   private final long bytes;
   private final long tableBytes;
@@ -33,6 +36,9 @@ public final class NormalizedBatches implements Batches {
   private NormalizedBatches(
       Batches batches, List<Field> fields, Map<String, FieldNormalization> how, int samples) {
     this.batches = batches;
+    this.fields = fields;
+    this.how = how;
+    this.samples = samples;
     long at = 0;
     long pieces = 0;
     for (Field field : fields) {
@@ -147,6 +153,13 @@ public final class NormalizedBatches implements Batches {
       all.add(new NormalizedRows(what, from.offset(), pitch, to, samples));
     }
     return FieldView.dense(from.name(), target.how().to(), samples, target.how().shape(sample), to);
+  }
+
+  @Override
+  public List<Batches> parts(int count) {
+    return batches.parts(count).stream()
+        .<Batches>map(part -> new NormalizedBatches(part, fields, how, samples / count))
+        .toList();
   }
 
   @Override

@@ -32,6 +32,28 @@ public record OrderOptions(
     MisuseException.requireRange("rank of " + world, rank, 0, world - 1);
   }
 
+  /// Of as many workers for each one here, each with its part of the batch: part `part` of this one's.
+  ///
+  /// @throws MisuseException if the batch cannot be cut into as many equal parts
+  public OrderOptions part(int part, int parts) {
+    if (batchSize % parts != 0) {
+      throw new MisuseException(
+          "setSampling must be a multiple of the "
+              + parts
+              + " devices of optDevices (was "
+              + batchSize
+              + ")");
+    }
+    return new OrderOptions(
+        batchSize / parts,
+        lastBatch,
+        shuffle,
+        interleave,
+        interleaveBlock,
+        Math.addExact(Math.multiplyExact(rank, parts), part),
+        Math.multiplyExact(world, parts));
+  }
+
   /// The order of the files, for one worker.
   public static OrderOptions of(int batchSize) {
     return new OrderOptions(batchSize, LastBatch.KEEP, new Shuffle.None(), 1, 1, 0, 1);

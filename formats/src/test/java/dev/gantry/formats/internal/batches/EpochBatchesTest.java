@@ -12,6 +12,7 @@ import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
+import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.order.Orders;
 import dev.gantry.formats.spi.FieldSource;
@@ -88,6 +89,65 @@ class EpochBatchesTest {
       // The end of an epoch may also be said in its own numbers.
       assertThat(rest(batches, new DatasetState(state.order(), epoch, count, ""))).isEmpty();
     }
+  }
+
+  /// The states are those of whole batches, and the parts of a batch together are its samples, in its order.
+  @Property(tries = 300)
+  void partsTogetherAreTheBatch(
+      @ForAll("shards") List<Long> shards,
+      @ForAll("options") OrderOptions part,
+      @ForAll @IntRange(min = 1, max = 4) int count) {
+    OrderOptions options =
+        new OrderOptions(
+            part.batchSize() * count,
+            part.lastBatch(),
+            part.shuffle(),
+            part.interleave(),
+            part.interleaveBlock(),
+            part.rank(),
+            part.world());
+    EpochBatches whole = EpochBatches.of(store(shards), options);
+    DatasetState state = whole.start().atEpoch(1);
+    List<BatchPlan<BatchView>> all = rest(whole, state);
+    List<List<BatchPlan<BatchView>>> parts =
+        whole.parts(count).stream().map(each -> rest(each, state)).toList();
+
+    for (int batch = 0; batch < all.size(); batch++) {
+      BatchView expected = all.get(batch).label();
+      List<Long> samples = new ArrayList<>();
+      for (int i = 0; i < count; i++) {
+        BatchView view = parts.get(i).get(batch).label();
+        assertThat(view.after()).isEqualTo(expected.after());
+        List<Long> numbers = numbers(shards, options.part(i, count), batch);
+        assertThat(view.samples()).isEqualTo(numbers.size());
+        samples.addAll(numbers);
+      }
+      if (expected.samples() == options.batchSize()) {
+        assertThat(samples).isEqualTo(numbers(shards, options, batch));
+      } else if (expected.samples() >= count) {
+        assertThat(samples).containsAll(numbers(shards, options, batch));
+      }
+    }
+    parts.forEach(each -> assertThat(each).hasSameSizeAs(all));
+  }
+
+  /// @return file and sample of each, as one number
+  private static List<Long> numbers(List<Long> shards, OrderOptions options, int batch) {
+    List<Long> numbers = new ArrayList<>();
+    for (SampleRun run : EpochOrder.of(shards, options, 1).batch(batch)) {
+      for (long sample = 0; sample < run.count(); sample++) {
+        numbers.add((long) run.file() << 32 | (run.first() + sample));
+      }
+    }
+    return numbers;
+  }
+
+  @Example
+  void aBatchThatCannotBeCutIntoEqualPartsIsRefused() {
+    EpochBatches batches = EpochBatches.of(store(List.of(10L)), options(4, new Shuffle.None(), 1));
+    assertThatThrownBy(() -> batches.parts(3))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("setSampling must be a multiple of the 3 devices of optDevices (was 4)");
   }
 
   private static OrderOptions options(int batchSize, Shuffle shuffle, int world) {

@@ -4,6 +4,8 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.SessionCounters;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
 
 /// What a ring has done so far.
 ///
@@ -24,6 +26,21 @@ public record RingStatistics(
     long slotsReplaced,
     long hostBytes,
     TransferReport transfer) {
+
+  /// Of two rings that each bring a part of every batch: batches count once, and the consumer waits for
+  /// one after the other.
+  public RingStatistics beside(RingStatistics other) {
+    return new RingStatistics(
+        Math.min(batches, other.batches),
+        waits + other.waits,
+        waited.plus(other.waited),
+        stalls + other.stalls,
+        slotsReplaced + other.slotsReplaced,
+        hostBytes + other.hostBytes,
+        transfer
+            .plus(other.transfer)
+            .withElapsed(Collections.max(List.of(transfer.elapsed(), other.transfer.elapsed()))));
+  }
 
   /// Counts while the ring runs. Thread-safe.
   static final class Counter {

@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.datasets;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.ring.RingStatistics;
@@ -17,13 +18,12 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.UUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The batches of one call of `getData`. It owns a ring, and belongs to the manager that it was
+/// The batches of one call of `getData`. It owns a ring for each device, and belongs to the manager that it was
 /// made with: it ends when the batches do, when the manager closes, or when the dataset does.
 ///
 /// For one thread, but for [#state] and [#close].
@@ -32,25 +32,31 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
 
   private final String id = "gantry-dataset-" + UUID.randomUUID();
   private final NDManager manager;
-  private final ai.djl.Device device;
   private final int slots;
-  private final BatchArrays arrays;
-  private final PrefetchRing<BatchView> ring;
+  private final List<DeviceRing> rings = new ArrayList<>();
   private final boolean endless;
   private final DatasetState end;
   private final long progressBegin;
   private final long progressTotal;
   private final List<SlotBatch> open = new ArrayList<>();
-  private Optional<RingBatch<BatchView>> ahead = Optional.empty();
+
+  /// The next batch, a slot from each ring; empty if it was not asked for, or there is none.
+  private List<RingBatch<BatchView>> ahead = List.of();
+
   private volatile DatasetState state;
   private long taken;
   private boolean ended;
   private volatile boolean superseded;
 
+  /// What brings a device's part of each batch.
+  private record DeviceRing(
+      ai.djl.Device device, BatchArrays arrays, PrefetchRing<BatchView> ring) {}
+
+  /// @param parts what each device gets of the batches
   public DatasetIteration(
-      Batches batches, DatasetState from, DatasetSettings settings, NDManager manager) {
+      List<Batches> parts, DatasetState from, DatasetSettings settings, NDManager manager) {
+    Batches batches = parts.getFirst();
     this.manager = manager;
-    this.device = settings.device().orElseGet(manager::getDevice);
     this.slots = settings.slots();
     this.state = from;
     this.endless = settings.epochs() == Long.MAX_VALUE;
@@ -60,24 +66,32 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     OptionalLong perEpoch = batches.batchesPerEpoch();
     this.progressTotal = endless ? 0 : product(perEpoch, settings.epochs());
     this.progressBegin = product(perEpoch, from.epoch() % settings.epochs()) + from.batch();
-    dev.gantry.core.Device target = PyTorch.device(device);
-    if (target instanceof dev.gantry.core.Device.Host) {
-      OpenMpAdvice.logOnce();
-    }
-    this.arrays = new BatchArrays(settings, target);
-    this.ring =
-        settings
-            .session()
-            .ring(settings.ring(batches, target), new EpochChain(batches, from, lastEpoch));
     boolean complete = false;
     try {
+      for (int i = 0; i < parts.size(); i++) {
+        Batches part = parts.get(i);
+        ai.djl.Device device = settings.devices(manager).get(i);
+        dev.gantry.core.Device target = PyTorch.device(device);
+        if (target instanceof dev.gantry.core.Device.Host) {
+          OpenMpAdvice.logOnce();
+        }
+        PrefetchRing<BatchView> ring =
+            settings
+                .session()
+                .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch));
+        rings.add(new DeviceRing(device, new BatchArrays(settings, target), ring));
+      }
       manager.attachInternal(id, this);
       complete = true;
     } finally {
       if (!complete) {
-        ring.close();
+        closeRings();
       }
     }
+  }
+
+  private void closeRings() {
+    Cleanup.runAll(rings.stream().<Runnable>map(each -> each.ring()::close).toList());
   }
 
   /// How many batches so many epochs have, or 0 where that is not known.
@@ -108,7 +122,10 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   }
 
   public RingStatistics statistics() {
-    return ring.statistics();
+    return rings.stream()
+        .map(each -> each.ring().statistics())
+        .reduce(RingStatistics::beside)
+        .orElseThrow();
   }
 
   /// Whether another iteration may begin without a batch of this one being left out, or one of the
@@ -135,13 +152,37 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     }
     if (!ended && ahead.isEmpty()) {
       requireFreeSlot();
-      ahead = ring.next();
+      ahead = take();
       if (ahead.isEmpty()) {
         state = end;
         close();
       }
     }
-    return ahead.isPresent();
+    return !ahead.isEmpty();
+  }
+
+  /// The rings end together, since ranks have as many batches as one another.
+  private List<RingBatch<BatchView>> take() {
+    List<RingBatch<BatchView>> slots = new ArrayList<>();
+    boolean complete = false;
+    try {
+      for (DeviceRing each : rings) {
+        each.ring().next().ifPresent(slots::add);
+      }
+      if (!slots.isEmpty() && slots.size() < rings.size()) {
+        throw new IllegalStateException("only " + slots.size() + " devices have a next batch");
+      }
+      complete = true;
+      return slots;
+    } finally {
+      if (!complete) {
+        giveBack(slots);
+      }
+    }
+  }
+
+  private static void giveBack(List<RingBatch<BatchView>> slots) {
+    Cleanup.runAll(slots.stream().<Runnable>map(slot -> slot::close).toList());
   }
 
   @Override
@@ -149,24 +190,32 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     if (!hasNext()) {
       throw new NoSuchElementException("there are no more batches");
     }
-    RingBatch<BatchView> slot = ahead.orElseThrow();
-    ahead = Optional.empty();
+    List<RingBatch<BatchView>> slots = ahead;
+    ahead = List.of();
     NDManager batchManager = null;
-    SlotBatch batch;
+    List<SlotBatch> parts = new ArrayList<>();
     try {
-      batchManager = manager.newSubManager(device);
-      batch = arrays.batch(batchManager, slot, progressBegin + taken, progressTotal);
+      batchManager = manager.newSubManager(rings.getFirst().device());
+      for (int i = 0; i < slots.size(); i++) {
+        DeviceRing from = rings.get(i);
+        NDManager partManager =
+            slots.size() == 1 ? batchManager : batchManager.newSubManager(from.device());
+        parts.add(
+            from.arrays().batch(partManager, slots.get(i), progressBegin + taken, progressTotal));
+      }
     } catch (RuntimeException | Error failure) {
       if (batchManager != null) {
         batchManager.close();
       }
-      slot.close();
+      giveBack(slots);
       throw failure;
     }
     taken++;
-    state = slot.label().after();
-    open.add(batch);
-    return batch;
+    state = slots.getFirst().label().after();
+    open.add(parts.getFirst());
+    return parts.size() == 1
+        ? parts.getFirst()
+        : new SplitBatch(batchManager, parts, progressBegin + taken, progressTotal);
   }
 
   /// Fails fast: waiting would deadlock, because only this thread can release a slot.
@@ -188,10 +237,10 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     ended = true;
     manager.detachInternal(id);
     try {
-      ring.close();
+      closeRings();
     } finally {
-      ahead.ifPresent(RingBatch::close);
-      ahead = Optional.empty();
+      giveBack(ahead);
+      ahead = List.of();
     }
   }
 }

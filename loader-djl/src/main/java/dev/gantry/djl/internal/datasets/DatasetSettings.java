@@ -3,16 +3,17 @@ package dev.gantry.djl.internal.datasets;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.batches.Batches;
-import java.util.Optional;
+import java.util.List;
 import java.util.function.UnaryOperator;
 
 /// How batches are brought and what becomes of them.
 ///
-/// @param device where they go; empty for the manager's
+/// @param devices where they go, a part of each batch to each; empty for the manager's
 /// @param slots batches in memory at once
 /// @param epochs in one call of `getData`
 /// @param transform of the data
@@ -20,13 +21,21 @@ import java.util.function.UnaryOperator;
 public record DatasetSettings(
     GantrySession session,
     TransferOptions transfer,
-    Optional<Device> device,
+    List<Device> devices,
     int slots,
     boolean poison,
     long epochs,
     FieldRoles roles,
     UnaryOperator<NDList> transform,
     UnaryOperator<NDList> labelTransform) {
+  public DatasetSettings {
+    devices = List.copyOf(devices);
+  }
+
+  public List<Device> devices(NDManager manager) {
+    return devices.isEmpty() ? List.of(manager.getDevice()) : devices;
+  }
+
   /// The ring of an iteration.
   public RingOptions ring(Batches batches, dev.gantry.core.Device target) {
     return new RingOptions(

@@ -20,6 +20,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.stream.Stream;
 
 /// What the optimizer of a training keeps from step to step. DJL holds it in private fields, by
@@ -40,6 +41,9 @@ public final class OptimizerState {
   private static final PrivateField<Integer> UPDATES =
       PrivateField.of(Optimizer.class, UPDATES_NAME, "int");
 
+  private static final PrivateField<Integer> BEGIN =
+      PrivateField.of(Optimizer.class, "beginNumUpdate", "int");
+
   private final TrainerParts parts;
   private final OptimizerKind kind;
 
@@ -52,7 +56,7 @@ public final class OptimizerState {
   ///     have state that is not known here, or this version of DJL keeps its state elsewhere
   public static OptimizerState of(Trainer trainer) {
     TrainerParts parts = TrainerParts.of(trainer);
-    PrivateField.requireAll(List.of(COUNTS, UPDATES));
+    PrivateField.requireAll(List.of(COUNTS, UPDATES, BEGIN));
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }
 
@@ -80,13 +84,7 @@ public final class OptimizerState {
   /// The state as it is. The arrays are the optimizer's own: the next step changes them. Of several
   /// devices, the first's.
   public SavedOptimizer<NDArray> values() {
-    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
-    for (OptimizerKind.State state : kind.states()) {
-      parts
-          .parameters()
-          .forEach((path, parameter) ->
-              value(state, parameter).ifPresent(array -> arrays.put(state.key(path), array)));
-    }
+    SequencedMap<String, NDArray> arrays = arrays(this::value);
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
     parts
         .parameters()
@@ -97,6 +95,30 @@ public final class OptimizerState {
           }
         });
     return new SavedOptimizer<>(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
+  }
+
+  /// The arrays of [#values] on another device, as far as it has some.
+  ///
+  /// @param device its number among the trainer's
+  SequencedMap<String, NDArray> values(int device) {
+    return arrays((state, parameter) ->
+        Optional.ofNullable(byDevice(state, parameter).get(parts.devices().get(device))));
+  }
+
+  private SequencedMap<String, NDArray> arrays(
+      BiFunction<OptimizerKind.State, Parameter, Optional<NDArray>> value) {
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    for (OptimizerKind.State state : kind.states()) {
+      parts
+          .parameters()
+          .forEach((path, parameter) ->
+              value.apply(state, parameter).ifPresent(array -> arrays.put(state.key(path), array)));
+    }
+    return arrays;
+  }
+
+  private Map<Device, NDArray> byDevice(OptimizerKind.State state, Parameter parameter) {
+    return state.arrays().get(parts.optimizer()).getOrDefault(parameter.getId(), Map.of());
   }
 
   /// As the arrays of [#values] when all parameters have been updated. An array that is not there yet is
@@ -120,8 +142,7 @@ public final class OptimizerState {
   }
 
   private Optional<NDArray> value(OptimizerKind.State state, Parameter parameter) {
-    Map<Device, NDArray> byDevice =
-        state.arrays().get(parts.optimizer()).getOrDefault(parameter.getId(), Map.of());
+    Map<Device, NDArray> byDevice = byDevice(state, parameter);
     return parts.devices().stream()
         .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
         .findFirst()
@@ -217,6 +238,13 @@ public final class OptimizerState {
         replacement.close();
       }
     }
+  }
+
+  /// As DJL would have counted on the devices of this trainer.
+  ///
+  /// @param devices on how many each update was counted
+  SavedOptimizer<ArrayKind> counted(SavedOptimizer<ArrayKind> saved, int devices) {
+    return saved.counted(devices, parts.countingDevices(), BEGIN.get(parts.optimizer()));
   }
 
   private void setCounts(SavedOptimizer<ArrayKind> saved) {

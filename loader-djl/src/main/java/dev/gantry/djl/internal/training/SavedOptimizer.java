@@ -25,4 +25,20 @@ public record SavedOptimizer<A>(
     arrays = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(arrays));
     updateCounts = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(updateCounts));
   }
+
+  /// As DJL would have counted with another number of devices.
+  ///
+  /// @param from on how many devices each update was counted
+  /// @param to on how many it is counted from now on
+  /// @param begin where the optimizer began to count
+  SavedOptimizer<A> counted(int from, int to, int begin) {
+    SequencedMap<String, Integer> counts = new LinkedHashMap<>();
+    updateCounts.forEach((path, count) -> counts.put(path, counted(count, from, to, begin)));
+    return new SavedOptimizer<>(kind, arrays, counts, counted(updates, from, to, begin));
+  }
+
+  private static int counted(int count, int from, int to, int begin) {
+    return Math.toIntExact(
+        Math.clamp(begin + ((long) count - begin) * to / from, 0, Integer.MAX_VALUE));
+  }
 }

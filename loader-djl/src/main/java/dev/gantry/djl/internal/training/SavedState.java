@@ -21,6 +21,12 @@ public final class SavedState {
   /// Followed by the path of a parameter.
   static final String OPTIMIZER_COUNT = "optimizer.count.";
 
+  /// On how many devices the training was; on one where there is none.
+  static final String DEVICES = "devices";
+
+  /// On how many of them each update was counted; on one where there is none.
+  static final String OPTIMIZER_DEVICES = "optimizer.devices";
+
   static final String SEED = "random.seed";
 
   /// Followed by the name of a generator.
@@ -28,6 +34,8 @@ public final class SavedState {
 
   /// Followed by the name that you gave to a state of your own.
   static final String USER = "user.";
+
+  private static final long MOST_DEVICES = 1 << 16;
 
   private final CheckpointFolder checkpoint;
   private final SequencedMap<String, String> state;
@@ -58,6 +66,18 @@ public final class SavedState {
         .forEach(path -> counts.put(path, (int) number(OPTIMIZER_COUNT + path, Integer.MAX_VALUE)));
     return new SavedOptimizer<>(
         text(OPTIMIZER_KIND), arrays, counts, (int) number(OPTIMIZER_UPDATES, Integer.MAX_VALUE));
+  }
+
+  int devices() {
+    return devices(DEVICES);
+  }
+
+  int countingDevices() {
+    return devices(OPTIMIZER_DEVICES);
+  }
+
+  private int devices(String key) {
+    return state.containsKey(key) ? Math.max(1, (int) number(key, MOST_DEVICES)) : 1;
   }
 
   /// The states of your own, by their names.

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 public final class StateReplacement implements AutoCloseable {
   private final TrainerParts parts;
   private final List<NDArray> created = new ArrayList<>();
-  private final Map<String, List<NDArray>> targets = new HashMap<>();
+  private final Map<String, Map<Device, NDArray>> targets = new HashMap<>();
   private final List<Runnable> exchanges = new ArrayList<>();
 
   StateReplacement(TrainerParts parts) {
@@ -44,7 +44,7 @@ public final class StateReplacement implements AutoCloseable {
       NDArray existing = before.get(device);
       after.put(device, existing == null ? create(kind, device) : existing);
     }
-    targets.put(key, List.copyOf(after.values()));
+    targets.put(key, after);
     exchanges.add(() -> {
       byId.put(parameterId, after);
       before.forEach((device, array) -> {
@@ -66,8 +66,19 @@ public final class StateReplacement implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public void take(String key, NDArray values, long firstRow) {
     targets
-        .getOrDefault(key, List.of())
+        .getOrDefault(key, Map.of())
+        .values()
         .forEach(target -> TorchArrays.copy(values, target, firstRow));
+  }
+
+  /// As [#take(String, NDArray, long)], on one device.
+  ///
+  /// @param device its number among the trainer's
+  void take(int device, String key, NDArray values, long firstRow) {
+    NDArray target = targets.getOrDefault(key, Map.of()).get(parts.devices().get(device));
+    if (target != null) {
+      TorchArrays.copy(values, target, firstRow);
+    }
   }
 
   /// Gives all arrays to the optimizer. Call it when [#take] has had all values.

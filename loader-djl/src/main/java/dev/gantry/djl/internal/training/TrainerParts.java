@@ -48,12 +48,15 @@ public final class TrainerParts implements TensorLoad.Taker {
   private final Trainer trainer;
   private final ParameterStore store;
   private final Optimizer optimizer;
+  private final boolean updatesOnce;
   private final SequencedMap<String, Parameter> parameters;
 
-  private TrainerParts(Trainer trainer, ParameterStore store, Optimizer optimizer) {
+  private TrainerParts(
+      Trainer trainer, ParameterStore store, Optimizer optimizer, boolean updatesOnce) {
     this.trainer = trainer;
     this.store = store;
     this.optimizer = optimizer;
+    this.updatesOnce = updatesOnce;
     this.parameters = parameters(trainer.getModel().getBlock());
   }
 
@@ -66,11 +69,14 @@ public final class TrainerParts implements TensorLoad.Taker {
     if (server instanceof UpdateFence fence) {
       server = fence.real();
     }
+    if (server instanceof OneUpdate one) {
+      return new TrainerParts(trainer, store, one.optimizer(), true);
+    }
     if (!(server instanceof LocalParameterServer)) {
       throw new MisuseException(
           "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
     }
-    return new TrainerParts(trainer, store, OPTIMIZER.get(server));
+    return new TrainerParts(trainer, store, OPTIMIZER.get(server), false);
   }
 
   /// All parameters of a block, initialised or not, by their path in the block's order; one with
@@ -97,6 +103,24 @@ public final class TrainerParts implements TensorLoad.Taker {
     UpdateFence fence = new UpdateFence(server);
     SERVER.set(store, fence);
     return fence;
+  }
+
+  /// Has each step update the first device's parameters alone, and copy them to the others. Idempotent.
+  public void updateOnce() {
+    if (updatesOnce) {
+      return;
+    }
+    OneUpdate once = new OneUpdate(optimizer);
+    if (SERVER.get(store) instanceof UpdateFence fence) {
+      fence.setReal(once);
+    } else {
+      SERVER.set(store, once);
+    }
+  }
+
+  /// On how many devices the optimizer counts each update.
+  int countingDevices() {
+    return updatesOnce ? 1 : devices().size();
   }
 
   /// How many parameters a step updates.
@@ -127,11 +151,25 @@ public final class TrainerParts implements TensorLoad.Taker {
   ///
   /// @throws MisuseException if a parameter is not initialised
   public SequencedMap<String, NDArray> values() {
+    return values(0);
+  }
+
+  /// As [#values()], on another device.
+  ///
+  /// @param device its number in [#devices]
+  SequencedMap<String, NDArray> values(int device) {
     SequencedMap<String, NDArray> values = new LinkedHashMap<>();
     for (String path : parameters.keySet()) {
-      values.put(path, arrays(path).getFirst());
+      values.put(path, arrays(path).get(device));
     }
     return values;
+  }
+
+  /// As [#take(String, NDArray, long)], on one device.
+  void take(int device, String path, NDArray values, long firstRow) {
+    NDArray target = arrays(path).get(device);
+    TorchArrays.copy(values, target, firstRow);
+    clearGradient(TorchArrays.torchArray(target));
   }
 
   /// Checks that saved values could be those of the parameters.
@@ -198,7 +236,7 @@ public final class TrainerParts implements TensorLoad.Taker {
     return targets;
   }
 
-  private static void clearGradient(PtNDArray array) {
+  static void clearGradient(PtNDArray array) {
     if (!array.hasGradient()) {
       return;
     }

@@ -55,11 +55,23 @@ public record TrainingContents(
       Optional<TrainingMoment> moment,
       UserStates states) {
     requireOf(model, trainer);
-    SequencedMap<String, NDArray> parameters = TrainerParts.of(trainer).values();
-    moment.ifPresent(earlier -> parameters.putAll(earlier.arrays()));
+    TrainerParts parts = TrainerParts.of(trainer);
+    SequencedMap<String, NDArray> parameters = values(parts, 0, moment);
     TrainingContents contents = new TrainingContents().with(parameters, epoch, dataset);
-    SavedOptimizer<NDArray> optimizer = OptimizerState.of(trainer).values();
+    OptimizerState state = OptimizerState.of(trainer);
+    SavedOptimizer<NDArray> optimizer = state.values();
     contents.groups.put(OPTIMIZER, optimizer.arrays());
+    int devices = parts.devices().size();
+    if (devices > 1) {
+      SequencedMap<String, NDArray> replicas = new LinkedHashMap<>();
+      for (int i = 1; i < devices; i++) {
+        Replicas.addDifferent(i, MODEL, parameters, values(parts, i, moment), replicas);
+        Replicas.addDifferent(i, OPTIMIZER, optimizer.arrays(), state.values(i), replicas);
+      }
+      contents.putReplicas(replicas);
+      contents.state.put(SavedState.DEVICES, Integer.toString(devices));
+      contents.state.put(SavedState.OPTIMIZER_DEVICES, Integer.toString(parts.countingDevices()));
+    }
     contents.state.put(SavedState.OPTIMIZER_KIND, optimizer.kind());
     contents.state.put(SavedState.OPTIMIZER_UPDATES, Integer.toString(optimizer.updates()));
     optimizer
@@ -71,14 +83,38 @@ public record TrainingContents(
     return contents;
   }
 
-  /// As the contents of a training that has made a step, of which only the sizes count.
+  private static SequencedMap<String, NDArray> values(
+      TrainerParts parts, int device, Optional<TrainingMoment> moment) {
+    SequencedMap<String, NDArray> values = parts.values(device);
+    moment.ifPresent(earlier -> values.putAll(earlier.arrays().get(device)));
+    return values;
+  }
+
+  private void putReplicas(SequencedMap<String, NDArray> replicas) {
+    if (!replicas.isEmpty()) {
+      groups.put(Replicas.GROUP, replicas);
+    }
+  }
+
+  /// As the contents of a training that has made a step, of which only the sizes count. On each device but
+  /// the first, all may differ.
   ///
   /// @throws MisuseException as [#of]
   public static TrainingContents expected(Model model, Trainer trainer) {
     requireOf(model, trainer);
-    TrainingContents contents =
-        new TrainingContents().with(TrainerParts.of(trainer).values(), 0, Optional.empty());
-    contents.groups.put(OPTIMIZER, OptimizerState.of(trainer).expected());
+    SequencedMap<String, NDArray> parameters = TrainerParts.of(trainer).values();
+    TrainingContents contents = new TrainingContents().with(parameters, 0, Optional.empty());
+    SequencedMap<String, NDArray> states = OptimizerState.of(trainer).expected();
+    contents.groups.put(OPTIMIZER, states);
+    SequencedMap<String, NDArray> replicas = new LinkedHashMap<>();
+    for (int i = 1; i < trainer.getDevices().length; i++) {
+      int device = i;
+      parameters.forEach(
+          (name, array) -> replicas.put(new Replicas.Key(device, MODEL, name).text(), array));
+      states.forEach(
+          (name, array) -> replicas.put(new Replicas.Key(device, OPTIMIZER, name).text(), array));
+    }
+    contents.putReplicas(replicas);
     return contents;
   }
 

@@ -4,7 +4,9 @@ package dev.gantry.djl.internal.training;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
@@ -13,31 +15,35 @@ import java.util.SequencedMap;
 /// variances, random number generators, and states of your own. The other parameters and the
 /// optimizer change only with the step that follows. Owns the copies.
 ///
-/// @param arrays by the path of the parameter
+/// @param arrays by the path of the parameter, for each device
 /// @param state as entries of [SavedState]
-public record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, String> state)
+public record TrainingMoment(List<Map<String, NDArray>> arrays, SequencedMap<String, String> state)
     implements AutoCloseable {
   public static TrainingMoment copy(Trainer trainer, UserStates states) {
     TrainerParts parts = TrainerParts.of(trainer);
-    Map<String, NDArray> copies = new LinkedHashMap<>();
+    List<Map<String, NDArray>> copies = new ArrayList<>();
     boolean complete = false;
     try {
-      parts
-          .values()
-          .forEach((path, value) -> {
-            if (changesForward(Objects.requireNonNull(parts.parameters().get(path)))) {
-              NDArray copy = value.duplicate();
-              copies.put(path, copy);
-              // The batch's manager, to which it may belong, closes sooner.
-              copy.attach(trainer.getManager());
-            }
-          });
+      for (int device = 0; device < parts.devices().size(); device++) {
+        Map<String, NDArray> ofDevice = new LinkedHashMap<>();
+        copies.add(ofDevice);
+        parts
+            .values(device)
+            .forEach((path, value) -> {
+              if (changesForward(Objects.requireNonNull(parts.parameters().get(path)))) {
+                NDArray copy = value.duplicate();
+                ofDevice.put(path, copy);
+                // The batch's manager, to which it may belong, closes sooner.
+                copy.attach(trainer.getManager());
+              }
+            });
+      }
       TrainingMoment moment = new TrainingMoment(copies, state(trainer, states));
       complete = true;
       return moment;
     } finally {
       if (!complete) {
-        copies.values().forEach(NDArray::close);
+        close(copies);
       }
     }
   }
@@ -57,6 +63,10 @@ public record TrainingMoment(Map<String, NDArray> arrays, SequencedMap<String, S
 
   @Override
   public void close() {
-    arrays.values().forEach(NDArray::close);
+    close(arrays);
+  }
+
+  private static void close(List<Map<String, NDArray>> arrays) {
+    arrays.forEach(each -> each.values().forEach(NDArray::close));
   }
 }

@@ -15,6 +15,7 @@ import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -93,23 +94,59 @@ public final class TrainingRestore {
     SequencedMap<String, StoredTensor> values = checkpoint.open(TrainingContents.MODEL).tensors();
     SequencedMap<String, StoredTensor> states =
         checkpoint.open(TrainingContents.OPTIMIZER).tensors();
-    SavedOptimizer<ArrayKind> saved = state.optimizer(kinds(states));
     TrainerParts parameters = TrainerParts.of(trainer);
     OptimizerState optimizer = OptimizerState.of(trainer);
+    SavedOptimizer<ArrayKind> saved =
+        optimizer.counted(state.optimizer(kinds(states)), state.countingDevices());
     parameters.check(kinds(values));
     optimizer.check(saved);
+    SequencedMap<String, StoredTensor> replicas =
+        replicas(
+            parameters.devices().size(),
+            Map.of(
+                TrainingContents.MODEL, kinds(values),
+                TrainingContents.OPTIMIZER, kinds(states)));
     verify(values);
     verify(states);
+    verify(replicas);
     try (StateReplacement replacement = optimizer.replace(saved);
         NDManager temporary = trainer.getManager().newSubManager()) {
       TensorLoad load = new TensorLoad(session, temporary, settings, Scales.NONE);
       load.eachPart(List.copyOf(values.values()), parameters);
       load.eachPart(List.copyOf(states.values()), replacement::take);
+      load.eachPart(
+          List.copyOf(replicas.values()),
+          (name, rows, first) -> {
+            Replicas.Key key = Replicas.Key.parse(name).orElseThrow();
+            if (key.group().equals(TrainingContents.MODEL)) {
+              parameters.take(key.device(), key.name(), rows, first);
+            } else {
+              replacement.take(key.device(), key.name(), rows, first);
+            }
+          });
       replacement.apply();
     }
     userStates.restore(state.user(), checkpoint.folder());
     // Last: your own may draw numbers.
     random.restore();
+  }
+
+  /// What devices but the first have of their own. With another number of devices than it was saved on,
+  /// all get the first's.
+  private SequencedMap<String, StoredTensor> replicas(
+      int devices, Map<String, SequencedMap<String, ArrayKind>> kinds) {
+    if (devices != state.devices() || !checkpoint.has(Replicas.GROUP)) {
+      return new LinkedHashMap<>();
+    }
+    SequencedMap<String, StoredTensor> replicas = checkpoint.open(Replicas.GROUP).tensors();
+    kinds(replicas)
+        .forEach((name, kind) ->
+            Replicas.misfit(name, kind, devices, kinds)
+                .ifPresent(why -> {
+                  throw new MalformedFileException(
+                      StoreFolder.manifest(checkpoint.folder()), 0, "invalid-replica", why);
+                }));
+    return replicas;
   }
 
   private static SequencedMap<String, ArrayKind> kinds(Map<String, StoredTensor> tensors) {

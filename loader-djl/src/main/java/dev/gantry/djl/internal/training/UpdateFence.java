@@ -15,7 +15,7 @@ import java.util.concurrent.CompletableFuture;
 ///
 /// For the thread that steps the trainer.
 public final class UpdateFence implements ParameterServer {
-  private final ParameterServer real;
+  private ParameterServer real;
   private final Queue<CompletableFuture<?>> held = new ArrayDeque<>();
   private final List<AfterStep> afterSteps = new ArrayList<>();
 
@@ -36,6 +36,10 @@ public final class UpdateFence implements ParameterServer {
   /// The parameter server behind the fence.
   ParameterServer real() {
     return real;
+  }
+
+  void setReal(ParameterServer other) {
+    real = other;
   }
 
   /// Holds updates until this has ended, one way or the other.

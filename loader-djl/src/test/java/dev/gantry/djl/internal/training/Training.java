@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.training;
 
+import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
@@ -27,7 +28,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/// A small training on the CPU whose batches depend on nothing but the number of the step.
+/// A small training whose batches depend on nothing but the number of the step.
 public final class Training implements AutoCloseable {
   private static final int ROWS = 12;
   private static final int FEATURES = 6;
@@ -35,13 +36,20 @@ public final class Training implements AutoCloseable {
   public final Model model;
   public final Trainer trainer;
 
+  /// On one device.
   public Training(Block block, Optimizer optimizer, TrainingListener... listeners) {
+    this(block, optimizer, Engine.getEngine("PyTorch").getDevices(1), listeners);
+  }
+
+  public Training(
+      Block block, Optimizer optimizer, Device[] devices, TrainingListener... listeners) {
     model = Model.newInstance("training", "PyTorch");
     model.setBlock(block);
     trainer =
         model.newTrainer(
             new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
                 .optOptimizer(optimizer)
+                .optDevices(devices)
                 .addTrainingListeners(listeners));
     block.getParameters().values().forEach(Training::makeUpdatable);
     trainer.initialize(new Shape(ROWS, FEATURES));

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.datasets;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import ai.djl.translate.Batchifier;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import java.util.Arrays;
+import java.util.List;
+
+/// A batch of which each device has a part. Closing it closes them.
+final class SplitBatch extends Batch {
+  private final List<SlotBatch> parts;
+  private final List<Device> devices;
+
+  /// @param manager which the managers of the parts belong to
+  /// @param parts by device
+  SplitBatch(NDManager manager, List<SlotBatch> parts, long progress, long progressTotal) {
+    super(
+        manager,
+        new NDList(),
+        new NDList(),
+        parts.stream().mapToInt(Batch::getSize).sum(),
+        Batchifier.STACK,
+        Batchifier.STACK,
+        progress,
+        progressTotal);
+    this.parts = List.copyOf(parts);
+    this.devices = parts.stream().map(part -> part.getManager().getDevice()).toList();
+  }
+
+  @Override
+  public NDList getData() {
+    throw inParts("getData");
+  }
+
+  @Override
+  public NDList getLabels() {
+    throw inParts("getLabels");
+  }
+
+  private MisuseException inParts(String call) {
+    return new MisuseException(
+        call
+            + ": this batch lies on "
+            + devices
+            + " (optDevices); take its parts by split(devices, false), as EasyTrain does");
+  }
+
+  /// The parts. They belong to this batch.
+  @Override
+  public Batch[] split(Device[] devices, boolean evenSplit) {
+    if (!this.devices.equals(Arrays.asList(devices))) {
+      throw new MisuseException(
+          "the devices of the training must be those of optDevices, "
+              + this.devices
+              + " (were "
+              + Arrays.toString(devices)
+              + ")");
+    }
+    return parts.toArray(Batch[]::new);
+  }
+
+  /// Idempotent.
+  @Override
+  public void close() {
+    Cleanup.runAll(parts.stream().<Runnable>map(part -> part::close).toList());
+    if (getManager() != null) {
+      super.close();
+    }
+  }
+}
