@@ -91,9 +91,7 @@ class SeveralGpusTest {
   private static Training training(
       Block block, Supplier<Optimizer> optimizer, int gpus, TrainingListener... listeners) {
     Training.seed(1);
-    Training training = new Training(block, optimizer.get(), gpus(gpus), listeners);
-    training.trainer.initialize(new Shape(BATCH, 3, 5));
-    return training;
+    return new Training(block, optimizer.get(), gpus(gpus), new Shape(BATCH, 3, 5), listeners);
   }
 
   /// The mean loss of each batch.

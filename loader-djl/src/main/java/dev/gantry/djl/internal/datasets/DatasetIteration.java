@@ -210,12 +210,14 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
       giveBack(slots);
       throw failure;
     }
+    Batch batch =
+        parts.size() == 1
+            ? parts.getFirst()
+            : new SplitBatch(batchManager, parts, progressBegin + taken, progressTotal);
     taken++;
     state = slots.getFirst().label().after();
     open.add(parts.getFirst());
-    return parts.size() == 1
-        ? parts.getFirst()
-        : new SplitBatch(batchManager, parts, progressBegin + taken, progressTotal);
+    return batch;
   }
 
   /// Fails fast: waiting would deadlock, because only this thread can release a slot.

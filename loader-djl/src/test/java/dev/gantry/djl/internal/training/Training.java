@@ -38,11 +38,20 @@ public final class Training implements AutoCloseable {
 
   /// On one device.
   public Training(Block block, Optimizer optimizer, TrainingListener... listeners) {
-    this(block, optimizer, Engine.getEngine("PyTorch").getDevices(1), listeners);
+    this(
+        block,
+        optimizer,
+        Engine.getEngine("PyTorch").getDevices(1),
+        new Shape(ROWS, FEATURES),
+        listeners);
   }
 
   public Training(
-      Block block, Optimizer optimizer, Device[] devices, TrainingListener... listeners) {
+      Block block,
+      Optimizer optimizer,
+      Device[] devices,
+      Shape input,
+      TrainingListener... listeners) {
     model = Model.newInstance("training", "PyTorch");
     model.setBlock(block);
     trainer =
@@ -52,7 +61,7 @@ public final class Training implements AutoCloseable {
                 .optDevices(devices)
                 .addTrainingListeners(listeners));
     block.getParameters().values().forEach(Training::makeUpdatable);
-    trainer.initialize(new Shape(ROWS, FEATURES));
+    trainer.initialize(input);
   }
 
   /// With dropout and batch normalisation.
