@@ -22,8 +22,9 @@ class PublicApiTest {
   /// `Memory`, what loads into and writes from memory that is there already are told of it;
   /// `Metrics`, what a session counts, and `SessionMeters`, which bind it to Micrometer;
   /// `CuFileConfig`, libcufile's settings; `RawFile`, bytes of files into such memory and out of it;
-  /// `JointShards`, with which the processes of a cluster write one set.
-  private static final int MOST_TYPES_FOR_USERS = 66;
+  /// `JointShards`, with which the processes of a cluster write one set; `DataParallelListener`, with which a
+  /// training on several GPUs is one on one GPU.
+  private static final int MOST_TYPES_FOR_USERS = 67;
 
   /// A block each, and what reads and runs them.
   private static final int MOST_TYPES_OF_MODELS = 12;

@@ -6,12 +6,15 @@ import ai.djl.training.dataset.Batch;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.djl.internal.datasets.DatasetIteration;
+import dev.gantry.djl.internal.datasets.MixedIteration;
 import dev.gantry.djl.internal.datasets.MixedState;
 import dev.gantry.formats.internal.batches.DatasetState;
 import dev.gantry.formats.internal.order.MixedOrder;
 import dev.gantry.formats.internal.order.OrderIdentity;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -60,8 +63,11 @@ public final class MixedDataset implements ResumableDataset {
   /// Where an epoch begins that none of the datasets has begun.
   private MixedState start(long epoch) {
     List<Long> lengths = lengths();
-    return MixedState.start(
-        order(lengths), epoch, lengths, parts.stream().map(GantryDataset::state).toList());
+    return MixedState.start(order(lengths), epoch, lengths, states());
+  }
+
+  private List<String> states() {
+    return parts.stream().map(GantryDataset::state).toList();
   }
 
   private List<Long> lengths() {
@@ -112,7 +118,9 @@ public final class MixedDataset implements ResumableDataset {
     settle();
     MixedIteration iteration = null;
     try {
-      iteration = new MixedIteration(parts, order(next), next, manager);
+      List<Supplier<DatasetIteration>> begins = new ArrayList<>();
+      parts.forEach(part -> begins.add(() -> part.begin(manager)));
+      iteration = new MixedIteration(begins, this::states, order(next), next);
     } finally {
       if (iteration == null) {
         // Some have begun: they stand where they stood.

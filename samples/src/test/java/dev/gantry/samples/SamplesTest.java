@@ -20,6 +20,7 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.samples.gpus.SeveralGpus;
+import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -155,6 +156,18 @@ class SamplesTest {
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
         sample(
             "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),
+        sample(
+            "TrainOnSeveralGpus",
+            TrainOnSeveralGpus::main,
+            "began on \\d+ devices\n",
+            shards,
+            temporary.resolve("several")),
+        sample(
+            "TrainOnSeveralGpus",
+            TrainOnSeveralGpus::main,
+            "went on on \\d+ devices\n",
+            shards,
+            temporary.resolve("several")),
         sample("WriteTfRecord", WriteTfRecord::main, "(.*/train-0000.-of-00004\n){4}", records),
         sample(
             "TrainFromTfRecord",

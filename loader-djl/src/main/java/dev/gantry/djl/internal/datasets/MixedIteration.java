@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl;
+package dev.gantry.djl.internal.datasets;
 
-import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.djl.internal.datasets.DatasetIteration;
-import dev.gantry.djl.internal.datasets.MixedState;
 import dev.gantry.formats.internal.order.MixedOrder;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -12,11 +9,12 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.OptionalInt;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// One epoch of a mixture. For one thread, but for [#state].
-final class MixedIteration implements Iterator<Batch> {
-  private final List<GantryDataset> parts;
+public final class MixedIteration implements Iterator<Batch> {
+  private final Supplier<List<String>> states;
   private final MixedState begin;
   private final long[] given;
   private final List<Long> lengths;
@@ -27,25 +25,31 @@ final class MixedIteration implements Iterator<Batch> {
   private MixedOrder order;
   private boolean over;
 
+  /// @param parts begin the next iteration of each dataset
+  /// @param states of the datasets
   /// @param begin where to go on
-  MixedIteration(List<GantryDataset> parts, MixedOrder order, MixedState begin, NDManager manager) {
-    this.parts = parts;
+  public MixedIteration(
+      List<Supplier<DatasetIteration>> parts,
+      Supplier<List<String>> states,
+      MixedOrder order,
+      MixedState begin) {
+    this.states = states;
     this.order = order;
     this.begin = begin;
     this.given = begin.given().stream().mapToLong(Long::longValue).toArray();
     this.lengths = new ArrayList<>(begin.lengths());
     for (int i = 0; i < given.length; i++) {
-      batches.add(given[i] < lengths.get(i) ? parts.get(i).begin(manager) : null);
+      batches.add(given[i] < lengths.get(i) ? parts.get(i).get() : null);
     }
   }
 
   /// Whether the epoch has no more batches.
-  synchronized boolean isOver() {
+  public synchronized boolean isOver() {
     return over || order.next(given).isEmpty();
   }
 
   /// As [DatasetIteration#supersede], for all that are under way.
-  synchronized void supersede() {
+  public synchronized void supersede() {
     for (DatasetIteration source : batches) {
       if (source != null && !source.leavesNothing()) {
         source.supersede();
@@ -53,17 +57,12 @@ final class MixedIteration implements Iterator<Batch> {
     }
   }
 
-  synchronized MixedState state() {
+  public synchronized MixedState state() {
     List<Long> counts = new ArrayList<>();
     for (long count : given) {
       counts.add(count);
     }
-    return new MixedState(
-        begin.order(),
-        begin.epoch(),
-        counts,
-        lengths,
-        parts.stream().map(GantryDataset::state).toList());
+    return new MixedState(begin.order(), begin.epoch(), counts, lengths, states.get());
   }
 
   @Override
