@@ -141,9 +141,10 @@ public final class TensorSelection {
       for (int i = 0; i < used.length; i++) {
         if (!used[i]) {
           throw new MisuseException(
-              "slices along '"
+              "no tensor's name matches the rule along('"
                   + rules.get(i).tensors()
-                  + "' are wanted, and no tensor is left with such a name");
+                  + "') of slices, or rules before it took them; "
+                  + "captures are {i}, {name} and {name*}, and there is no other wildcard");
         }
       }
       return Collections.unmodifiableSequencedMap(slices);

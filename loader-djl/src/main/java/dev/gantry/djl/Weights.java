@@ -42,6 +42,7 @@ import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -276,7 +277,7 @@ public final class Weights implements AutoCloseable {
   /// Loads everything onto each of several devices; see [#loadOnEach(NDManager, List, LoadOptions)].
   public List<NDList> loadOnEach(NDManager manager, ai.djl.Device... devices) {
     MisuseException.requireGiven("devices", devices);
-    return loadOnEach(manager, List.of(devices), LoadOptions.defaults());
+    return loadOnEach(manager, Arrays.asList(devices), LoadOptions.defaults());
   }
 
   /// Loads the same tensors onto each of several devices, as [#load(NDManager, LoadOptions)] does onto
@@ -307,6 +308,7 @@ public final class Weights implements AutoCloseable {
       throw new MisuseException(
           method + " takes no optLazy or optDevice: it reads, onto the devices that it is given");
     }
+    devices.forEach(device -> MisuseException.requireGiven("each of devices", device));
     Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
     return new ReplicaLoad(session, manager, devices, settings, scales);
   }
@@ -316,7 +318,7 @@ public final class Weights implements AutoCloseable {
   public List<NDList> loadSlices(
       NDManager manager, TensorSelection.Slices slices, ai.djl.Device... devices) {
     MisuseException.requireGiven("devices", devices);
-    return loadSlices(manager, slices, List.of(devices), LoadOptions.defaults());
+    return loadSlices(manager, slices, Arrays.asList(devices), LoadOptions.defaults());
   }
 
   /// Loads a model that several devices of this process share: device 0 gets rank 0's part of each

@@ -2,6 +2,7 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import java.net.URI;
 import java.net.URISyntaxException;
@@ -197,7 +198,7 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// Asks and waits. An interruption ends the request.
-  static <T> T await(String operation, Location file, Asking<T> asking) {
+  <T> T await(String operation, Location file, Asking<T> asking) {
     Future<T> answer = null;
     try {
       answer = asking.ask();
@@ -209,10 +210,17 @@ final class S3Clients implements AutoCloseable {
       Thread.currentThread().interrupt();
       throw S3Errors.cancelled(operation, file.toString());
     } catch (ExecutionException | CompletionException e) {
-      throw S3Errors.of(operation, file.toString(), e.getCause() == null ? e : e.getCause());
+      throw failed(operation, file, e.getCause() == null ? e : e.getCause());
     } catch (SdkException e) {
-      throw S3Errors.of(operation, file.toString(), e);
+      throw failed(operation, file, e);
     }
+  }
+
+  private TransferException failed(String operation, Location file, Throwable reason) {
+    return reason instanceof SdkException sdk
+        ? S3Errors.of(
+            operation, file.toString(), url(new S3Name(S3Name.of(file).bucket(), "key")), sdk)
+        : S3Errors.of(operation, file.toString(), reason);
   }
 
   @FunctionalInterface

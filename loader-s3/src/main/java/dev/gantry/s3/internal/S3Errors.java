@@ -3,6 +3,7 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -10,6 +11,7 @@ import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.exception.SdkException;
 import software.amazon.awssdk.crt.CRT;
 import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
+import software.amazon.awssdk.profiles.ProfileFileSystemSetting;
 import software.amazon.awssdk.services.s3.model.S3Exception;
 
 /// What went wrong with a request, in one line and without anything secret: a server's message may
@@ -17,7 +19,24 @@ import software.amazon.awssdk.services.s3.model.S3Exception;
 final class S3Errors {
   private static final Pattern CODE = Pattern.compile("<Code>([A-Za-z0-9.]{1,80})</Code>");
 
+  /// How the SDK begins to say that no answer came.
+  private static final String NOT_SENT = "Failed to send the request: ";
+
   private S3Errors() {}
+
+  /// As [#of], with the server's address where it was not reached.
+  static TransferException of(String operation, String subject, URI url, SdkException reason) {
+    String message = String.valueOf(reason.getMessage());
+    if (reason instanceof S3Exception || !message.startsWith(NOT_SENT)) {
+      return of(operation, subject, reason);
+    }
+    String why = message.substring(NOT_SENT.length()).replaceFirst(" \\(SDK Attempt Count.*", "");
+    return new TransferException(
+        operation,
+        subject,
+        new Failure.Remote(
+            0, url.getScheme() + "://" + url.getAuthority() + " was not reached: " + why));
+  }
 
   static TransferException cancelled(String operation, String subject) {
     return new TransferException(operation, subject, new Failure.Cancelled());
@@ -101,8 +120,14 @@ final class S3Errors {
   private static String line(SdkException e) {
     String message = String.valueOf(e.getMessage());
     if (message.startsWith("Unable to load credentials")) {
+      String profile =
+          ProfileFileSystemSetting.AWS_PROFILE
+              .getStringValue()
+              .map(name -> "; the profile " + name + " has none, or is not there")
+              .orElse("");
       return "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or"
-          + " run where AWS gives them";
+          + " run where AWS gives them"
+          + profile;
     }
     if (message.startsWith("Unable to load region")) {
       return "no region: set AWS_REGION";

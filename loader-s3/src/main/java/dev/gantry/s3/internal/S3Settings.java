@@ -28,11 +28,21 @@ record S3Settings(int retries, Duration pause, Duration idle) {
   /// says, else yes for all hosts but those of AWS.
   ///
   /// @param host of a bucket's objects
+  /// @throws MisuseException if the setting is neither true nor false
   static boolean pathStyle(URI host) {
     String property = System.getProperty(PATH_STYLE_PROPERTY);
     @Nullable String set = property == null ? System.getenv(PATH_STYLE_VARIABLE) : property;
     if (set != null) {
-      return Boolean.parseBoolean(set);
+      return switch (set.toLowerCase(Locale.ROOT)) {
+        case "true" -> true;
+        case "false" -> false;
+        default ->
+            throw new MisuseException(
+                (property == null ? PATH_STYLE_VARIABLE : PATH_STYLE_PROPERTY)
+                    + " must be true or false (was "
+                    + set
+                    + ")");
+      };
     }
     String name = host.getHost().toLowerCase(Locale.ROOT);
     return !name.endsWith(".amazonaws.com") && !name.endsWith(".amazonaws.com.cn");

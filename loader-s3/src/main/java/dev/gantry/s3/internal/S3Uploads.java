@@ -39,7 +39,7 @@ final class S3Uploads {
     } catch (IOException e) {
       throw FileErrors.of("stat", file.toString(), e);
     }
-    S3Clients.await(
+    clients.await(
         "PUT",
         location,
         () -> S3Upload.start(clients.bytes(), file, size, location, clients.url(target)));
@@ -47,7 +47,7 @@ final class S3Uploads {
 
   void remove(Location location, S3Name object) {
     var _ =
-        S3Clients.await(
+        clients.await(
             "DELETE",
             location,
             () -> client.deleteObject(gone -> gone.bucket(object.bucket()).key(object.key())));
@@ -57,7 +57,7 @@ final class S3Uploads {
   void endUploads(Location location, S3Name folder, Predicate<String> names) {
     List<MultipartUpload> found = new ArrayList<>();
     var _ =
-        S3Clients.await(
+        clients.await(
             "LIST",
             location,
             () ->
@@ -75,7 +75,7 @@ final class S3Uploads {
 
   private void abort(Location location, String bucket, MultipartUpload upload) {
     var _ =
-        S3Clients.await(
+        clients.await(
             "ABORT",
             location,
             () ->

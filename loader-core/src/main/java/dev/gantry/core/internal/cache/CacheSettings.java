@@ -55,14 +55,16 @@ public record CacheSettings(Path folder, long mostBytes) {
 
   static long bytes(String text) {
     Matcher number = BYTES.matcher(text);
-    if (!number.matches()) {
-      throw new MisuseException(
-          BYTES_VARIABLE + " must be a number of bytes, MB, GB or TB (was " + text + ")");
+    if (number.matches()) {
+      @Nullable String unit = number.group(2);
+      long bytes = unit == null ? 1 : Objects.requireNonNull(UNITS.get(unit));
+      long count = Long.parseLong(number.group(1));
+      if (count <= Long.MAX_VALUE / bytes) {
+        return count * bytes;
+      }
     }
-    String unit = number.group(2);
-    return Math.multiplyExact(
-        Long.parseLong(number.group(1)),
-        unit == null ? 1 : Objects.requireNonNull(UNITS.get(unit)));
+    throw new MisuseException(
+        BYTES_VARIABLE + " must be a number of bytes, MB, GB or TB (was " + text + ")");
   }
 
   private static long half(Path folder) {

@@ -3,6 +3,7 @@ package dev.gantry.spark.internal.inference;
 
 import ai.djl.Device;
 import ai.djl.Model;
+import dev.gantry.core.MisuseException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -47,7 +48,9 @@ public final class LoadedModels {
       if (loaded == null) {
         long start = System.nanoTime();
         try {
-          loaded = plan.loader().load(key.device());
+          loaded =
+              MisuseException.requireGiven(
+                  "the model of setModel's function", plan.loader().load(key.device()));
         } catch (RuntimeException e) {
           throw e;
         } catch (Exception e) {
