@@ -97,8 +97,11 @@ class SeveralGpusTest {
   /// The mean loss of each batch.
   private static List<Float> train(Trainer trainer, ShardDataset dataset, int batches)
       throws IOException, TranslateException {
+    return train(trainer, trainer.iterateDataset(dataset).iterator(), batches);
+  }
+
+  private static List<Float> train(Trainer trainer, Iterator<Batch> all, int batches) {
     List<Float> losses = new ArrayList<>();
-    Iterator<Batch> all = trainer.iterateDataset(dataset).iterator();
     while (losses.size() < batches && all.hasNext()) {
       try (Batch batch = all.next()) {
         float sum = 0;
@@ -228,7 +231,8 @@ class SeveralGpusTest {
     try (Training training = training(flat(Training.perceptron()), optimizer, 2);
         ShardDataset dataset = labelled().optDevices(gpus(2)).build();
         CheckpointSaver saver = saver()) {
-      train(training.trainer, dataset, 3);
+      Iterator<Batch> batches = training.trainer.iterateDataset(dataset).iterator();
+      train(training.trainer, batches, 3);
       var _ =
           saver.save(
               SaveRequest.builder()
@@ -238,7 +242,7 @@ class SeveralGpusTest {
                   .optDataset(dataset)
                   .build());
       atSave = EachDevice.values(training.trainer);
-      expected = train(training.trainer, dataset, 5);
+      expected = train(training.trainer, batches, 5);
       atEnd = EachDevice.values(training.trainer);
     }
     assertThat(atSave.get(0)).isNotEqualTo(atSave.get(1));

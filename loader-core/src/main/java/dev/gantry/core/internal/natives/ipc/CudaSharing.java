@@ -12,55 +12,59 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
-import jcuda.Pointer;
-import jcuda.driver.CUdeviceptr;
-import jcuda.driver.CUmemAccessDesc;
 import jcuda.driver.CUmemAccess_flags;
 import jcuda.driver.CUmemAllocationGranularity_flags;
 import jcuda.driver.CUmemAllocationHandleType;
-import jcuda.driver.CUmemAllocationProp;
 import jcuda.driver.CUmemAllocationType;
-import jcuda.driver.CUmemGenericAllocationHandle;
-import jcuda.driver.CUmemLocation;
 import jcuda.driver.CUmemLocationType;
 import jcuda.driver.CUresult;
-import jcuda.driver.JCudaDriver;
 
 /// Device memory that several processes map: `cuMemCreate` and its kin, by descriptors. The memory goes
 /// with its last mapping and descriptor, in whichever process. Calls need a current context.
+///
+/// JCuda 12.6 passes null for the shareable handle, and a real driver refuses its `CUmemAllocationProp`, so
+/// all of them are bound here (source of the layouts: `cuda.h` of CUDA 13.0).
 public final class CudaSharing {
   private static final int DESCRIPTOR =
       CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-  // JCuda 12.6 passes null for the shareable handle, so these are bound here. Every argument takes
-  // a
-  // register, whatever its width.
-  // CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
-  // type,
-  // flags)
+  /// `CUmemAllocationProp`: type, requested handle types, the location's type and number, a pointer for
+  /// Windows, and flags, all of which are 0.
+  private static final long KIND_BYTES = 32;
+
+  /// `CUmemAccessDesc`: the location's type and number, flags.
+  private static final long ACCESS_BYTES = 12;
+
+  // Every argument takes a register, whatever its width.
+  private static final MethodHandle GRANULARITY = function("cuMemGetAllocationGranularity");
+  private static final MethodHandle CREATE = function("cuMemCreate");
   private static final MethodHandle EXPORT = function("cuMemExportToShareableHandle");
-  // CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
-  // type)
   private static final MethodHandle IMPORT = function("cuMemImportFromShareableHandle");
-  // CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, handle, unsigned long long
-  // flags)
+  private static final MethodHandle RESERVE = function("cuMemAddressReserve");
+  private static final MethodHandle FREE = function("cuMemAddressFree");
   private static final MethodHandle MAP = function("cuMemMap");
-  // CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+  private static final MethodHandle UNMAP = function("cuMemUnmap");
+  private static final MethodHandle ACCESS = function("cuMemSetAccess");
   private static final MethodHandle RELEASE = function("cuMemRelease");
 
   private CudaSharing() {}
 
   /// What sizes and addresses of such memory are multiples of.
   public static long granularity(int ordinal) {
-    long[] bytes = new long[1];
-    check(
-        JCudaDriver.cuMemGetAllocationGranularity(
-            bytes,
-            kind(ordinal),
-            CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-        "cuMemGetAllocationGranularity",
-        "cuda:" + ordinal);
-    return bytes[0];
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment bytes = arena.allocate(JAVA_LONG);
+      check(
+          call(
+              GRANULARITY,
+              bytes.address(),
+              kind(arena, ordinal).address(),
+              CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED,
+              0,
+              0),
+          "cuMemGetAllocationGranularity",
+          "cuda:" + ordinal);
+      return bytes.get(JAVA_LONG, 0);
+    }
   }
 
   /// New memory.
@@ -68,73 +72,72 @@ public final class CudaSharing {
   /// @param bytes a multiple of [#granularity]
   /// @return its descriptor, which is the caller's to close
   public static int create(int ordinal, long bytes) {
-    Handle created = new Handle();
     String subject = bytes + " bytes of cuda:" + ordinal + " that processes can share";
-    check(JCudaDriver.cuMemCreate(created, bytes, kind(ordinal), 0), "cuMemCreate", subject);
-    long handle = created.raw();
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment descriptor = arena.allocate(JAVA_INT);
+      MemorySegment created = arena.allocate(JAVA_LONG);
       check(
-          call(EXPORT, descriptor.address(), handle, DESCRIPTOR, 0, 0),
-          "cuMemExportToShareableHandle",
+          call(CREATE, created.address(), bytes, kind(arena, ordinal).address(), 0, 0),
+          "cuMemCreate",
           subject);
-      return descriptor.get(JAVA_INT, 0);
-    } finally {
-      release(handle);
+      long handle = created.get(JAVA_LONG, 0);
+      try {
+        MemorySegment descriptor = arena.allocate(JAVA_INT);
+        check(
+            call(EXPORT, descriptor.address(), handle, DESCRIPTOR, 0, 0),
+            "cuMemExportToShareableHandle",
+            subject);
+        return descriptor.get(JAVA_INT, 0);
+      } finally {
+        release(handle);
+      }
     }
   }
 
   /// Maps memory, and returns where. The descriptor may be closed afterwards.
   public static long map(int ordinal, int descriptor, long bytes, boolean writable) {
     String subject = bytes + " bytes of cuda:" + ordinal;
-    long handle;
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment imported = arena.allocate(JAVA_LONG);
       check(
           call(IMPORT, imported.address(), descriptor, DESCRIPTOR, 0, 0),
           "cuMemImportFromShareableHandle",
           subject);
-      handle = imported.get(JAVA_LONG, 0);
-    }
-    try {
-      Address address = new Address(0);
-      check(
-          JCudaDriver.cuMemAddressReserve(address, bytes, 0, new CUdeviceptr(), 0),
-          "cuMemAddressReserve",
-          subject);
-      boolean mapped = false;
+      long handle = imported.get(JAVA_LONG, 0);
       try {
-        check(call(MAP, address.raw(), bytes, 0, handle, 0), "cuMemMap", subject);
-        mapped = true;
-        int flags =
-            writable
-                ? CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                : CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ;
-        CUmemAccessDesc access = new CUmemAccessDesc(location(ordinal), flags);
-        check(
-            JCudaDriver.cuMemSetAccess(address, bytes, new CUmemAccessDesc[] {access}, 1),
-            "cuMemSetAccess",
-            subject);
-        return address.raw();
-      } catch (TransferException refused) {
-        if (mapped) {
-          int _ = JCudaDriver.cuMemUnmap(address, bytes);
+        MemorySegment reserved = arena.allocate(JAVA_LONG);
+        check(call(RESERVE, reserved.address(), bytes, 0, 0, 0), "cuMemAddressReserve", subject);
+        long address = reserved.get(JAVA_LONG, 0);
+        boolean mapped = false;
+        try {
+          check(call(MAP, address, bytes, 0, handle, 0), "cuMemMap", subject);
+          mapped = true;
+          MemorySegment access = arena.allocate(ACCESS_BYTES, Long.BYTES);
+          putLocation(access, 0, ordinal);
+          access.set(
+              JAVA_INT,
+              8,
+              writable
+                  ? CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                  : CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ);
+          check(call(ACCESS, address, bytes, access.address(), 1, 0), "cuMemSetAccess", subject);
+          return address;
+        } catch (TransferException refused) {
+          if (mapped) {
+            int _ = call(UNMAP, address, bytes, 0, 0, 0);
+          }
+          int _ = call(FREE, address, bytes, 0, 0, 0);
+          throw refused;
         }
-        int _ = JCudaDriver.cuMemAddressFree(address, bytes);
-        throw refused;
+      } finally {
+        release(handle);
       }
-    } finally {
-      release(handle);
     }
   }
 
   /// After all work that uses the memory.
   public static void unmap(long address, long bytes) {
-    check(JCudaDriver.cuMemUnmap(new Address(address), bytes), "cuMemUnmap", bytes + " bytes");
-    check(
-        JCudaDriver.cuMemAddressFree(new Address(address), bytes),
-        "cuMemAddressFree",
-        bytes + " bytes");
+    check(call(UNMAP, address, bytes, 0, 0, 0), "cuMemUnmap", bytes + " bytes");
+    check(call(FREE, address, bytes, 0, 0, 0), "cuMemAddressFree", bytes + " bytes");
   }
 
   private static void release(long handle) {
@@ -159,39 +162,22 @@ public final class CudaSharing {
                 JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG));
   }
 
-  private static CUmemAllocationProp kind(int ordinal) {
-    CUmemAllocationProp kind = new CUmemAllocationProp();
-    kind.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED;
-    kind.requestedHandleTypes = DESCRIPTOR;
-    kind.location = location(ordinal);
-    kind.win32HandleMetaData = new Pointer();
+  private static MemorySegment kind(Arena arena, int ordinal) {
+    MemorySegment kind = arena.allocate(KIND_BYTES, Long.BYTES);
+    kind.set(JAVA_INT, 0, CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED);
+    kind.set(JAVA_INT, 4, DESCRIPTOR);
+    putLocation(kind, 8, ordinal);
     return kind;
   }
 
-  private static CUmemLocation location(int ordinal) {
-    return new CUmemLocation(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, ordinal);
+  private static void putLocation(MemorySegment at, long offset, int ordinal) {
+    at.set(JAVA_INT, offset, CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE);
+    at.set(JAVA_INT, offset + 4, ordinal);
   }
 
   private static void check(int result, String operation, String subject) {
     if (result != CUresult.CUDA_SUCCESS) {
       throw new TransferException(operation, subject, CudaDriver.failure(result));
-    }
-  }
-
-  /// A handle whose native value shows.
-  private static final class Handle extends CUmemGenericAllocationHandle {
-    long raw() {
-      return getNativePointer();
-    }
-  }
-
-  private static final class Address extends CUdeviceptr {
-    Address(long address) {
-      super(new CUdeviceptr(), address);
-    }
-
-    long raw() {
-      return getNativePointer() + getByteOffset();
     }
   }
 }
