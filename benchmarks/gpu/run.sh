@@ -220,7 +220,7 @@ resident() {
   tail -1 "$folder/server.txt"
   echo "GPU memory with the server after them: $(gpu_memory)"
   echo "== SIGKILL of the server while a client goes on"
-  main dev.gantry.cli.GantryCommand load "$location" --device cuda:0 --repeat 3000 >"$folder/client.txt" 2>&1 &
+  main dev.gantry.cli.GantryCommand load "$location" --device cuda:0 --repeat 100000 >"$folder/client.txt" 2>&1 &
   client=$!
   sleep 2
   kill -9 $server

@@ -244,7 +244,7 @@ public final class OptimizerState {
   ///
   /// @param devices on how many each update was counted
   SavedOptimizer<ArrayKind> counted(SavedOptimizer<ArrayKind> saved, int devices) {
-    return saved.counted(devices, parts.countingDevices(), BEGIN.get(parts.optimizer()));
+    return saved.counted(devices, parts.updatedDevices().size(), BEGIN.get(parts.optimizer()));
   }
 
   private void setCounts(SavedOptimizer<ArrayKind> saved) {

@@ -26,7 +26,7 @@ public final class StateReplacement implements AutoCloseable {
   }
 
   /// From [#apply] on, the optimizer's state of a parameter is an array of this kind, on each device
-  /// of the trainer; if it is null, there is none.
+  /// that it updates; if it is null, there is none.
   ///
   /// @param key what [#take] calls it
   void plan(OptimizerKind.State state, String key, String parameterId, @Nullable ArrayKind kind) {
@@ -40,7 +40,7 @@ public final class StateReplacement implements AutoCloseable {
       return;
     }
     Map<Device, NDArray> after = new ConcurrentHashMap<>();
-    for (Device device : parts.devices()) {
+    for (Device device : parts.updatedDevices()) {
       NDArray existing = before.get(device);
       after.put(device, existing == null ? create(kind, device) : existing);
     }

@@ -118,9 +118,9 @@ public final class TrainerParts implements TensorLoad.Taker {
     }
   }
 
-  /// On how many devices the optimizer counts each update.
-  int countingDevices() {
-    return updatesOnce ? 1 : devices().size();
+  /// Where the optimizer updates parameters, has states, and counts.
+  List<Device> updatedDevices() {
+    return updatesOnce ? devices().subList(0, 1) : devices();
   }
 
   /// How many parameters a step updates.

@@ -70,7 +70,8 @@ public record TrainingContents(
       }
       contents.putReplicas(replicas);
       contents.state.put(SavedState.DEVICES, Integer.toString(devices));
-      contents.state.put(SavedState.OPTIMIZER_DEVICES, Integer.toString(parts.countingDevices()));
+      contents.state.put(
+          SavedState.OPTIMIZER_DEVICES, Integer.toString(parts.updatedDevices().size()));
     }
     contents.state.put(SavedState.OPTIMIZER_KIND, optimizer.kind());
     contents.state.put(SavedState.OPTIMIZER_UPDATES, Integer.toString(optimizer.updates()));
