@@ -72,6 +72,11 @@ public final class RangeServer implements AutoCloseable {
   private static final int PIECE_BYTES = 64 << 10;
   private static final String MOVED = "/moved";
 
+  static {
+    // Else the JDK's server sends a body only once its headers are acknowledged: 40 ms later.
+    System.setProperty("sun.net.httpserver.nodelay", "true");
+  }
+
   private final HttpServer server;
   private final ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
   private final Map<String, byte[]> files = new ConcurrentHashMap<>();
