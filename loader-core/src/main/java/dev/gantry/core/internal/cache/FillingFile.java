@@ -8,6 +8,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.cache.CachedFile.Turn;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.FileCache;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A remote file, part of which is in the cache: reads bring the blocks that are missing, each once, and write
@@ -28,15 +30,23 @@ final class FillingFile implements FileCache.Filling {
   private final StoredFile remote;
   private final CachedFile cached;
   private final CacheEntry entry;
+  private final Supplier<SourceFile> past;
 
   /// @param remote owned by this
   /// @param cached shared with this
-  FillingFile(RemoteCache cache, Location.Remote location, StoredFile remote, CachedFile cached) {
+  /// @param past opens the remote file again
+  FillingFile(
+      RemoteCache cache,
+      Location.Remote location,
+      StoredFile remote,
+      CachedFile cached,
+      Supplier<SourceFile> past) {
     this.cache = cache;
     this.location = location;
     this.remote = remote;
     this.cached = cached;
     this.entry = cached.entry();
+    this.past = past;
   }
 
   @Override
@@ -71,7 +81,8 @@ final class FillingFile implements FileCache.Filling {
 
   @Override
   public LocalFile local(CachePolicy policy) {
-    return cache.local(cached, policy, remote.identity(), remote.version(), remote.modified());
+    return cache.local(
+        cached, policy, remote.identity(), remote.version(), remote.modified(), past);
   }
 
   @Override

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.PosixFile;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.StoredFile;
 import java.net.URI;
@@ -120,7 +121,13 @@ public final class RemoteCache implements FileCache {
       if (present != null) {
         try {
           if (present.isWhole()) {
-            return local(present, policy, seen.identity, seen.version, Optional.empty());
+            return local(
+                present,
+                policy,
+                seen.identity,
+                seen.version,
+                Optional.empty(),
+                past(file, openRemote));
           }
         } catch (GantryException e) {
           refuse(e);
@@ -130,10 +137,20 @@ public final class RemoteCache implements FileCache {
       }
     }
     StoredFile remote = openRemote.get();
-    return Cleanup.orUndo(() -> through(file, policy, remote), remote::close);
+    return Cleanup.orUndo(
+        () -> through(file, policy, remote, past(file, openRemote)), remote::close);
   }
 
-  private StoredFile through(Location.Remote file, CachePolicy policy, StoredFile remote) {
+  /// Opens the remote file itself, for when the disk does not give what it took.
+  private static Supplier<SourceFile> past(Location.Remote file, Supplier<StoredFile> openRemote) {
+    return () -> {
+      StoredFile remote = openRemote.get();
+      return Cleanup.orUndo(() -> new SourceFile(file, remote), remote::close);
+    };
+  }
+
+  private StoredFile through(
+      Location.Remote file, CachePolicy policy, StoredFile remote, Supplier<SourceFile> past) {
     String version = remote.version();
     if (version.isEmpty() || remote.size() == 0) {
       return remote;
@@ -146,12 +163,13 @@ public final class RemoteCache implements FileCache {
     boolean filling = false;
     try {
       if (cached.isWhole()) {
-        LocalFile whole = local(cached, policy, remote.identity(), version, remote.modified());
+        LocalFile whole =
+            local(cached, policy, remote.identity(), version, remote.modified(), past);
         remote.close();
         return whole;
       }
       filling = true;
-      return new FillingFile(this, file, remote, cached);
+      return new FillingFile(this, file, remote, cached, past);
     } catch (GantryException e) {
       refuse(e);
       return remote;
@@ -224,12 +242,15 @@ public final class RemoteCache implements FileCache {
   }
 
   /// Opens a file that is whole.
+  ///
+  /// @param past opens the remote file
   LocalFile local(
       CachedFile file,
       CachePolicy policy,
       Object identity,
       String version,
-      Optional<Instant> modified) {
+      Optional<Instant> modified,
+      Supplier<SourceFile> past) {
     PosixFile opened = PosixFile.open(calls, file.entry().data(), policy);
     if (opened.identity().inode() != file.entry().inode()) {
       opened.close();
@@ -238,7 +259,13 @@ public final class RemoteCache implements FileCache {
     synchronized (this) {
       CachedFile _ = file.share();
     }
-    return new WholeFile(opened, identity, version, modified, () -> leave(file));
+    return new WholeFile(
+        opened,
+        identity,
+        version,
+        modified,
+        new PastReads(this, identity, past),
+        () -> leave(file));
   }
 
   BlockBuffers buffers() {

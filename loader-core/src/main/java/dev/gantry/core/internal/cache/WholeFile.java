@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cache;
 
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.PosixFile;
@@ -15,9 +16,15 @@ import java.util.Optional;
 
 /// A remote file that lies in the cache as a whole: a local file with the remote one's identity.
 ///
+/// @param past reads what the disk does not give
 /// @param leave keeps the file from being removed until it is run
 record WholeFile(
-    PosixFile file, Object identity, String version, Optional<Instant> modified, Runnable leave)
+    PosixFile file,
+    Object identity,
+    String version,
+    Optional<Instant> modified,
+    PastReads past,
+    Runnable leave)
     implements LocalFile, FileCache.OnDisk {
   @Override
   public long size() {
@@ -51,11 +58,16 @@ record WholeFile(
 
   @Override
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
-    return file.read(target, offset, required, direct);
+    try {
+      return file.read(target, offset, required, direct);
+    } catch (TransferException e) {
+      past.read(target, offset, required, e);
+      return false;
+    }
   }
 
   @Override
   public void close() {
-    Cleanup.runAll(List.of(file::close, leave));
+    Cleanup.runAll(List.of(file::close, past::close, leave));
   }
 }

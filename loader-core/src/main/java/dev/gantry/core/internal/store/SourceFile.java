@@ -72,7 +72,8 @@ public final class SourceFile implements AutoCloseable {
     }
   }
 
-  SourceFile(Location file, StoredFile stored) {
+  /// @param stored owned by this
+  public SourceFile(Location file, StoredFile stored) {
     this.file = file;
     this.stored = stored;
     this.local = stored instanceof LocalFile present ? present : null;

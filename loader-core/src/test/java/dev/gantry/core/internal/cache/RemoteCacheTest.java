@@ -431,6 +431,28 @@ class RemoteCacheTest {
     checkLoad(session(), file);
   }
 
+  /// Opened well, then the disk fails.
+  @Test
+  void aWholeFileThatTheDiskNoLongerGivesIsReadPastTheCache() {
+    GantrySession before = session();
+    checkLoad(before, file);
+    close(before);
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    GantrySession session = session(calls, ROOM);
+    try (SourceFile whole = session.openFile(file)) {
+      checkLocal(whole);
+      assertThat(dataBytes(2)).isEqualTo(LENGTH);
+      calls.from(Function.PREAD, calls.count(Function.PREAD) + 1, new Fails(Errno.EIO));
+      checkRead(whole, 5, BLOCK);
+      checkRead(whole, 0, LENGTH);
+      assertThat(dataBytes(3)).isEqualTo(2L * LENGTH + BLOCK);
+      Location _ = server.put("data", TestFiles.bytes(12, LENGTH));
+      assertThatThrownBy(() -> read(whole, 0, 10)).hasMessageContaining("changed");
+    }
+    Location _ = server.put("data", BYTES);
+    checkLoad(session, file);
+  }
+
   @Test
   void readsGoOnWithoutAFolder() throws IOException {
     Path taken = Files.createFile(folder.resolve("taken"));
@@ -496,6 +518,8 @@ class RemoteCacheTest {
       checkRead(open, 0, LENGTH);
       assertThat(dataBytes(3)).isEqualTo(3 * LENGTH);
     }
+    // A file is in use until it is synchronised, which a session waits for.
+    close(session);
     checkLoad(other, next);
     checkLoad(other, next);
     assertThat(dataBytes(5)).isEqualTo(4 * LENGTH);
