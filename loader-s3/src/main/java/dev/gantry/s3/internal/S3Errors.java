@@ -109,6 +109,8 @@ final class S3Errors {
               "AuthorizationHeaderMalformed",
               "IllegalLocationConstraintException" ->
               "the bucket is in another region: set AWS_REGION (" + code + ")";
+          case "NoSuchKey" ->
+              "no such object or bucket (NoSuchKey); the name of a folder ends with '/'";
           case "PreconditionFailed" -> "the file changed after it was opened";
           default -> code;
         };

@@ -134,13 +134,14 @@ class S3FaultTest {
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
+      quoteCharacter = '"',
       value = {
         "SLOW_DOWN|503|Response code indicates throttling (AWS_ERROR_S3_SLOW_DOWN)",
         "INTERNAL_ERROR|500|Response code indicates internal server error"
             + " (AWS_ERROR_S3_INTERNAL_ERROR)",
         "EXPIRED|400|the credentials have expired; renew them (ExpiredToken)",
         "DENIED|403|AccessDenied",
-        "GONE|404|NoSuchKey"
+        "GONE|404|no such object or bucket (NoSuchKey); the name of a folder ends with '/'"
       })
   void aRefusalIsOneError(Answer answer, int status, String reason) {
     proxy.answer(_ -> answer);

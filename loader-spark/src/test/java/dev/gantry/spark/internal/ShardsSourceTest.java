@@ -167,6 +167,21 @@ class ShardsSourceTest {
   }
 
   @Test
+  void aShapeOfNoColumnIsRefused() {
+    Path set = folder.resolve("set");
+    assertThatThrownBy(() ->
+            SPARK
+                .range(3)
+                .write()
+                .format(FORMAT)
+                .option("shape.picture", "28,28")
+                .save(set.toString()))
+        .hasStackTraceContaining(
+            "MisuseException: option shape.picture names no column; the columns are [id]");
+    assertThat(set).doesNotExist();
+  }
+
+  @Test
   void aFolderThatIsNotEmptyIsRefusedAndLeftAlone() throws IOException {
     Path set = Files.createDirectory(folder.resolve("set"));
     Path other = Files.writeString(set.resolve("notes.txt"), "mine");

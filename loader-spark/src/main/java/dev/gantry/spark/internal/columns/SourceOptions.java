@@ -7,8 +7,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// What a program gives a data source with `option(…)`. Names are the same in upper and lower case.
@@ -87,6 +89,21 @@ public final class SourceOptions {
   /// @throws MisuseException if it is no list of numbers
   public Optional<List<Long>> shape(String column) {
     return text(SHAPE + column).map(text -> dimensions(SHAPE + column, text));
+  }
+
+  /// @throws MisuseException if a shape is given of a column that is not in the schema
+  public void requireShapesOf(StructType schema) {
+    List<String> columns =
+        Arrays.stream(schema.fieldNames()).map(name -> name.toLowerCase(Locale.ROOT)).toList();
+    for (String option : options.keySet()) {
+      if (option.startsWith(SHAPE) && !columns.contains(option.substring(SHAPE.length()))) {
+        throw new MisuseException(
+            "option "
+                + option
+                + " names no column; the columns are "
+                + Arrays.toString(schema.fieldNames()));
+      }
+    }
   }
 
   private static List<Long> dimensions(String name, String text) {

@@ -44,6 +44,7 @@ public final class ShardsOutput extends OutputSource {
       SourceOptions options = new SourceOptions(info.options().asCaseSensitiveMap());
       this.mayReplace = mayReplace;
       folder = options.path().toAbsolutePath();
+      options.requireShapesOf(info.schema());
       columns =
           List.copyOf(
               Arrays.stream(info.schema().fields())
