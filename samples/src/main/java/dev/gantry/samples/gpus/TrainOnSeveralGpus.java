@@ -37,6 +37,9 @@ import java.util.Optional;
 public final class TrainOnSeveralGpus {
   private static final int EPOCHS = 2;
 
+  /// Of the whole batch, whatever the number of GPUs: a multiple of 1, 2, 3, 4, 6 and 8.
+  private static final int BATCH = 96;
+
   private TrainOnSeveralGpus() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
@@ -44,7 +47,7 @@ public final class TrainOnSeveralGpus {
     try (ShardDataset train =
             ShardDataset.builder()
                 .setPath(Path.of(arguments[0]))
-                .setSampling(32 * devices.length)
+                .setSampling(BATCH)
                 .optShuffle(42)
                 .optNormalize("image", 1 / 255f, 0)
                 .optDevices(devices)
