@@ -64,7 +64,11 @@ public record CacheSettings(Path folder, long mostBytes) {
       }
     }
     throw new MisuseException(
-        BYTES_VARIABLE + " must be a number of bytes, MB, GB or TB (was " + text + ")");
+        "--cache-bytes ("
+            + BYTES_VARIABLE
+            + ") must be a number of bytes, MB, GB or TB (was "
+            + text
+            + ")");
   }
 
   private static long half(Path folder) {

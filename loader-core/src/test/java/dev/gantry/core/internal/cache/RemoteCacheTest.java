@@ -552,7 +552,9 @@ class RemoteCacheTest {
     assertThat(CacheSettings.bytes("500GB")).isEqualTo(500_000_000_000L);
     assertThat(CacheSettings.bytes("12345")).isEqualTo(12_345);
     assertThatThrownBy(() -> CacheSettings.bytes("much"))
-        .hasMessage("GANTRY_CACHE_BYTES must be a number of bytes, MB, GB or TB (was much)");
+        .hasMessage(
+            "--cache-bytes (GANTRY_CACHE_BYTES) must be a number of bytes, MB, GB or TB (was"
+                + " much)");
   }
 
   /// Both fetch: what one process fetches, the other reads.
