@@ -3,13 +3,16 @@ package dev.gantry.testing;
 
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
+import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
-/// Makes files cold.
+/// Makes files cold, or keeps them hot.
 public final class PageCache {
   private static final int POSIX_FADV_DONTNEED = 4;
 
@@ -25,7 +28,30 @@ public final class PageCache {
                   ValueLayout.JAVA_LONG,
                   ValueLayout.JAVA_INT));
 
+  // int mlock(const void *addr, size_t len)
+  private static final MethodHandle MLOCK =
+      Linker.nativeLinker()
+          .downcallHandle(
+              Linker.nativeLinker().defaultLookup().findOrThrow("mlock"),
+              FunctionDescriptor.of(
+                  ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_LONG));
+
   private PageCache() {}
+
+  /// Brings a part of a file into the page cache and keeps it there until the arena is closed, also
+  /// where the kernel reclaims the pages of files that were written a moment ago. Past the limit of locked
+  /// memory (`ulimit -l`) the pages are only mapped and read, and may go.
+  public static void keep(Path file, long offset, long bytes, Arena arena) {
+    try (FileChannel channel = FileChannel.open(file)) {
+      MemorySegment mapping = channel.map(FileChannel.MapMode.READ_ONLY, offset, bytes, arena);
+      mapping.load();
+      int _ = (int) MLOCK.invokeExact(mapping, bytes);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException("keeping " + file + " in the page cache", e);
+    }
+  }
 
   /// Asks the kernel to forget a file that is on the disk.
   ///

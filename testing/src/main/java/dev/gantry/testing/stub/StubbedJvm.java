@@ -21,9 +21,18 @@ public final class StubbedJvm {
 
   /// How a program ended.
   public record Result(int exit, String out, String err) {
+    private static final int SHOWN_LINES = 60;
+
+    /// The ends of both streams: what failed stands there, and a suite writes far more.
     @Override
     public String toString() {
-      return "exit " + exit + "\n--- out\n" + out + "--- err\n" + err;
+      return "exit " + exit + "\n--- end of out\n" + end(out) + "--- end of err\n" + end(err);
+    }
+
+    private static String end(String text) {
+      List<String> lines = text.lines().toList();
+      List<String> shown = lines.subList(Math.max(0, lines.size() - SHOWN_LINES), lines.size());
+      return String.join("\n", shown) + "\n";
     }
   }
 

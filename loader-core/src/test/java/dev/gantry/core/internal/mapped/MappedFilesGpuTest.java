@@ -23,8 +23,10 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -53,6 +55,7 @@ class MappedFilesGpuTest {
   private final FileCalls calls = FileCalls.ofPlatform();
   private final Stores stores = new Stores(calls, List.of());
   private final List<SourceFile> open = new ArrayList<>();
+  private final Arena hot = Arena.ofConfined();
   private long availableBytes = 1L << 30;
   private final MappedFiles mapped = new MappedFiles(calls, stores::open, () -> availableBytes);
 
@@ -61,10 +64,12 @@ class MappedFilesGpuTest {
     mapped.close();
     open.forEach(SourceFile::close);
     stores.close();
+    hot.close();
   }
 
   private SourceFile file(int seed) {
     Path file = TestFiles.write(folder.resolve("file" + seed), seed, BYTES);
+    PageCache.keep(file, 0, BYTES, hot);
     return open(Location.of(file));
   }
 

@@ -30,6 +30,7 @@ import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.Sessions;
 import dev.gantry.testing.TestFiles;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -267,7 +268,10 @@ abstract class RingContract {
     Path file = TestFiles.write(folder.resolve("blocks"), 77, 10 * BLOCK);
     Batches<Integer> source = new Batches<>(1000, number -> block(file, number % 10));
     TransferOptions transfer = transfer().withCachePolicy(CachePolicy.BUFFERED);
-    try (PrefetchRing<Integer> ring = gantry.ring(options(3, transfer), source)) {
+    try (PrefetchRing<Integer> ring = gantry.ring(options(3, transfer), source);
+        Arena arena = Arena.ofConfined()) {
+      // A file that is not in the page cache is opened again each time when mapping it is tried.
+      PageCache.keep(file, 0, 10 * BLOCK, arena);
       for (int i = 0; i < 1000; i++) {
         take(ring).close();
       }

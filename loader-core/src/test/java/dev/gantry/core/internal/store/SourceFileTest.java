@@ -24,6 +24,7 @@ import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -240,7 +241,9 @@ class SourceFileTest {
   @Test
   void oneQuestionIsAskedForASmallRead() {
     path = TestFiles.write(folder.resolve("large"), SEED, MANY);
-    try (SourceFile file = openToLook()) {
+    try (SourceFile file = openToLook();
+        Arena arena = Arena.ofConfined()) {
+      PageCache.keep(path, 0, MANY, arena);
       for (int length : new int[] {1, 4096, 150_000, 256 << 10}) {
         int before = calls.count(Function.CACHED_BYTES);
         assertThat(file.residency(0, length)).isEqualTo(Residency.HOT);
@@ -268,8 +271,10 @@ class SourceFileTest {
   void whereCachestatRefusesBytesAreReadWithoutWaiting(Errno errno) {
     path = TestFiles.write(folder.resolve("large"), SEED, MANY);
     calls.from(Function.CACHED_BYTES, 1, new Fails(errno));
-    try (SourceFile file = openToLook()) {
-      assertThat(file.residency(0, MANY)).as("just written").isEqualTo(Residency.HOT);
+    try (SourceFile file = openToLook();
+        Arena arena = Arena.ofConfined()) {
+      PageCache.keep(path, 0, MANY, arena);
+      assertThat(file.residency(0, MANY)).isEqualTo(Residency.HOT);
       assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(2);
       calls.from(Function.PREAD_NO_WAIT, 4, new Fails(Errno.EAGAIN));
       assertThat(file.residency(0, MANY)).as("one of four").isEqualTo(Residency.COLD);
@@ -299,8 +304,11 @@ class SourceFileTest {
     calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
     calls.from(Function.CACHED_BYTES, 1, new Answers(0));
     try (SourceFile file = openToLook()) {
-      assertThat(file.residency(4097, 10_000)).as("just written").isEqualTo(Residency.HOT);
-      assertThat(file.residentBytes()).isEqualTo(LENGTH);
+      try (Arena arena = Arena.ofConfined()) {
+        PageCache.keep(path, 0, LENGTH, arena);
+        assertThat(file.residency(4097, 10_000)).isEqualTo(Residency.HOT);
+        assertThat(file.residentBytes()).isEqualTo(LENGTH);
+      }
       assumeTrue(PageCache.drop(path), "the page cache of this file system cannot be dropped");
       assertThat(file.residency(4097, 10_000)).isEqualTo(Residency.COLD);
       assertThat(file.residentBytes()).isZero();
@@ -335,9 +343,10 @@ class SourceFileTest {
   @Test
   void withoutCachestatOneByteStandsForItsRequest() {
     calls.from(Function.CACHED_BYTES, 1, new Fails(Errno.ENOSYS));
-    try (SourceFile file = open(path, CachePolicy.BY_RESIDENCY)) {
-      assumeTrue(file.descriptors().direct() >= 0, "this file system has no direct reads");
-      assertThat(prefersDirect(file, 0, LENGTH)).as("just written, so hot").isFalse();
+    try (SourceFile file = openToLook();
+        Arena arena = Arena.ofConfined()) {
+      PageCache.keep(path, 0, LENGTH, arena);
+      assertThat(prefersDirect(file, 0, LENGTH)).as("hot").isFalse();
       assertThat(calls.count(Function.PREAD_NO_WAIT)).isEqualTo(1);
 
       calls.at(Function.PREAD_NO_WAIT, 2, new Fails(Errno.EAGAIN));

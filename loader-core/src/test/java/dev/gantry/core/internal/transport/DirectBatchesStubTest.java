@@ -70,7 +70,7 @@ class DirectBatchesStubTest extends TransportContract {
     assertThat(report.bytes(Transport.GDS)).isEqualTo(report.bytes());
     assertThat(cuFile.calls("cuFileRead")).isZero();
     assertThat(cuFile.calls("batch entry")).isEqualTo(report.reads());
-    assertThat(cuFile.calls("cuFileBatchIOSubmit")).isLessThan(report.reads() / 8);
+    assertThat(cuFile.calls("cuFileBatchIOSubmit")).isLessThan(report.reads() / 2);
     assertThat(cuFile.count("wrong base")).isZero();
   }
 

@@ -20,10 +20,12 @@ import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.testing.PageCache;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
+import java.lang.foreign.Arena;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -67,7 +69,11 @@ class DirectTransportStubTest extends TransportContract {
 
   @Test
   void aFileIsRegisteredOnceAndOnlyWhenSomethingOfItComesPastThePageCache() {
-    TransferReport hot = loadAndCompare(wholeFile(), options());
+    TransferReport hot;
+    try (Arena arena = Arena.ofConfined()) {
+      PageCache.keep(first, 0, LENGTH, arena);
+      hot = loadAndCompare(wholeFile(), options());
+    }
     assertThat(hot.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
     assertThat(hot.files().getFirst().reason())
         .isEqualTo("no bytes had to be read past the page cache");
