@@ -28,8 +28,10 @@ import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.PageCache;
 import dev.gantry.testing.Sessions;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
@@ -37,6 +39,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -51,6 +54,8 @@ class PartwiseLoadTest {
 
   @TempDir private Path folder;
   private NDManager manager;
+  // Cold files are read past the page cache into further buffers.
+  private final Arena hot = Arena.ofConfined();
 
   @BeforeEach
   void open() {
@@ -61,6 +66,7 @@ class PartwiseLoadTest {
   @AfterEach
   void close() {
     manager.close();
+    hot.close();
   }
 
   /// Four layers of 40 KiB, and one of 300 KiB, which comes row by row.
@@ -86,7 +92,7 @@ class PartwiseLoadTest {
   }
 
   @Test
-  void aRestoreIntoATrainingHoldsTwoSlabs() {
+  void aRestoreIntoATrainingHoldsTwoSlabs() throws IOException {
     PlainState saved;
     try (Training training = training();
         CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
@@ -232,9 +238,14 @@ class PartwiseLoadTest {
     return most.hostBytes() + most.deviceBytes();
   }
 
-  private void restore(Training training) {
+  private void restore(Training training) throws IOException {
     LiveResources.forgetMostUsed();
     var checkpoint = CheckpointStore.list(folder).latest().orElseThrow();
+    try (Stream<Path> files = Files.walk(checkpoint.folder())) {
+      for (Path file : files.filter(Files::isRegularFile).toList()) {
+        var _ = hot(file);
+      }
+    }
     var _ =
         new TrainingRestore(
                 GantrySession.shared(),
@@ -277,7 +288,7 @@ class PartwiseLoadTest {
     return values;
   }
 
-  private static Path layers(Path file, int first, int last) throws IOException {
+  private Path layers(Path file, int first, int last) throws IOException {
     WeightsFile written = new WeightsFile();
     for (int layer = first; layer <= last; layer++) {
       float[] values = values(layer);
@@ -290,6 +301,11 @@ class PartwiseLoadTest {
           dev.gantry.core.Shape.of(units(layer), 100),
           bytes.array());
     }
-    return written.write(file);
+    return hot(written.write(file));
+  }
+
+  private Path hot(Path file) throws IOException {
+    PageCache.keep(file, 0, Files.size(file), hot);
+    return file;
   }
 }
