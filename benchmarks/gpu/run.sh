@@ -12,7 +12,9 @@
 #   run.sh two-gpus FOLDER    such samples fetched by two GPUs at once, from files that are registered once, with the links' ceilings
 #   run.sh replicas FILE [GPUS]     one file onto both GPUs, each byte read once, beside loads one after the other and rings in C; FILE
 #                             is made (8.6 GB) if it is not there
-#   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C
+#   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C;
+#                             with the times at which each stage of a load was reached
+#   run.sh slice-readers FILE [GPUS]      the same with other numbers of readers and sizes of requests
 #   run.sh resident FILE      weights that outlive their process: fresh JVMs map them, the server is killed, 100 clients, the GPU's
 #                             memory; FILE is made (8.6 GB) if it is not there
 #   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
@@ -93,7 +95,7 @@ limits() {
   "$program" "$@"
 }
 
-# several_gpus replicas|slices FILE GPUS: the ceiling of rings in C before and after ours
+# several_gpus replicas|slices|slice-readers FILE GPUS: the ceiling of rings in C before and after ours
 several_gpus() {
   local program
   program=$(dirname "$2")/rings
@@ -246,7 +248,7 @@ case ${1:-} in
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
   two-gpus) main dev.gantry.benchmarks.datasets.TwoGpuBench "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
-  replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
+  replicas | slices | slice-readers) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;
   plans) main dev.gantry.benchmarks.datasets.PlanBench "${2:?run.sh plans FOLDER}" cuda:0 ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;

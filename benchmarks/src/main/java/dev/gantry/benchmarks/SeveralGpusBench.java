@@ -7,6 +7,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Shape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.weights.LoadedTensors;
@@ -21,7 +22,11 @@ import java.util.Locale;
 import java.util.stream.IntStream;
 
 /// Weights onto several GPUs, beside loads onto one after the other: `SeveralGpusBench
-/// replicas|slices FILE DEVICES [TURNS]`. The turns alternate; the page cache is warm.
+/// replicas|slices|slice-readers FILE DEVICES [TURNS]`. The turns alternate; the page cache is warm.
+///
+/// A time is that of the call: files are opened, the load is planned, and memory is allocated in it. That memory
+/// is what the load before gave back; only the first load's is the driver's. Rings in C have theirs before the
+/// clock starts.
 public final class SeveralGpusBench {
   private static final long ROW_BYTES = 8 << 10;
 
@@ -43,10 +48,11 @@ public final class SeveralGpusBench {
     try (GantrySession session = GantrySession.open()) {
       SeveralGpusBench bench =
           new SeveralGpusBench(session, Path.of(arguments[1]), Integer.parseInt(arguments[2]));
-      if (arguments[0].equals("replicas")) {
-        bench.replicas(turns);
-      } else {
-        bench.slices(turns);
+      switch (arguments[0]) {
+        case "replicas" -> bench.replicas(turns);
+        case "slices" -> bench.slices(turns);
+        case "slice-readers" -> bench.sliceReaders(turns);
+        default -> throw new IllegalArgumentException(arguments[0]);
       }
     }
   }
@@ -77,6 +83,17 @@ public final class SeveralGpusBench {
       report = loaded.getFirst().report();
       loaded.forEach(LoadedTensors::close);
     }
+    LoadTimeline.print(
+        label,
+        3,
+        () -> LoadedTensors.loadSlices(session, ranks, devices, options()),
+        loaded -> loaded.getFirst().report(),
+        loaded -> loaded.forEach(LoadedTensors::close));
+    System.out.printf(
+        Locale.ROOT,
+        "slices\t%s: turns in ms: %s%n",
+        label,
+        Arrays.stream(seconds).mapToObj(each -> "%.0f".formatted(each * 1e3)).toList());
     System.out.printf(
         Locale.ROOT,
         "slices\t%s: %d GPUs, median %.3f s, %.1f GB/s together (best %.1f); read from storage:"
@@ -87,6 +104,42 @@ public final class SeveralGpusBench {
         all / 1e9 / median(seconds),
         all / 1e9 / Arrays.stream(seconds).min().orElseThrow(),
         (double) report.bytes() / all);
+  }
+
+  /// How many readers, and which requests, bring slices soonest: in turns.
+  private void sliceReaders(int turns) {
+    List<List<StoredTensor>> ranks =
+        IntStream.range(0, devices.size()).mapToObj(rank -> parts(rank, 0, 0)).toList();
+    long all = ranks.stream().flatMap(List::stream).mapToLong(StoredTensor::bytes).sum();
+    List<TransferOptions> ways = new ArrayList<>();
+    for (int threads : new int[] {4, 6, 8, 10, 12, 16}) {
+      ways.add(options().withThreads(threads));
+    }
+    for (long mebibytes : new long[] {2, 4, 16}) {
+      ways.add(
+          options()
+              .withThreads(8)
+              .withLimits(PlanLimits.DEFAULT.withRequestBytes(mebibytes << 20)));
+    }
+    double[][] seconds = new double[ways.size()][turns];
+    for (int turn = -1; turn < turns; turn++) {
+      for (int way = 0; way < ways.size(); way++) {
+        TransferOptions options = ways.get(way);
+        long start = System.nanoTime();
+        List<LoadedTensors> loaded = LoadedTensors.loadSlices(session, ranks, devices, options);
+        seconds[way][Math.max(0, turn)] = (System.nanoTime() - start) / 1e9;
+        loaded.forEach(LoadedTensors::close);
+      }
+    }
+    for (int way = 0; way < ways.size(); way++) {
+      System.out.printf(
+          Locale.ROOT,
+          "slice-readers\t%d a GPU, requests of %d MiB: median %.1f GB/s together (best %.1f)%n",
+          ways.get(way).threads(),
+          ways.get(way).limits().requestBytes() >> 20,
+          all / 1e9 / median(seconds[way]),
+          all / 1e9 / Arrays.stream(seconds[way]).min().orElseThrow());
+    }
   }
 
   private List<StoredTensor> parts(int rank, int even, int odd) {
