@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
+import java.util.List;
 
 /// Whether there is so much memory now, so that what takes it is refused before it begins. What is kept
 /// for the next slabs counts as there.
@@ -23,10 +24,20 @@ public final class Room {
     if (device instanceof Device.Cuda cuda) {
       CudaContext context = CudaContext.of(cuda);
       requireOnDevice(context, use.deviceBytes(), change);
-      long pinned = use.pinnedBytes() - context.idlePinned().bytes();
-      if (pinned > 0) {
-        HostMemory.require(pinned, change);
-      }
+      requirePinned(use.pinnedBytes(), List.of(context), change);
+    }
+  }
+
+  /// As [#require], of pinned memory for the copies of several devices.
+  ///
+  /// @param bytes for each of them
+  public static void requirePinned(long bytes, List<CudaContext> devices, String change) {
+    long more =
+        devices.stream()
+            .mapToLong(context -> Math.max(0, bytes - context.idlePinned().bytes()))
+            .sum();
+    if (more > 0) {
+      HostMemory.require(more, change);
     }
   }
 

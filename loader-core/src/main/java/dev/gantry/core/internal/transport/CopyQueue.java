@@ -26,6 +26,13 @@ public final class CopyQueue implements AutoCloseable {
   /// The copies that were queued since the last [#record].
   private CopyEvent queued = new CopyEvent();
 
+  /// Whether there are any.
+  private boolean unmarked;
+
+  /// Of each buffer, whether [#record] marked copies that nothing has awaited yet. A queue that had none of
+  /// a buffer's copies asks the driver nothing.
+  private final boolean[] running = new boolean[BUFFERS];
+
   /// Of each buffer, the copies that [#record] marked and nothing has awaited yet.
   private final CopyEvent[] marked = {new CopyEvent(), new CopyEvent()};
 
@@ -68,6 +75,9 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Waits until the copies that [#record] marked for a buffer are done, if there are any.
   public void await(int buffer) {
+    if (!running[buffer]) {
+      return;
+    }
     WaitEvent wait = new WaitEvent();
     wait.begin();
     if (sleepers) {
@@ -78,6 +88,7 @@ public final class CopyQueue implements AutoCloseable {
       }
     }
     wait.done(WaitEvent.Reason.COPY);
+    running[buffer] = false;
     marked[buffer].done(context.device());
     marked[buffer] = new CopyEvent();
   }
@@ -94,7 +105,7 @@ public final class CopyQueue implements AutoCloseable {
   /// Queues a copy from pinned memory, which must not change until the copy is done.
   public void copyToDevice(long device, long host, long bytes) {
     try (var _ = context.enter()) {
-      queued.add(CopyEvent.Direction.TO_DEVICE, bytes);
+      add(CopyEvent.Direction.TO_DEVICE, bytes);
       context.driver().copyToDevice(device, host, bytes, stream);
     }
   }
@@ -102,7 +113,7 @@ public final class CopyQueue implements AutoCloseable {
   /// Queues a copy to pinned memory.
   public void copyToHost(long host, long device, long bytes) {
     try (var _ = context.enter()) {
-      queued.add(CopyEvent.Direction.TO_HOST, bytes);
+      add(CopyEvent.Direction.TO_HOST, bytes);
       context.driver().copyToHost(host, device, bytes, stream);
     }
   }
@@ -110,7 +121,7 @@ public final class CopyQueue implements AutoCloseable {
   /// Queues a copy within the device.
   public void copyOnDevice(long target, long source, long bytes) {
     try (var _ = context.enter()) {
-      queued.add(CopyEvent.Direction.ON_DEVICE, bytes);
+      add(CopyEvent.Direction.ON_DEVICE, bytes);
       context.driver().copyOnDevice(target, source, bytes, stream);
     }
   }
@@ -118,22 +129,32 @@ public final class CopyQueue implements AutoCloseable {
   /// Queues a copy of rows from pinned memory, which must not change until the copy is done.
   void copyToDevice(CudaDriver.Rows rows) {
     try (var _ = context.enter()) {
-      queued.add(CopyEvent.Direction.TO_DEVICE, rows.rows() * rows.rowBytes());
+      add(CopyEvent.Direction.TO_DEVICE, rows.rows() * rows.rowBytes());
       context.driver().copyToDevice(rows, stream);
     }
   }
 
   /// Queues a copy to another device.
   void copyToPeer(CudaContext peer, long target, long source, long bytes) {
-    queued.add(CopyEvent.Direction.TO_PEER, bytes);
+    add(CopyEvent.Direction.TO_PEER, bytes);
     context.copyToPeer(peer, target, source, bytes, stream);
+  }
+
+  private void add(CopyEvent.Direction where, long bytes) {
+    unmarked = true;
+    queued.add(where, bytes);
   }
 
   /// Marks all copies queued so far as those of `buffer`.
   public void record(int buffer) {
+    if (!unmarked) {
+      return;
+    }
     try (var _ = context.enter()) {
       context.driver().record(copied.get(buffer), stream);
     }
+    unmarked = false;
+    running[buffer] = true;
     marked[buffer].done(context.device());
     marked[buffer] = queued;
     queued = new CopyEvent();

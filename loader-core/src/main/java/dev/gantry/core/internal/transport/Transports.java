@@ -294,11 +294,10 @@ public final class Transports implements AutoCloseable {
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       int threads = threads(device, options, inMemory);
       MemoryUse use = readersUse(reads.size(), 0, threads, device, options);
+      Room.require(MemoryUse.on(Device.HOST, use.hostBytes()), Device.HOST, FEWER_READERS);
+      Room.requirePinned(
+          use.pinnedBytes(), staged.stream().map(StagedTransport::context).toList(), FEWER_READERS);
       int devices = Math.max(1, staged.size());
-      Room.require(
-          new MemoryUse(use.deviceBytes(), devices * use.pinnedBytes(), use.hostBytes()),
-          device,
-          FEWER_READERS);
       List<Task> all = tasks.get();
       TransferReport report =
           new PlannedTransfer(all, files, staged, options, counters).run(devices * threads);

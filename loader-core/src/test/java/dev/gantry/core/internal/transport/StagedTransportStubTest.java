@@ -94,19 +94,45 @@ class StagedTransportStubTest {
     assertThat(nextAddresses()).isEqualTo(addresses);
   }
 
+  /// Queues a copy out of each of the two buffers.
+  private void copyFromBoth(DeviceSlab slab) {
+    Path file = TestFiles.write(folder.resolve("file"), 1, 2 * BLOCK);
+    Location location = Location.of(file);
+    Read whole = new Read(location, 0, 2 * BLOCK, 2 * BLOCK, 0, 0);
+    try (SourceFile source = new Stores(Libc.INSTANCE).open(location, CachePolicy.BUFFERED)) {
+      reader.read(source, whole, Target.of(slab), false, null);
+      reader.read(source, whole, Target.of(slab), false, null);
+    }
+  }
+
+  @Test
+  void nothingIsAwaitedWhereNothingWasCopied() {
+    reader.close();
+    assertThat(cuda.calls("cuEventRecord")).isZero();
+    assertThat(cuda.calls("cuEventSynchronize")).isZero();
+    assertThat(nextAddresses()).isEqualTo(addresses);
+  }
+
   @Test
   void buffersAreGivenBackWhereTheWholeDeviceWasAwaited() {
+    DeviceSlab slab = DeviceSlab.allocate(context, 2 * BLOCK);
+    copyFromBoth(slab);
     cuda.fail("cuEventSynchronize", 1, CUDA_LAUNCH_FAILED, 0);
     assertThatThrownBy(reader::close).hasMessageContaining("cuEventSynchronize");
+    cuda.clear();
+    slab.release();
     assertThat(nextAddresses()).isEqualTo(addresses);
   }
 
   @Test
   void buffersWhoseCopiesCannotBeAwaitedAreLeftToTheDevice() {
+    DeviceSlab slab = DeviceSlab.allocate(context, 2 * BLOCK);
+    copyFromBoth(slab);
     cuda.fail("cuEventSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
     assertThatThrownBy(reader::close).hasMessageContaining("cuEventSynchronize");
     cuda.clear();
+    slab.release();
     assertThat(nextAddresses()).doesNotContainAnyElementsOf(addresses);
     StagingPool.Pair pair = reader.pair;
     assertThat(pair.first().isClosed()).isFalse();
