@@ -137,6 +137,7 @@ public final class Weights implements AutoCloseable {
       ResidentWeights held = ResidentWeights.hold(location);
       return Cleanup.orUndo(
           () -> {
+            GantrySession.of(session).prepareResident(held);
             WeightsCatalogue contents = WeightsFormats.open(held.entry());
             return new Weights(contents, GantrySession.of(session), List::of, held);
           },

@@ -428,6 +428,12 @@ public final class GantrySession implements Session {
     DevicePreparation.begin(() -> device);
   }
 
+  /// Begins to open the device of a server's weights in the background: the libraries that the program
+  /// starts meanwhile take longer.
+  public void prepareResident(ResidentWeights weights) {
+    DevicePreparation.beginContext(weights.catalogue().device());
+  }
+
   @Override
   public void freeIdle() {
     transports.freeIdle();

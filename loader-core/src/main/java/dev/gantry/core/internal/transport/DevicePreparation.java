@@ -5,8 +5,10 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /// Opens devices in the background, before the first load needs them: the CUDA context takes a quarter
@@ -30,6 +32,17 @@ public final class DevicePreparation {
   ///
   /// @param choice of the device; asked in the background, since it may have to start libcuda
   public static void begin(Supplier<Device> choice) {
+    begin(choice, Transports::warmUp);
+  }
+
+  /// As [#begin], but only what memory of others needs to be mapped there: the CUDA context.
+  public static void beginContext(Device device) {
+    if (device instanceof Device.Cuda) {
+      begin(() -> device, CudaContext::of);
+    }
+  }
+
+  private static void begin(Supplier<Device> choice, Consumer<Device.Cuda> preparation) {
     ExitHook.add();
     Thread thread =
         Thread.ofPlatform()
@@ -39,7 +52,7 @@ public final class DevicePreparation {
             .unstarted(() -> {
               try {
                 if (choice.get() instanceof Device.Cuda cuda) {
-                  Transports.warmUp(cuda);
+                  preparation.accept(cuda);
                 }
               } catch (DeviceUnavailableException | TransferException _) {
                 // The load meets the same failure, and reports it.
