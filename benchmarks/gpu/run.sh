@@ -17,8 +17,7 @@
 #   run.sh slice-readers FILE [GPUS]      the same with other numbers of readers and sizes of requests
 #   run.sh resident FILE      weights that outlive their process: fresh JVMs map them, the server is killed, 100 clients, the GPU's
 #                             memory; FILE is made (8.6 GB) if it is not there
-#   run.sh first-answer FILE [DEVICE]     a fresh JVM's first answer by DJL on resident weights, from the process's start, and what it waits
-#                             for; FILE is made (8.6 GB) if it is not there; DEVICE is cuda:0, or host
+#   run.sh first-answer FILE  a process that starts anew beside a server of resident weights: until its first answer by DJL, from its start
 #   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
 #   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
@@ -172,6 +171,34 @@ all_first_device() {
   rm -r "$cache"
 }
 
+# LOCATION DEVICE plain|together [JVM options]
+first_answer() {
+  local location=$1 device=$2 way=$3
+  shift 3
+  GANTRY_STARTED=$(date +%s%N) "$java" "${options[@]}" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn "$@" -cp "$here/lib/*" \
+    dev.gantry.benchmarks.FirstAnswer "$location" "$device" "$way"
+}
+
+all_first_answer() {
+  local folder location server way turn device=${DEVICE:-cuda:0}
+  make_file "$1"
+  folder=$(mktemp -d)
+  location=gantry-resident://$folder/s/weights.sock
+  serve_weights "$1" "$folder/s/weights.sock" "$folder/server.txt"
+  for way in plain together; do
+    first_answer "$location" "$device" $way -XX:AOTCacheOutput="$folder/$way.aot" >"$folder/aot-$way.txt" 2>&1
+    for turn in 1 2 3; do
+      echo "$way: $(first_answer "$location" "$device" $way 2>&1)"
+    done
+    for turn in 1 2 3; do
+      echo "$way, AOT cache: $(first_answer "$location" "$device" $way -XX:AOTCache="$folder/$way.aot" 2>&1)"
+    done
+  done
+  kill $server
+  wait $server 2>/dev/null
+  rm -r "$folder"
+}
+
 model() {
   mkdir -p "$1"
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
@@ -185,7 +212,7 @@ gpu_memory() {
 
 # Its standard output is that of the server.
 serve_weights() {
-  "$java" "${options[@]}" -cp "$here/lib/*" dev.gantry.cli.GantryCommand serve-weights "$1" --device "${4:-cuda:0}" --socket "$2" >"$3" 2>&1 &
+  "$java" "${options[@]}" -cp "$here/lib/*" dev.gantry.cli.GantryCommand serve-weights "$1" --device "${DEVICE:-cuda:0}" --socket "$2" >"$3" 2>&1 &
   server=$!
   until grep -q "clients open" "$3"; do
     kill -0 $server 2>/dev/null || { cat "$3"; exit 1; }
@@ -241,61 +268,6 @@ resident() {
   rm -r "$folder"
 }
 
-# first_answer_of WAY [JVM OPTION]
-first_answer_of() {
-  local way=$1
-  shift
-  GANTRY_STARTED=$(date +%s%N) "$java" "${quiet[@]}" "$@" -cp "$here/lib/*" dev.gantry.benchmarks.FirstAnswer "$location" "$device" "$way" 2>&1
-}
-
-first_answer() {
-  local folder location device=$2 quiet lean name
-  local libraries=${PYTORCH_LIBRARY_PATH:?names no folder with libtorch and DJL\'s library for it}
-  find_libtorch
-  make_file "$1"
-  folder=$(mktemp -d)
-  location=gantry-resident://$folder/s/weights.sock
-  quiet=("${options[@]}" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn)
-  serve_weights "$1" "$folder/s/weights.sock" "$folder/server.txt" "$device"
-  # Only what DJL needs: no Python, and no compiler of kernels, which torch opens when it needs it.
-  lean=$folder/lean
-  mkdir "$lean"
-  for name in libc10.so libc10_cuda.so libtorch_cpu.so libtorch_cuda.so libtorch.so libdjl_torch.so; do
-    [[ -e $libraries/$name ]] && ln -s "$(realpath "$libraries/$name")" "$lean/$name"
-  done
-  for name in "$libraries"/*-libdjl_torch.so "$libraries"/libgomp*; do
-    [[ -e $name ]] && ln -s "$(realpath "$name")" "$lean/"
-  done
-  echo "== the libraries without Java (page cache hot from the second turn on)"
-  for turn in 1 2 3; do
-    (cd "$lean" && python3 "$here/libraries.py" ./lib{c10,torch_cpu,c10_cuda,torch_cuda,torch}.so ./*djl_torch.so)
-  done
-  [[ $device == host ]] || (cd "$lean" && CUDA=1 python3 "$here/libraries.py" ./lib{c10,torch_cpu,c10_cuda,torch_cuda,torch}.so ./*djl_torch.so)
-  echo "== what the JVM loads, and when (times of day)"
-  date +%T.%N
-  first_answer_of plain -Dorg.slf4j.simpleLogger.log.ai.djl.pytorch.jni.LibUtils=debug -Dorg.slf4j.simpleLogger.showDateTime=true \
-    -Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS
-  echo "== the dynamic linker's own account of it"
-  LD_DEBUG=statistics LD_DEBUG_OUTPUT=$folder/ld first_answer_of plain
-  grep -hE 'total startup|relocation|load time' "$folder"/ld.* | awk '{ $1 = ""; print }' | sort | uniq -c | sort -rn | head -30
-  echo "== classes: $(first_answer_of plain -Xlog:class+load:file="$folder/classes" >/dev/null; wc -l <"$folder/classes"), of these not from the archive: $(grep -vc 'shared objects file' "$folder/classes")"
-  first_answer_of at-once -XX:AOTCacheOutput="$folder/aot" >/dev/null
-  ls -l "$folder/aot"
-  for turn in 1 2 3 4 5; do
-    echo "== turn $turn"
-    echo "plain:                       $(first_answer_of plain)"
-    echo "weights first:               $(first_answer_of weights-first)"
-    echo "at once:                     $(first_answer_of at-once)"
-    echo "at once, lean:               $(PYTORCH_LIBRARY_PATH=$lean first_answer_of at-once)"
-    echo "at once, lean, AOT:          $(PYTORCH_LIBRARY_PATH=$lean first_answer_of at-once -XX:AOTCache="$folder/aot")"
-    echo "at once, lean, AOT, C1:      $(PYTORCH_LIBRARY_PATH=$lean first_answer_of at-once -XX:AOTCache="$folder/aot" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC)"
-    echo "plain, lean, AOT:            $(PYTORCH_LIBRARY_PATH=$lean first_answer_of plain -XX:AOTCache="$folder/aot")"
-  done
-  kill $server
-  wait $server 2>/dev/null
-  rm -r "$folder"
-}
-
 case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
@@ -307,7 +279,7 @@ case ${1:-} in
   two-gpus) main dev.gantry.benchmarks.datasets.TwoGpuBench "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
   replicas | slices | slice-readers) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;
-  first-answer) first_answer "${2:?run.sh first-answer FILE [DEVICE]}" "${3:-cuda:0}" ;;
+  first-answer) find_libtorch && all_first_answer "${2:?run.sh first-answer FILE}" ;;
   plans) main dev.gantry.benchmarks.datasets.PlanBench "${2:?run.sh plans FOLDER}" cuda:0 ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
