@@ -146,11 +146,11 @@ public record StripPlan(List<Step> steps) {
   }
 
   private static Step step(Location file, long offset, List<Piece> pieces) {
-    long required =
-        pieces.stream()
-            .mapToLong(piece -> piece.offset() + (piece.rows() - 1) * piece.pitch() + piece.bytes())
-            .max()
-            .orElseThrow();
+    long required = 0;
+    for (Piece piece : pieces) {
+      required =
+          Math.max(required, piece.offset() + (piece.rows() - 1) * piece.pitch() + piece.bytes());
+    }
     return new Step(
         new Read(file, offset, ceiling(required), required, Placement.NOWHERE, 0), pieces);
   }

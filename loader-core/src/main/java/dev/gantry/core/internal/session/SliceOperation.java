@@ -20,10 +20,9 @@ import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /// One load of parts that strips fill, of which each device has its own: each byte is read once, also
 /// where several devices want it. All or nothing.
@@ -129,15 +128,13 @@ final class SliceOperation {
     }
   }
 
+  /// Strips fill all of each part, none twice.
   private List<DeviceReport> each() {
-    Map<Device, Long> bytes = new HashMap<>();
-    for (StripPlan.Step step : plan.steps()) {
-      for (StripPlan.Piece piece : step.pieces()) {
-        bytes.merge(slab(piece).device(), piece.bytes() * piece.rows(), Long::sum);
-      }
-    }
-    return devices.stream()
-        .map(device -> new DeviceReport(device, bytes.getOrDefault(device, 0L), 0, ""))
+    return IntStream.range(0, devices.size())
+        .mapToObj(i -> {
+          long bytes = packings.get(i).bytes().stream().mapToLong(Long::longValue).sum();
+          return new DeviceReport(devices.get(i), bytes, 0, "");
+        })
         .toList();
   }
 

@@ -283,13 +283,14 @@ public final class Transports implements AutoCloseable {
     }
     Map<Location, OpenFile> files = new LinkedHashMap<>();
     try {
+      OpenFile last = null;
       for (Read read : reads) {
-        OpenFile file = files.get(read.file());
-        if (file == null) {
-          file = open(read.file(), device, options, (_, _) -> {});
-          files.put(read.file(), file);
+        // Reads of one file follow one another.
+        if (last == null || last.source().file() != read.file()) {
+          last =
+              files.computeIfAbsent(read.file(), one -> open(one, device, options, (_, _) -> {}));
         }
-        file.source().checkHolds(read.fileOffset() + read.required());
+        last.source().checkHolds(read.fileOffset() + read.required());
       }
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       int threads = threads(device, options, inMemory);
