@@ -1,7 +1,8 @@
 // What several GPUs get out of the page cache at once: each GPU's threads read the GPU's share of FILE into their two
 // pinned buffers and copy them to it. Usage: rings FILE GPUS
 // Memory, buffers, threads and streams are there before the clock starts; it stops when the threads have ended.
-// "own": each GPU has its part of the file. "mixed": one queue in the file's order, of which two chunks go to each GPU in turns.
+// "own": each GPU has its part of the file. "from N places": all threads read the file, in order from each of N places, and two chunks
+// go to each GPU in turns.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -30,11 +31,13 @@ int main(int argc, char** argv) {
     for (size_t o = 0; o < share; o += K) if (pread(fd, host[g], K, g * share + o) < 0) {}
   }
   const int TURNS = 7;
-  for (int mixed = 0; mixed < 2; mixed++) for (int T : {4, 6, 8, 12, 16, 24}) {
+  for (int places : {0, 1, 2, 4}) for (int T : {4, 6, 8, 12, 16, 24}) {
+    const bool mixed = places > 0;
     if (mixed && T != 8) continue;
+    const size_t parts = mixed ? places : gpus, part = gpus * share / parts / K * K;
     double rates[TURNS];
     for (int turn = 0; turn < TURNS; turn++) {
-      std::vector<std::atomic<size_t>> next(gpus);
+      std::vector<std::atomic<size_t>> next(parts);
       std::vector<std::thread> all; std::atomic<int> ready{0}; std::atomic<bool> go{false};
       for (int g = 0; g < gpus; g++) for (int i = 0; i < T; i++) all.emplace_back([&, g, i] {
         std::vector<cudaStream_t> q(gpus); std::vector<cudaEvent_t> e(2 * gpus);
@@ -47,10 +50,11 @@ int main(int argc, char** argv) {
         char* b = host[g] + i * 2 * K; ready++; while (!go) {}
         int to[2] = {g, g};
         for (int k = 0;; k ^= 1) {
-          size_t c = mixed ? next[0].fetch_add(1) : next[g].fetch_add(1), o = c * K, at = g * share + o;
-          int d = g;
-          if (mixed) { d = c / 2 % gpus; at = o; o = (c / (2 * gpus) * 2 + c % 2) * K; }
-          if (mixed ? at + K > gpus * share : o >= share) break;
+          size_t p = mixed ? i % places : g, o = next[p].fetch_add(K);
+          if (o >= part) break;
+          size_t at = p * part + o, c = at / K;
+          int d = mixed ? c / 2 % gpus : g;
+          if (mixed) o = (c / (2 * gpus) * 2 + c % 2) * K;
           cudaEventSynchronize(e[2 * to[k] + k]);
           if (pread(fd, b + k * K, K, at) != (ssize_t)K) { perror("pread"); exit(1); }
           if (o + K > share) continue;
@@ -65,10 +69,11 @@ int main(int argc, char** argv) {
       while (ready < gpus * T) {}
       auto t = C::now(); go = true;
       for (auto& x : all) x.join();
-      rates[turn] = gpus * share / 1e9 / since(t);
+      rates[turn] = parts * part / 1e9 / since(t);
     }
     std::sort(rates, rates + TURNS);
-    printf("rings in C\t%d GPUs, %d threads each, %s: median %.1f GB/s together (best %.1f)\n", gpus, T,
-           mixed ? "mixed" : "own", rates[TURNS / 2], rates[TURNS - 1]);
+    printf("rings in C\t%d GPUs, %d threads each, ", gpus, T);
+    mixed ? printf("from %d places", places) : printf("own");
+    printf(": median %.1f GB/s together (best %.1f)\n", rates[TURNS / 2], rates[TURNS - 1]);
   }
 }

@@ -76,6 +76,7 @@ public final class SeveralGpusBench {
       List<LoadedTensors> loaded = LoadedTensors.loadSlices(session, ranks, devices, options());
       double now = (System.nanoTime() - start) / 1e9;
       if (turn < 0) {
+        System.out.printf(Locale.ROOT, "slices\t%s: first load %.0f ms%n", label, now * 1e3);
         checkSlices(label, ranks, loaded);
       } else {
         seconds[turn] = now;

@@ -42,7 +42,8 @@ public final class Room {
   }
 
   private static void requireOnDevice(CudaContext context, long bytes, String change) {
-    if (bytes == 0) {
+    // What is idle is there, whatever the driver has besides.
+    if (bytes <= context.idleDevice().bytes()) {
       return;
     }
     long free = freeBytes(context);
