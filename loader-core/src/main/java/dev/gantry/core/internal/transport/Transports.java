@@ -286,7 +286,7 @@ public final class Transports implements AutoCloseable {
       OpenFile last = null;
       for (Read read : reads) {
         // Reads of one file follow one another.
-        if (last == null || last.source().file() != read.file()) {
+        if (last == null || !last.source().file().equals(read.file())) {
           last =
               files.computeIfAbsent(read.file(), one -> open(one, device, options, (_, _) -> {}));
         }
