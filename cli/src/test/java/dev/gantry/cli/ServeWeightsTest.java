@@ -3,21 +3,30 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.djl.Weights;
+import dev.gantry.samples.SaveAndResume;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A server of weights in a process of its own, and commands that map them.
 @EnabledOnOs(OS.LINUX)
+@Timeout(120)
 class ServeWeightsTest {
   @TempDir private Path folder;
   private Path file;
@@ -34,6 +43,10 @@ class ServeWeightsTest {
 
   /// Ready when this returns.
   private Process start() throws IOException {
+    return start(file);
+  }
+
+  private Process start(Path weights) throws IOException {
     Process process =
         new ProcessBuilder(
                 List.of(
@@ -43,9 +56,11 @@ class ServeWeightsTest {
                     System.getProperty("java.class.path"),
                     GantryCommand.class.getName(),
                     "serve-weights",
-                    file.toString(),
+                    weights.toString(),
                     "--device",
                     "host",
+                    "--every",
+                    "1",
                     "--socket",
                     socket.toString()))
             .redirectErrorStream(true)
@@ -74,6 +89,57 @@ class ServeWeightsTest {
   private static Object digests(Object weights) {
     return TestSamples.json(TestSamples.run("digest", "--json", "--device", "host", weights))
         .get("tensors");
+  }
+
+  /// How many memory files a process has, as descriptors or mapped.
+  private static long memoryFiles(ProcessHandle process) throws IOException {
+    Path folder = Path.of("/proc", Long.toString(process.pid()));
+    long count = 0;
+    try (Stream<Path> files = Files.list(folder.resolve("fd"))) {
+      for (Path one : files.toList()) {
+        try {
+          count += Files.readSymbolicLink(one).toString().contains("gantry-resident") ? 1 : 0;
+        } catch (IOException _) {
+          // Closed meanwhile.
+        }
+      }
+    }
+    try (Stream<String> maps = Files.lines(folder.resolve("maps"))) {
+      return count + maps.filter(line -> line.contains("gantry-resident")).count();
+    }
+  }
+
+  @Test
+  void aNewCheckpointIsForNewClients() throws Exception {
+    Path checkpoints = folder.resolve("checkpoints");
+    SaveAndResume.main(new String[] {checkpoints.toString(), "1"});
+    server.destroyForcibly().waitFor();
+    server = start(checkpoints);
+    long before = memoryFiles(ProcessHandle.current());
+    long ofServer = memoryFiles(server.toHandle());
+    try (NDManager manager = NDManager.newBaseManager();
+        Weights first = Weights.open(location())) {
+      NDArray old = first.load(manager).getFirst();
+      float[] values = old.toFloatArray();
+
+      SaveAndResume.main(new String[] {checkpoints.toString(), "2"});
+      BufferedReader lines = server.inputReader();
+      String line = lines.readLine();
+      while (!line.startsWith("version 2: ")) {
+        line = lines.readLine();
+      }
+      // It is printed before the new version is there for clients.
+      float[] now = values;
+      while (Arrays.equals(now, values)) {
+        try (Weights second = Weights.open(location());
+            NDList list = second.load(manager)) {
+          now = list.getFirst().toFloatArray();
+        }
+      }
+      assertThat(old.toFloatArray()).isEqualTo(values);
+      assertThat(memoryFiles(server.toHandle())).isEqualTo(ofServer);
+    }
+    assertThat(memoryFiles(ProcessHandle.current())).isEqualTo(before);
   }
 
   @Test

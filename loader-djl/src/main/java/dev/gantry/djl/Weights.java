@@ -139,7 +139,16 @@ public final class Weights implements AutoCloseable {
           () -> {
             GantrySession.of(session).prepareResident(held);
             WeightsCatalogue contents = WeightsFormats.open(held.entry());
-            return new Weights(contents, GantrySession.of(session), List::of, held);
+            return new Weights(
+                contents,
+                GantrySession.of(session),
+                () -> {
+                  throw new MisuseException(
+                      "optVerify must be false for resident weights (was true, of "
+                          + location
+                          + "): nothing is read; verify the files that their server loads");
+                },
+                held);
           },
           held::close);
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Model;
+import ai.djl.inference.Predictor;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -12,7 +13,11 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
+import ai.djl.nn.BlockFactory;
 import ai.djl.nn.core.Linear;
+import ai.djl.repository.zoo.Criteria;
+import ai.djl.repository.zoo.ZooModel;
+import ai.djl.translate.NoopTranslator;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
@@ -41,6 +46,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Weights in memory that a server keeps, over its arrays.
 @ExtendWith(NoLeaks.class)
@@ -225,7 +232,7 @@ class ResidentWeightsTest {
           new Shape(1, 3));
       assertThat(NoLeaks.heldBytes()).isZero();
       model.setBlock(block);
-      try (var predictor = model.newPredictor(new ai.djl.translate.NoopTranslator());
+      try (var predictor = model.newPredictor(new NoopTranslator());
           NDManager own = manager.newSubManager()) {
         NDList answer = predictor.predict(new NDList(own.create(new float[][] {{1, 1, 1}})));
         assertThat(answer.singletonOrThrow().toFloatArray()).containsExactly(7, 15);
@@ -296,6 +303,59 @@ class ResidentWeightsTest {
     Weights weights = open();
     weights.close();
     assertThatThrownBy(() -> weights.load(manager)).isInstanceOf(MisuseException.class);
+  }
+
+  @Test
+  void checksumsAreRefused() {
+    LoadOptions verified = LoadOptions.builder().optVerify(true).build();
+    try (Weights weights = open()) {
+      assertThatThrownBy(() -> weights.load(manager, verified))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "optVerify must be false for resident weights (was true, of %s): nothing is read;"
+                  + " verify the files that their server loads",
+              server.location());
+    }
+  }
+
+  /// The model's folder has what the block needs; the weights come from the server.
+  @ParameterizedTest
+  @ValueSource(strings = {"PyTorch", "Gantry"})
+  void criteriaTakeThem(String engine) throws Exception {
+    Criteria<NDList, NDList> criteria =
+        Criteria.builder()
+            .setTypes(NDList.class, NDList.class)
+            .optModelPath(folder.resolve("first"))
+            .optEngine(engine)
+            .optOption("hasParameter", "false")
+            .optArgument("blockFactory", factory())
+            .optTranslator(new NoopTranslator())
+            .build();
+    try (ZooModel<NDList, NDList> model = criteria.loadModel();
+        Predictor<NDList, NDList> predictor = model.newPredictor();
+        NDManager own = manager.newSubManager()) {
+      assertThat(NoLeaks.heldBytes()).isZero();
+      NDList answer = predictor.predict(new NDList(own.create(new float[][] {{1, 1, 1}})));
+      assertThat(answer.singletonOrThrow().toFloatArray()).containsExactly(7, 15);
+    }
+    awaitReaders(Map.of());
+  }
+
+  private BlockFactory factory() {
+    return (model, _, _) -> {
+      Block block = Linear.builder().setUnits(2).build();
+      try (Weights weights = open()) {
+        weights.load(
+            model.getNDManager(),
+            block,
+            ParameterNames.same(),
+            LoadOptions.defaults(),
+            new Shape(1, 3));
+      }
+      // The engine "Gantry" loads nothing more then.
+      model.setProperty("hasParameter", "false");
+      return block;
+    };
   }
 
   @Test

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
@@ -18,11 +19,15 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -127,6 +132,31 @@ class ResidentLoadTest {
                 TransferOptions.defaults())) {
       assertThat(image.bytes()).isEqualTo(5248);
       assertThat(image.catalogue().parts().getFirst().hostPhase()).isEqualTo(248);
+      try (FileChannel memory = FileChannel.open(memoryFile(), StandardOpenOption.WRITE)) {
+        assertThatThrownBy(() -> memory.write(ByteBuffer.allocate(1), 0))
+            .isInstanceOf(IOException.class)
+            .hasMessage("Operation not permitted");
+        assertThatThrownBy(() -> memory.truncate(1))
+            .isInstanceOf(IOException.class)
+            .hasMessage("Operation not permitted");
+        assertThatThrownBy(() -> memory.write(ByteBuffer.allocate(1), 1 << 20))
+            .isInstanceOf(IOException.class)
+            .hasMessage("Operation not permitted");
+        assertThat(memory.size()).isEqualTo(5248);
+      }
     }
+  }
+
+  /// The only one of this process.
+  private static Path memoryFile() throws IOException {
+    try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
+      for (Path file : files.toList()) {
+        if (Files.isSymbolicLink(file)
+            && Files.readSymbolicLink(file).toString().contains("gantry-resident")) {
+          return file;
+        }
+      }
+    }
+    throw new AssertionError("no memory file");
   }
 }

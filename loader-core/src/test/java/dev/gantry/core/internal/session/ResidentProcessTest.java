@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.resident.ResidentImage;
+import dev.gantry.core.internal.resident.ResidentServer;
+import dev.gantry.core.internal.resident.ResidentSource;
+import dev.gantry.core.internal.resident.ResidentWeights;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.stub.StubControls;
+import dev.gantry.testing.stub.StubbedJvm;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Resident weights of a GPU, in processes of their own.
+@EnabledOnOs(OS.LINUX)
+@Timeout(120)
+class ResidentProcessTest {
+  private static final int BYTES = 3 << 20;
+  private static final int HEADER = 4096;
+  private static final int PIECE = 64 << 10;
+  private static final int CLIENTS = 50;
+  private static final int NOT_SUPPORTED = 801;
+  private static final int OTHER_USER = 65_534;
+  private static final Device GPU = new Device.Cuda(0);
+
+  @TempDir private Path folder;
+
+  private static ResidentImage keep(GantrySession session, Path file, Device device) {
+    return session.keepResident(
+        1,
+        "weights",
+        List.of(new ResidentSource(Location.of(file), BYTES, HEADER, BYTES)),
+        device,
+        TransferOptions.defaults());
+  }
+
+  private static byte[] makeFile(Path file) throws IOException {
+    byte[] bytes = new byte[BYTES];
+    new Random(1).nextBytes(bytes);
+    Files.write(file, bytes);
+    return bytes;
+  }
+
+  static final class Server {
+    public static void main(String[] arguments) {
+      try (GantrySession session = GantrySession.open();
+          ResidentServer server = ResidentServer.listen(Path.of(arguments[1]), _ -> {})) {
+        server.publish(keep(session, Path.of(arguments[0]), GPU));
+        System.out.println("ready");
+        server.run();
+      }
+    }
+  }
+
+  /// Starts a server, maps its memory, kills it, and goes on.
+  static final class Client {
+    public static void main(String[] arguments) throws Exception {
+      Path file = Path.of(arguments[0]).resolve("weights");
+      Path socket = Path.of(arguments[0]).resolve("private/s.sock");
+      byte[] expected = Arrays.copyOfRange(makeFile(file), HEADER, BYTES);
+      Process server = start(file, socket);
+      Location location = ResidentWeights.location(socket);
+      try (GantrySession session = GantrySession.open()) {
+        try (ResidentWeights held = ResidentWeights.hold(location);
+            Loaded loaded = load(session, held)) {
+          System.out.println(Arrays.equals(bytes(loaded), expected));
+          session.freeIdle();
+          long before = deviceBytes();
+          LiveResources.Snapshot live = LiveResources.snapshot();
+          for (int i = 0; i < CLIENTS; i++) {
+            try (ResidentWeights another = ResidentWeights.hold(location);
+                Loaded more = load(session, another)) {
+              if (deviceBytes() == before || more.regions().isEmpty()) {
+                throw new IllegalStateException("nothing was mapped");
+              }
+            }
+          }
+          System.out.println(deviceBytes() == before && LiveResources.snapshot().equals(live));
+          server.destroyForcibly().waitFor();
+          System.out.println(Arrays.equals(bytes(loaded), expected));
+        }
+        session.freeIdle();
+        System.out.println(deviceBytes());
+        ResidentWeights.hold(location).close();
+      } catch (GantryException e) {
+        System.out.println(e.getMessage());
+      } finally {
+        server.destroyForcibly().waitFor();
+      }
+    }
+
+    private static Process start(Path file, Path socket) throws IOException {
+      Process process =
+          new ProcessBuilder(
+                  Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                  "--enable-native-access=ALL-UNNAMED",
+                  "-cp",
+                  System.getProperty("java.class.path"),
+                  Server.class.getName(),
+                  file.toString(),
+                  socket.toString())
+              .redirectError(ProcessBuilder.Redirect.INHERIT)
+              .start();
+      BufferedReader lines = process.inputReader();
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        if (line.equals("ready")) {
+          return process;
+        }
+      }
+      throw new IllegalStateException("the server ended");
+    }
+
+    private static Loaded load(GantrySession session, ResidentWeights held) {
+      List<Wanted> wanted =
+          IntStream.range(0, (BYTES - HEADER) / PIECE)
+              .mapToObj(i -> new Wanted(new Extent(held.entry(), HEADER + i * PIECE, PIECE), 256))
+              .toList();
+      Wanted rest =
+          new Wanted(
+              new Extent(
+                  held.entry(),
+                  HEADER + (long) wanted.size() * PIECE,
+                  BYTES - HEADER - (long) wanted.size() * PIECE),
+              256);
+      return session.load(
+          Stream.concat(wanted.stream(), Stream.of(rest)).toList(),
+          GPU,
+          TransferOptions.defaults());
+    }
+
+    private static byte[] bytes(Loaded loaded) {
+      ByteBuffer all = ByteBuffer.allocate(BYTES - HEADER);
+      for (Region region : loaded.regions()) {
+        byte[] bytes = new byte[(int) region.length()];
+        region.copyTo(MemorySegment.ofArray(bytes));
+        all.put(bytes);
+      }
+      return all.array();
+    }
+
+    private static long deviceBytes() {
+      return StubControls.cuda().count("device bytes");
+    }
+  }
+
+  @Test
+  void aClientGoesOnAfterTheServersEnd() {
+    StubbedJvm.Result result = StubbedJvm.run(Client.class, Map.of(), folder.toString());
+    assertThat(result.out().lines())
+        .as("%s", result)
+        .hasSize(5)
+        .startsWith("true", "true", "true", "0")
+        .last()
+        .asString()
+        .contains("no server of resident weights listens there");
+  }
+
+  /// The driver forbids each step in turn.
+  static final class Refused {
+    public static void main(String[] arguments) throws IOException {
+      Path file = Path.of(arguments[0]).resolve("weights");
+      makeFile(file);
+      try (GantrySession session = GantrySession.open()) {
+        for (String function : List.of("cuMemCreate", "cuMemExportToShareableHandle")) {
+          StubControls.cuda().fail(function, 0, NOT_SUPPORTED, 0);
+          try (ResidentImage image = keep(session, file, GPU)) {
+            System.out.println(image.bytes());
+          } catch (GantryException e) {
+            System.out.println(e.getMessage());
+          }
+          StubControls.cuda().clear();
+        }
+        Path socket = Path.of(arguments[0]).resolve("private/s.sock");
+        try (ResidentServer server = ResidentServer.listen(socket, _ -> {})) {
+          server.publish(keep(session, file, GPU));
+          Thread.ofPlatform().daemon().start(server::run);
+          StubControls.cuda().fail("cuMemImportFromShareableHandle", 0, NOT_SUPPORTED, 0);
+          try (ResidentWeights held = ResidentWeights.hold(server.location());
+              Loaded loaded = Client.load(session, held)) {
+            System.out.println(loaded.regions());
+          } catch (GantryException e) {
+            System.out.println(e.getMessage());
+          }
+        }
+        session.freeIdle();
+      }
+      System.out.println(StubControls.cuda().count("device bytes"));
+    }
+  }
+
+  @Test
+  void aDriverThatSharesNoMemoryIsToldInOneLine() {
+    StubbedJvm.Result result = StubbedJvm.run(Refused.class, Map.of(), folder.toString());
+    List<String> lines = result.out().lines().toList();
+    assertThat(lines).as("%s", result).hasSize(4).last().isEqualTo("0");
+    assertThat(lines.get(0))
+        .contains("cuMemCreate", "memory of a GPU that processes share", "CUDA 801");
+    assertThat(lines.get(1)).contains("cuMemExportToShareableHandle", "CUDA 801");
+    assertThat(lines.get(2)).contains("cuMemImportFromShareableHandle", "CUDA 801");
+  }
+
+  /// A server, then a client, of another user: the process takes that user's place while it binds or connects.
+  static final class OtherUser {
+    private static final MethodHandle SET_USER =
+        Linker.nativeLinker()
+            .downcallHandle(
+                Linker.nativeLinker().defaultLookup().findOrThrow("seteuid"),
+                FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
+
+    private interface Step {
+      void run() throws IOException;
+    }
+
+    private static void as(int user, Step step) throws Throwable {
+      if ((int) SET_USER.invokeExact(user) != 0) {
+        throw new IllegalStateException("seteuid");
+      }
+      try {
+        step.run();
+      } finally {
+        int _ = (int) SET_USER.invokeExact(0);
+      }
+    }
+
+    public static void main(String[] arguments) throws Throwable {
+      Path open = Path.of(arguments[0]);
+      BlockingQueue<String> log = new LinkedBlockingQueue<>();
+      try (ServerSocketChannel theirs = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+        Path socket = open.resolve("theirs.sock");
+        as(OTHER_USER, () -> theirs.bind(UnixDomainSocketAddress.of(socket)));
+        ResidentWeights.hold(ResidentWeights.location(socket)).close();
+      } catch (GantryException e) {
+        System.out.println(e.getMessage());
+      }
+      Path file = open.resolve("weights");
+      makeFile(file);
+      Path socket = open.resolve("ours/s.sock");
+      try (GantrySession session = GantrySession.open();
+          ResidentServer server = ResidentServer.listen(socket, log::add);
+          SocketChannel client = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+        server.publish(keep(session, file, Device.HOST));
+        // As if its owner had opened it to all.
+        Files.setPosixFilePermissions(
+            socket.getParent(), PosixFilePermissions.fromString("rwxrwxrwx"));
+        Files.setPosixFilePermissions(socket, PosixFilePermissions.fromString("rwxrwxrwx"));
+        Thread.ofPlatform().daemon().start(server::run);
+        as(OTHER_USER, () -> client.connect(UnixDomainSocketAddress.of(socket)));
+        System.out.println(log.take());
+        System.out.println(client.read(ByteBuffer.allocate(1)));
+      }
+    }
+  }
+
+  @Test
+  void anotherUsersProcessesAreRefused() throws IOException {
+    assumeTrue(Files.getAttribute(Path.of("/proc/self"), "unix:uid").equals(0));
+    Path open =
+        Files.createTempDirectory(
+            Path.of("/tmp"),
+            "gantry",
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    try {
+      Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+      StubbedJvm.Result result = StubbedJvm.run(OtherUser.class, Map.of(), open.toString());
+      List<String> lines = result.out().lines().toList();
+      assertThat(lines).as("%s", result).hasSize(3);
+      assertThat(lines.getFirst()).contains("the server is another user's");
+      assertThat(lines.subList(1, 3)).containsExactly("another user's process was refused", "-1");
+    } finally {
+      try (var files = Files.walk(open)) {
+        for (Path one : files.sorted(Comparator.reverseOrder()).toList()) {
+          Files.delete(one);
+        }
+      }
+    }
+  }
+}
