@@ -12,16 +12,24 @@ import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.Batch;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.resident.ResidentServer;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.Weights;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.weights.ResidentFiles;
+import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
+import dev.gantry.samples.resident.ServeResident;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import java.awt.image.BufferedImage;
@@ -182,6 +190,15 @@ class SamplesTest {
             "a save takes MemoryUse.*\nstep 4\nstep 8\n",
             temporary.resolve("overlapped")),
         sample("FollowTraining", FollowTraining::main, "(.* has the mean .*\n){2}", checkpoints, 2),
+        sample(
+            "ServeResident",
+            ServeResident::main,
+            "reading .*: .*no server of resident weights listens there.*\n"
+                + "a blank image looks like \\d: \\d+ ms\nserving http:.*\n",
+            "gantry-resident://" + temporary.resolve("none.sock"),
+            MODEL,
+            0,
+            0),
         sample("RefreshServer", RefreshServer::main, "serving http:.*\n", checkpoints, 0, 1),
         sample(
             "ExportModel",
@@ -244,6 +261,22 @@ class SamplesTest {
   void samples(String name, Program program, String output, Object[] arguments) throws Exception {
     String[] words = Stream.of(arguments).map(Object::toString).toArray(String[]::new);
     assertThat(outputOf(program, words)).as(name).matches(output);
+  }
+
+  @Test
+  void aServerStartsOnResidentWeights() throws Exception {
+    Path socket = temporary.resolve("sockets/digits.sock");
+    GantrySession session = GantrySession.shared();
+    ResidentFiles files = ResidentFiles.of(session, WeightsFormats.open(Location.of(MODEL)));
+    try (ResidentServer server = ResidentServer.listen(socket, _ -> {})) {
+      server.publish(
+          session.keepResident(
+              1, files.entry(), files.sources(), Device.HOST, TransferOptions.defaults()));
+      Thread.ofPlatform().daemon().start(server::run);
+      String location = server.location().toString();
+      assertThat(outputOf(ServeResident::main, location, MODEL.toString(), "0", "0"))
+          .matches("a blank image looks like \\d: \\d+ ms\nserving http:.*\n");
+    }
   }
 
   @Test
