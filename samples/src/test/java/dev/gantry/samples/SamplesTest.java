@@ -193,8 +193,11 @@ class SamplesTest {
         sample(
             "ServeResident",
             ServeResident::main,
-            "reading .*: .*no server of resident weights listens there.*\n"
-                + "a blank image looks like \\d: \\d+ ms\nserving http:.*\n",
+            """
+            reading .*: .*no server of resident weights listens there.*
+            a blank image looks like \\d: \\d+ ms
+            serving http:.*
+            """,
             "gantry-resident://" + temporary.resolve("none.sock"),
             MODEL,
             0,
