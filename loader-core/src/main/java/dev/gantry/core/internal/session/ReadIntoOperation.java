@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /// One read into memory that is there, of one device after the other. All is checked before the first
@@ -80,9 +81,33 @@ final class ReadIntoOperation {
     }
   }
 
-  /// @param which the parts in memory of `device`
+  /// @param wanted the parts in memory of `device`
   /// @param begun is set when memory may change
-  private TransferReport run(Device device, List<Integer> which, boolean[] begun) {
+  private TransferReport run(Device device, List<Integer> wanted, boolean[] begun) {
+    List<Integer> which =
+        ResidentLoad.copy(
+            parts,
+            wanted,
+            device,
+            () -> {
+              synchronize(device);
+              begun[0] = true;
+            });
+    Set<Integer> others = Set.copyOf(which);
+    wanted.stream().filter(i -> !others.contains(i)).forEach(i -> missing.set(i, 0));
+    return which.isEmpty() && !wanted.isEmpty()
+        ? TransferReport.NOTHING
+        : read(device, which, begun);
+  }
+
+  /// Kernels that use the memory may be queued: copies are ordered with no stream.
+  private static void synchronize(Device device) {
+    if (device instanceof Device.Cuda cuda) {
+      CudaContext.of(cuda).synchronize();
+    }
+  }
+
+  private TransferReport read(Device device, List<Integer> which, boolean[] begun) {
     ScatterPlan plan =
         ScatterPlan.of(which.stream().map(i -> parts.get(i).extent()).toList(), options.limits());
     LoadEvent event = new LoadEvent();
@@ -93,10 +118,7 @@ final class ReadIntoOperation {
               plan,
               device,
               () -> {
-                if (device instanceof Device.Cuda cuda) {
-                  // Kernels that use the memory may be queued: copies are ordered with no stream.
-                  CudaContext.of(cuda).synchronize();
-                }
+                synchronize(device);
                 begun[0] = true;
                 return plan.steps().stream().map(step -> target(step, which)).toList();
               },

@@ -14,6 +14,7 @@ import dev.gantry.core.internal.resident.ResidentFile;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
 import dev.gantry.core.internal.resident.ResidentStore;
+import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
 import java.time.Duration;
@@ -23,6 +24,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -132,6 +134,45 @@ final class ResidentLoad {
   private static Region region(Extent extent, ResidentFile file, Map<Location, Slab> slabs) {
     return new Region(
         slabs.get(extent.file()), extent.offset() + file.offsetInSlab(), extent.length());
+  }
+
+  /// Copies what lies in a server's memory on the device that wants it, and returns when it is there.
+  ///
+  /// @param which of the parts want it on this device
+  /// @param begin is run before memory changes
+  /// @return those that were not copied
+  static List<Integer> copy(
+      List<ReadInto> parts, List<Integer> which, Device device, Runnable begin) {
+    if (!(device instanceof Device.Cuda)
+        || which.stream().noneMatch(i -> ResidentWeights.isHeld(parts.get(i).extent().file()))) {
+      return which;
+    }
+    Map<Location, ResidentFile> files = new LinkedHashMap<>();
+    Map<Location, Slab> slabs = new LinkedHashMap<>();
+    try {
+      List<Integer> others = new ArrayList<>();
+      List<Runnable> copies = new ArrayList<>();
+      for (int i : which) {
+        ReadInto part = parts.get(i);
+        Wanted wanted = new Wanted(part.extent(), 1);
+        if (!others(List.of(wanted), device, files).isEmpty()) {
+          others.add(i);
+          continue;
+        }
+        Location location = part.extent().file();
+        ResidentFile file = Objects.requireNonNull(files.get(location));
+        slabs.computeIfAbsent(location, _ -> file.map());
+        copies.add(() -> region(part.extent(), file, slabs).copyTo(part.memory()));
+      }
+      if (!copies.isEmpty()) {
+        begin.run();
+        copies.forEach(Runnable::run);
+      }
+      return others;
+    } finally {
+      files.values().forEach(ResidentFile::close);
+      Slab.releaseAll(List.copyOf(slabs.values()));
+    }
   }
 
   /// Reads files into memory that clients can map.

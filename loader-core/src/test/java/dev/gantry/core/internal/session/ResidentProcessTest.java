@@ -8,6 +8,8 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.Wanted;
@@ -113,6 +115,7 @@ class ResidentProcessTest {
             }
           }
           System.out.println(deviceBytes() == before && LiveResources.snapshot().equals(live));
+          System.out.println(copyOnDevice(session, held, expected));
           server.destroyForcibly().waitFor();
           System.out.println(Arrays.equals(bytes(loaded), expected));
         }
@@ -175,6 +178,29 @@ class ResidentProcessTest {
       return all.array();
     }
 
+    /// Into memory of this process's own, without the host.
+    private static boolean copyOnDevice(
+        GantrySession session, ResidentWeights held, byte[] expected) {
+      StubControls stub = StubControls.cuda();
+      CudaContext context = CudaContext.of(new Device.Cuda(0));
+      DeviceSlab own = DeviceSlab.allocate(context, PIECE);
+      try {
+        long toHost = stub.count("to host bytes");
+        long toDevice = stub.count("to device bytes");
+        Region region = new Region(own, 0, PIECE);
+        Extent extent = new Extent(held.entry(), HEADER + 100, PIECE);
+        session.read(
+            List.of(new ReadInto("piece", extent, region.source())), TransferOptions.defaults());
+        boolean direct =
+            stub.count("to host bytes") == toHost && stub.count("to device bytes") == toDevice;
+        byte[] bytes = new byte[PIECE];
+        region.copyTo(MemorySegment.ofArray(bytes));
+        return direct && Arrays.equals(bytes, Arrays.copyOfRange(expected, 100, 100 + PIECE));
+      } finally {
+        own.release();
+      }
+    }
+
     private static long deviceBytes() {
       return StubControls.cuda().count("device bytes");
     }
@@ -185,8 +211,8 @@ class ResidentProcessTest {
     StubbedJvm.Result result = StubbedJvm.run(Client.class, Map.of(), folder.toString());
     assertThat(result.out().lines())
         .as("%s", result)
-        .hasSize(5)
-        .startsWith("true", "true", "true", "0")
+        .hasSize(6)
+        .startsWith("true", "true", "true", "true", "0")
         .last()
         .asString()
         .contains("no server of resident weights listens there");
