@@ -58,24 +58,8 @@ final class PlannedTransfer {
     this.totalBytes = tasks.stream().mapToLong(task -> task.read().length()).sum();
     this.counter = new TransferCounter(session);
     this.workers = new WorkerThreads("load", "gantry-reader-", options.cancellation());
-    this.reads = new WorkQueue<>(workers, inTurnsFrom(Math.max(1, staged.size()), tasks));
+    this.reads = new WorkQueue<>(workers, tasks);
     workers.whenFailed(this::endWaiting);
-  }
-
-  /// From as many places at once, evenly apart. Bytes that lie near each other in a file often lie in the memory
-  /// of one processor, which gives less to readers of several devices than all memory does.
-  static <T> List<T> inTurnsFrom(int places, List<T> all) {
-    if (places == 1) {
-      return all;
-    }
-    int each = Math.ceilDiv(all.size(), places);
-    List<T> turns = new ArrayList<>(all.size());
-    for (int i = 0; i < each; i++) {
-      for (int at = i; at < all.size(); at += each) {
-        turns.add(all.get(at));
-      }
-    }
-    return turns;
   }
 
   TransferReport run(int threads) {
