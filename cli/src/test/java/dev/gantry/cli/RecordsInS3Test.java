@@ -4,9 +4,7 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.training.dataset.Batch;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -248,14 +246,7 @@ class RecordsInS3Test {
     try (dataset;
         NDManager manager = NDManager.newBaseManager()) {
       for (int epoch = 0; epoch < 2; epoch++) {
-        for (Batch batch : dataset.getData(manager)) {
-          try (batch) {
-            for (NDArray array :
-                Stream.concat(batch.getData().stream(), batch.getLabels().stream()).toList()) {
-              all.add(TestSamples.sha256(array.toByteArray()));
-            }
-          }
-        }
+        all.addAll(TestSamples.epoch(dataset, manager));
       }
     }
     return all;

@@ -3,9 +3,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.training.dataset.Batch;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
@@ -24,7 +22,6 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -177,23 +174,11 @@ class S3Test {
         ShardDataset remote = ReadFromS3.samples("s3://bucket/shards");
         ShardDataset local = ReadFromS3.samples(shards.toString())) {
       for (int epoch = 0; epoch < 3; epoch++) {
-        assertThat(bytes(remote, manager)).isEqualTo(bytes(local, manager)).hasSize(4 * 2);
+        assertThat(TestSamples.epoch(remote, manager))
+            .isEqualTo(TestSamples.epoch(local, manager))
+            .hasSize(4 * 2);
       }
     }
-  }
-
-  private static List<String> bytes(ShardDataset dataset, NDManager manager)
-      throws IOException, TranslateException {
-    List<String> all = new ArrayList<>();
-    for (Batch batch : dataset.getData(manager)) {
-      try (batch) {
-        for (NDArray array :
-            Stream.concat(batch.getData().stream(), batch.getLabels().stream()).toList()) {
-          all.add(TestSamples.sha256(array.toByteArray()));
-        }
-      }
-    }
-    return all;
   }
 
   @Test

@@ -3,6 +3,11 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import ai.djl.training.dataset.Dataset;
+import ai.djl.translate.TranslateException;
 import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
@@ -68,6 +73,21 @@ public final class TestSamples {
 
   public static String sha256(byte[] bytes) {
     return HexFormat.of().formatHex(Digests.sha256().digest(bytes));
+  }
+
+  /// The SHA-256 of each array of an epoch, in the batches' order, data first.
+  static List<String> epoch(Dataset dataset, NDManager manager)
+      throws IOException, TranslateException {
+    List<String> all = new ArrayList<>();
+    for (Batch batch : dataset.getData(manager)) {
+      try (batch) {
+        for (NDArray array :
+            Stream.concat(batch.getData().stream(), batch.getLabels().stream()).toList()) {
+          all.add(sha256(array.toByteArray()));
+        }
+      }
+    }
+    return all;
   }
 
   /// Runs a command that must succeed without a word on standard error.

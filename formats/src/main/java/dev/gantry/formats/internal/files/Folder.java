@@ -40,11 +40,14 @@ public record Folder(Location location, List<Location> files) {
   ///
   /// @param missing why the file was not opened
   public static Optional<Folder> insteadOf(Location location, TransferException missing) {
-    return location instanceof Location.Remote remote
-            && missing.failure() instanceof Failure.Remote(int status, _)
-            && status == NOT_FOUND
+    return location instanceof Location.Remote remote && isNotFound(missing)
         ? list(remote).filter(folder -> !folder.files().isEmpty())
         : Optional.empty();
+  }
+
+  /// Whether a store answered that it has no such file.
+  public static boolean isNotFound(TransferException failure) {
+    return failure.failure() instanceof Failure.Remote(int status, _) && status == NOT_FOUND;
   }
 
   /// A file in a remote folder, whose name may end in a slash.

@@ -2,7 +2,6 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
@@ -12,6 +11,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
@@ -25,8 +25,6 @@ import java.util.Set;
 
 /// Opens an index, and checks all of it before it is used.
 final class IndexOpener {
-  private static final int NOT_FOUND = 404;
-
   private final Location file;
   private final Location index;
   private final GantrySession session;
@@ -66,8 +64,7 @@ final class IndexOpener {
   }
 
   private static boolean isMissing(TransferException e) {
-    return e.isErrno(Set.of("ENOENT"))
-        || (e.failure() instanceof Failure.Remote(int status, _) && status == NOT_FOUND);
+    return e.isErrno(Set.of("ENOENT")) || Folder.isNotFound(e);
   }
 
   /// @param written when a remote index was

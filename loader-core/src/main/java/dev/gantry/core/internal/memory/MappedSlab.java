@@ -25,7 +25,7 @@ public final class MappedSlab extends CpuSlab {
     return map(file.toString(), descriptor, offset, size, false);
   }
 
-  /// Maps a memory file that other processes map, too, and nobody may write to. A write all the same
+  /// Maps a memory file that other processes map, too, and none may write to. A write all the same
   /// changes a page of this process's own.
   public static MappedSlab readOnly(String name, int descriptor, long size) {
     return map(name, descriptor, 0, size, true);

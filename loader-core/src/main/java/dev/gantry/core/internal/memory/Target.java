@@ -10,7 +10,9 @@ import org.jspecify.annotations.Nullable;
 public sealed interface Target {
   /// How the reads are ordered with other uses of the memory by its device; null for memory that is
   /// free: the bytes have arrived when the reader is drained.
-  @Nullable Ordered order();
+  default @Nullable Ordered order() {
+    return null;
+  }
 
   /// A slab.
   record InSlab(Slab slab, @Nullable Ordered order) implements Target {}
@@ -22,22 +24,12 @@ public sealed interface Target {
     public OnEach {
       slabs = List.copyOf(slabs);
     }
-
-    @Override
-    public @Nullable Ordered order() {
-      return null;
-    }
   }
 
   /// Rows of a read that go to slabs, also of several devices, which are free.
   record Strips(List<Rows> rows) implements Target {
     public Strips {
       rows = List.copyOf(rows);
-    }
-
-    @Override
-    public @Nullable Ordered order() {
-      return null;
     }
   }
 
@@ -54,11 +46,6 @@ public sealed interface Target {
   record InPlace(List<Landing> landings) implements Target {
     public InPlace {
       landings = List.copyOf(landings);
-    }
-
-    @Override
-    public @Nullable Ordered order() {
-      return null;
     }
   }
 

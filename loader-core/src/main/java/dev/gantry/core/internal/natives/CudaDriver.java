@@ -425,16 +425,7 @@ public final class CudaDriver {
     CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
     shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
     shape.srcDevice = new Address(rows.source());
-    shape.srcPitch = rows.sourcePitch();
-    shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
-    shape.dstDevice = new Address(rows.target());
-    shape.dstPitch = rows.targetPitch();
-    shape.WidthInBytes = rows.rowBytes();
-    shape.Height = rows.rows();
-    check(
-        JCudaDriver.cuMemcpy2DAsync(shape, stream.handle),
-        "cuMemcpy2DAsync",
-        rows.rows() + " rows of " + rows.rowBytes() + " bytes");
+    copyRows(shape, rows, stream);
   }
 
   /// Queues a copy of rows from pinned host memory, which must not change until the copy is done.
@@ -442,6 +433,11 @@ public final class CudaDriver {
     CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
     shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST;
     shape.srcHost = new HostAddress(rows.source());
+    copyRows(shape, rows, stream);
+  }
+
+  /// @param shape which has the source
+  private static void copyRows(CUDA_MEMCPY2D shape, Rows rows, Stream stream) {
     shape.srcPitch = rows.sourcePitch();
     shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
     shape.dstDevice = new Address(rows.target());

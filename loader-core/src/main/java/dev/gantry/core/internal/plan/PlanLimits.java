@@ -41,6 +41,21 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     }
   }
 
+  /// The start of the block that holds `offset`.
+  public static long floor(long offset) {
+    return offset & -BLOCK_BYTES;
+  }
+
+  /// The first start of a block from `offset` on.
+  public static long ceiling(long offset) {
+    return align(offset, BLOCK_BYTES);
+  }
+
+  /// The first multiple of `alignment`, a power of two, from `value` on.
+  public static long align(long value, int alignment) {
+    return Math.addExact(value, alignment - 1) & -alignment;
+  }
+
   public PlanLimits withRequestBytes(long bytes) {
     return new PlanLimits(bytes, gapBytes, slabBytes);
   }

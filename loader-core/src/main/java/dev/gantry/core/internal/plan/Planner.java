@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.plan;
 
-import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static dev.gantry.core.internal.plan.PlanLimits.align;
+import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
+import static dev.gantry.core.internal.plan.PlanLimits.floor;
 import static dev.gantry.core.internal.plan.Wanted.MOST_ALIGNMENT_BYTES;
 
 import dev.gantry.core.Extent;
@@ -180,22 +182,10 @@ public final class Planner {
       relocations.add(new Relocation(from.slab(), from.offset(), slab, to, from.length()));
       placements[i] = new Placement(slab, to, from.length());
     }
-    slabSizes.replaceAll(Planner::ceiling);
+    slabSizes.replaceAll(PlanLimits::ceiling);
   }
 
   private Extent extent(int i) {
     return wanted.get(i).extent();
-  }
-
-  private static long floor(long offset) {
-    return offset & -BLOCK_BYTES;
-  }
-
-  private static long ceiling(long offset) {
-    return align(offset, BLOCK_BYTES);
-  }
-
-  private static long align(long value, int alignment) {
-    return Math.addExact(value, alignment - 1) & -alignment;
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.plan;
 
-import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
+import static dev.gantry.core.internal.plan.PlanLimits.floor;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
@@ -104,13 +105,5 @@ public record ScatterPlan(List<Step> steps) {
         pieces.stream().mapToLong(piece -> piece.offset() + piece.length()).max().orElseThrow();
     return new Step(
         new Read(file, offset, ceiling(required), required, Placement.NOWHERE, 0), pieces);
-  }
-
-  private static long floor(long offset) {
-    return offset & -BLOCK_BYTES;
-  }
-
-  private static long ceiling(long offset) {
-    return Math.addExact(offset, BLOCK_BYTES - 1) & -BLOCK_BYTES;
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.plan;
 
-import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
+import static dev.gantry.core.internal.plan.PlanLimits.floor;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
@@ -153,13 +154,5 @@ public record StripPlan(List<Step> steps) {
     }
     return new Step(
         new Read(file, offset, ceiling(required), required, Placement.NOWHERE, 0), pieces);
-  }
-
-  private static long floor(long offset) {
-    return offset & -BLOCK_BYTES;
-  }
-
-  private static long ceiling(long offset) {
-    return Math.addExact(offset, BLOCK_BYTES - 1) & -BLOCK_BYTES;
   }
 }

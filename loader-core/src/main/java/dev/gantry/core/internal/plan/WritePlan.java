@@ -25,7 +25,7 @@ public record WritePlan(long size, List<Write> writes) {
 
     /// The length with padding: a multiple of [PlanLimits#BLOCK_BYTES].
     public long paddedLength() {
-      return padded(length);
+      return PlanLimits.ceiling(length);
     }
   }
 
@@ -38,10 +38,6 @@ public record WritePlan(long size, List<Write> writes) {
 
   /// The size with the last block's padding, which is allocated on the disk.
   public long paddedSize() {
-    return padded(size);
-  }
-
-  private static long padded(long length) {
-    return Math.addExact(length, PlanLimits.BLOCK_BYTES - 1) & -PlanLimits.BLOCK_BYTES;
+    return PlanLimits.ceiling(size);
   }
 }

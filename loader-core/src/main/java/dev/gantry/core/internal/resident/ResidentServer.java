@@ -182,7 +182,7 @@ public final class ResidentServer implements AutoCloseable {
     }
   }
 
-  /// Serves who is there, and waits a while if there is nobody.
+  /// Answers new clients and sees which ones left, waiting up to `milliseconds` for the first of these.
   private void look(int milliseconds) {
     List<Integer> fds = new ArrayList<>(List.of(socket));
     synchronized (this) {

@@ -21,7 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// A client's hold on one version of a server's weights: their descriptors, and the connection, which
-/// tells the server that somebody reads them. What was mapped stays when this is closed, and when the
+/// tells the server that this process reads them. What was mapped stays when this is closed, and when the
 /// server ends. Thread-safe.
 public final class ResidentWeights implements AutoCloseable {
   /// Of locations: `gantry-resident:///run/user/1000/gantry/weights.sock`.

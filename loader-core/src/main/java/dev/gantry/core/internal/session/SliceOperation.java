@@ -52,8 +52,7 @@ final class SliceOperation {
       List<Integer> slabOf = new ArrayList<>();
       List<Long> offsets = new ArrayList<>();
       for (long each : bytes) {
-        long padded =
-            Math.addExact(each, Wanted.MOST_ALIGNMENT_BYTES - 1) & -Wanted.MOST_ALIGNMENT_BYTES;
+        long padded = PlanLimits.align(each, Wanted.MOST_ALIGNMENT_BYTES);
         if (each > 0 && (slabs.isEmpty() || slabs.getLast() + padded > limits.slabBytes())) {
           slabs.add(0L);
         }

@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.transport;
 
 import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
+import static dev.gantry.core.internal.plan.PlanLimits.floor;
 
 import dev.gantry.core.Memory;
 import dev.gantry.core.internal.memory.CpuSlab;
@@ -161,13 +163,5 @@ final class HostScatter implements AutoCloseable {
     if (slab != null) {
       slab.release();
     }
-  }
-
-  private static long floor(long offset) {
-    return offset & -BLOCK_BYTES;
-  }
-
-  private static long ceiling(long offset) {
-    return (offset + BLOCK_BYTES - 1) & -BLOCK_BYTES;
   }
 }
