@@ -8,6 +8,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.DirectAlignment;
+import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.spi.Descriptors;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -28,7 +29,6 @@ final class TargetFile implements AutoCloseable {
   private static final int MODE = 0666;
 
   private final FileCalls calls;
-  private final Path file;
   private final Path target;
   private final int buffered;
   private final int direct;
@@ -53,17 +53,14 @@ final class TargetFile implements AutoCloseable {
 
   private TargetFile(FileCalls calls, Path file, Path target, boolean pageCache, int creation) {
     this.calls = calls;
-    this.file = file;
     this.target = target;
     // Not only for writing: cuFile reads too, if it writes parts of blocks.
-    buffered = open(FileCalls.O_RDWR | creation);
-    if (buffered < 0) {
-      throw failure("open", Errno.failure(-buffered));
-    }
-    int descriptor = pageCache ? NONE : open(FileCalls.O_RDWR | calls.directFlag());
+    RegularFile opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
+    buffered = opened.descriptor();
+    int descriptor = pageCache ? NONE : opened.openDirect(FileCalls.O_RDWR);
     direct = Math.max(descriptor, NONE);
     directAbsence = pageCache ? "not wanted" : descriptor < 0 ? refusal("open", -descriptor) : "";
-    alignment = DirectAlignment.of(calls.stat(buffered));
+    alignment = DirectAlignment.of(opened.stat());
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 
@@ -154,10 +151,6 @@ final class TargetFile implements AutoCloseable {
     if (result < 0) {
       throw failure("fsync", Errno.failure(-result));
     }
-  }
-
-  private int open(int flags) {
-    return FileCalls.retried(() -> calls.open(file, flags, MODE));
   }
 
   private TransferException failure(String operation, Failure failure) {

@@ -144,5 +144,24 @@ public interface FileCalls {
     public static StatResult failed(int status) {
       return new StatResult(status, 0, false, 0, 0, 0, 0, 0);
     }
+
+    /// The same file, of another size.
+    StatResult withSize(long bytes) {
+      return new StatResult(
+          status,
+          bytes,
+          directory,
+          directMemoryAlignment,
+          directOffsetAlignment,
+          device,
+          inode,
+          modifiedNanos);
+    }
+
+    /// Whether both are of one file, in whichever state. On Windows, where the JDK tells no inodes, every
+    /// file seems to be the same.
+    public boolean isSameFile(StatResult other) {
+      return status >= 0 && other.status >= 0 && device == other.device && inode == other.inode;
+    }
   }
 }

@@ -6,6 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.FileChannel;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
@@ -37,7 +38,11 @@ public final class JdkFiles implements FileCalls {
   /// The kernel's own numbers are smaller: mistaken for one of those, these are refused.
   private static final int FIRST_DESCRIPTOR = 1 << 24;
 
+  /// As strerror(3) says it.
+  private static final String STALE = "Stale file handle";
+
   private static final long MOST_BYTES = 1 << 30;
+  private static final int MOST_ATTEMPTS = 10;
   private static final int PAGE_BYTES = 4096;
   private static final int MOST_DESCRIPTORS = 1024;
 
@@ -65,17 +70,21 @@ public final class JdkFiles implements FileCalls {
   /// An open file; without a channel, a folder.
   private static final class Handle {
     private final Set<OpenOption> again;
+    private final StatResult opened;
     private volatile Path path;
     private volatile @Nullable FileChannel channel;
     private volatile boolean closed;
 
-    Handle(Path path, @Nullable FileChannel channel, Set<OpenOption> again) {
+    /// @param opened the state of the file when it was opened
+    Handle(Path path, @Nullable FileChannel channel, Set<OpenOption> again, StatResult opened) {
       this.path = path;
       this.channel = channel;
       this.again = again;
+      this.opened = opened;
     }
 
-    /// An interruption of any thread closes a channel under all of them: it is opened anew.
+    /// An interruption of any thread closes a channel under all of them: it is opened anew, if its name
+    /// still leads to the same file.
     long call(Call call) {
       boolean interrupted = false;
       try {
@@ -102,8 +111,23 @@ public final class JdkFiles implements FileCalls {
 
     private synchronized void reopen(FileChannel dead) throws IOException {
       if (dead.equals(channel) && !closed) {
-        channel = FileChannel.open(path, again);
+        Opened now = JdkFiles.open(path, again);
+        if (!opened.isSameFile(now.stat)) {
+          now.channel.close();
+          throw new FileSystemException(path.toString(), null, STALE);
+        }
+        channel = now.channel;
       }
+    }
+
+    /// The JDK looks at names only: where another file has this one's, its size alone is known by now.
+    StatResult stat() {
+      StatResult now = JdkFiles.stat(path);
+      if (channel == null || opened.isSameFile(now)) {
+        return now;
+      }
+      long size = call(FileChannel::size);
+      return size < 0 ? StatResult.failed((int) size) : opened.withSize(size);
     }
 
     synchronized void close() throws IOException {
@@ -112,6 +136,24 @@ public final class JdkFiles implements FileCalls {
       if (now != null) {
         now.close();
       }
+    }
+  }
+
+  /// @param stat of the file behind the channel
+  private record Opened(FileChannel channel, StatResult stat) {}
+
+  private static Opened open(Path file, Set<OpenOption> options) throws IOException {
+    StatResult before = stat(file);
+    for (int attempt = 1; ; attempt++) {
+      FileChannel channel = FileChannel.open(file, options);
+      StatResult after = stat(file);
+      // Else another file took the name meanwhile; or the file system gives new numbers at each
+      // look.
+      if (before.status() < 0 || before.isSameFile(after) || attempt == MOST_ATTEMPTS) {
+        return new Opened(channel, after);
+      }
+      channel.close();
+      before = after;
     }
   }
 
@@ -156,9 +198,15 @@ public final class JdkFiles implements FileCalls {
       if (folder && writes) {
         return -Errno.EISDIR.code();
       }
-      FileChannel channel = folder ? null : FileChannel.open(file, options);
+      Handle handle;
+      if (folder) {
+        handle = new Handle(file, null, again, stat(file));
+      } else {
+        Opened opened = open(file, options);
+        handle = new Handle(file, opened.channel, again, opened.stat);
+      }
       int descriptor = next.getAndIncrement();
-      handles.put(descriptor, new Handle(file, channel, again));
+      handles.put(descriptor, handle);
       return descriptor;
     } catch (IOException e) {
       return -errno(e);
@@ -280,7 +328,7 @@ public final class JdkFiles implements FileCalls {
   @Override
   public StatResult stat(int fd) {
     Handle handle = handles.get(fd);
-    return handle == null ? StatResult.failed(-Errno.EBADF.code()) : stat(handle.path);
+    return handle == null ? StatResult.failed(-Errno.EBADF.code()) : handle.stat();
   }
 
   /// What a name stands for now, without opening it. On Linux it is what [Libc] says of the open

@@ -34,16 +34,12 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     this.calls = calls;
     this.file = file;
     this.policy = policy;
-    buffered = open(FileCalls.O_RDONLY);
-    if (buffered < 0) {
-      throw failure("open", Errno.failure(-buffered));
-    }
-    FileCalls.StatResult stat = calls.stat(buffered);
-    if (stat.status() < 0 || stat.directory()) {
+    RegularFile opened = RegularFile.open(calls, file, FileCalls.O_RDONLY, 0, file);
+    FileCalls.StatResult stat = opened.stat();
+    buffered = opened.descriptor();
+    if (stat.status() < 0) {
       calls.close(buffered);
-      throw failure(
-          stat.directory() ? "open" : "statx",
-          Errno.failure(stat.directory() ? Errno.EISDIR.code() : -stat.status()));
+      throw new TransferException("statx", file.toString(), Errno.failure(-stat.status()));
     }
     identity =
         new SourceFile.Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
@@ -57,11 +53,11 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
       direct = NONE;
       directAbsence = "the file system keeps its files in memory";
     } else {
-      int descriptor = open(FileCalls.O_RDONLY | calls.directFlag());
+      int descriptor = opened.openDirect(FileCalls.O_RDONLY);
       if (descriptor == -Errno.EMFILE.code() || descriptor == -Errno.ENFILE.code()) {
         // That says nothing of direct reads.
         calls.close(buffered);
-        throw failure("open", Errno.failure(-descriptor));
+        throw new TransferException("open", file.toString(), Errno.failure(-descriptor));
       }
       direct = Math.max(descriptor, NONE);
       directAbsence =
@@ -149,14 +145,6 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
       directly = directly && alignment.holdsAfter(count);
     }
     return wentDirectly;
-  }
-
-  private int open(int flags) {
-    return FileCalls.retried(() -> calls.open(file, flags, 0));
-  }
-
-  private TransferException failure(String operation, Failure failure) {
-    return new TransferException(operation, file.toString(), failure);
   }
 
   private TransferException failure(String operation, long offset, long length, Failure failure) {

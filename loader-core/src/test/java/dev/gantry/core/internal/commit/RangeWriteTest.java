@@ -131,4 +131,20 @@ class RangeWriteTest {
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("fsync");
   }
+
+  /// Else whole blocks would change the new file, and the bytes beside them the old one.
+  @Test
+  void aFileThatTakesTheNameDuringTheOpeningStaysAsItIs() throws IOException {
+    Path file = TestFiles.write(folder.resolve("file"), 1, LENGTH);
+    Path other = TestFiles.write(folder.resolve("other"), 2, LENGTH);
+    calls.at(
+        FaultyFileCalls.Function.OPEN,
+        2,
+        new FaultyFileCalls.After(() -> assertThat(Libc.INSTANCE.rename(other, file)).isZero()));
+    try (Arena arena = Arena.ofShared()) {
+      Range range = new Range(0, new Memory.OnHost(arena.allocate(8192, 4096)));
+      gantry.write(file, List.of(range), WriteOptions.defaults().withPageCache(false));
+    }
+    assertThat(Arrays.mismatch(Files.readAllBytes(file), TestFiles.bytes(2, LENGTH))).isEqualTo(-1);
+  }
 }

@@ -11,6 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
@@ -116,6 +117,27 @@ class JdkFilesTest {
       assertThat(calls.pread(descriptor, arena.allocate(10), 10, 0)).isEqualTo(10);
       assertThat(Thread.interrupted()).isTrue();
       assertThat(calls.pread(descriptor, arena.allocate(10), 10, 0)).isEqualTo(10);
+    }
+    assertThat(calls.close(descriptor)).isZero();
+  }
+
+  /// An interruption closes the JDK's channel, and the name leads to another file by then.
+  @Test
+  void afterAnInterruptionNoBytesOfAnotherFileAreRead() throws IOException {
+    Path file = TestFiles.write(folder.resolve("file"), 1, 10);
+    int descriptor = calls.open(file, FileCalls.O_RDONLY, 0);
+    FileCalls.StatResult before = calls.stat(descriptor);
+    Path other = TestFiles.write(folder.resolve("other"), 2, 20);
+    Path _ = Files.move(other, file, StandardCopyOption.REPLACE_EXISTING);
+    assertThat(calls.stat(descriptor)).as("of the open file").isEqualTo(before);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment target = arena.allocate(10);
+      assertThat(calls.pread(descriptor, target, 10, 0)).isEqualTo(10);
+      Thread.currentThread().interrupt();
+      assertThat(calls.pread(descriptor, target, 10, 0)).isEqualTo(code(Errno.ESTALE));
+      assertThat(Thread.interrupted()).isTrue();
+      assertThat(calls.pread(descriptor, target, 10, 0)).isEqualTo(code(Errno.ESTALE));
+      assertThat(target.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(TestFiles.bytes(1, 10));
     }
     assertThat(calls.close(descriptor)).isZero();
   }

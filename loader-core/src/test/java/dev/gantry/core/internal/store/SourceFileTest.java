@@ -15,6 +15,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.spi.Residency;
 import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Answers;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
@@ -24,6 +25,7 @@ import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
@@ -407,6 +409,37 @@ class SourceFileTest {
     Files.move(other, path, StandardCopyOption.REPLACE_EXISTING);
     assertThat(identity().modifiedNanos()).isEqualTo(before.modifiedNanos());
     assertThat(identity()).isNotEqualTo(before);
+  }
+
+  /// Its bytes would come under the identity of the first one.
+  @ParameterizedTest
+  @EnumSource(names = {"BY_RESIDENCY", "DIRECT"})
+  void aFileThatTakesTheNameDuringTheOpeningIsNotReadInItsPlace(CachePolicy policy)
+      throws IOException {
+    SourceFile.Identity before = identity();
+    Path other = TestFiles.write(folder.resolve("other"), SEED + 1, LENGTH);
+    calls.at(Function.OPEN, 3, new After(() -> moveOver(other, path)));
+    try (SourceFile file = open(path, policy)) {
+      assumeTrue(calls.count(Function.OPEN) == 3, "this file system has no direct reads");
+      assertThat(file.identity()).isEqualTo(before);
+      HostSlab slab = HostSlab.allocate(11 * 4096);
+      try {
+        boolean _ = file.read(slab.segment(), 0, LENGTH, true);
+        assertThat(Arrays.copyOf(slab.segment().toArray(ValueLayout.JAVA_BYTE), LENGTH))
+            .isEqualTo(TestFiles.bytes(SEED, LENGTH));
+      } finally {
+        slab.release();
+      }
+    }
+    assertThat(readAll(policy)).isEqualTo(TestFiles.bytes(SEED + 1, LENGTH));
+  }
+
+  private static void moveOver(Path from, Path to) {
+    try {
+      Path _ = Files.move(from, to, StandardCopyOption.REPLACE_EXISTING);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   @Test
