@@ -21,6 +21,7 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordWriter;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -249,6 +250,33 @@ class TfRecordDatasetTest {
       }
       assertThatThrownBy(() -> dataset(files).optIndex(IndexUse.BUILD).build())
           .isInstanceOf(MalformedFileException.class);
+    }
+  }
+
+  /// As a writer on Spark leaves them that ends within its commit, of a new set and over an old one.
+  @Test
+  void aFolderOfASetIsReadAsAWholeOrNotAtAll() throws IOException {
+    Path set = Files.createDirectory(folder.resolve("set"));
+    List<String> names = new ArrayList<>();
+    for (Path file : ImageRecords.write(folder, SAMPLES, 3, Compression.NONE)) {
+      String name = "part-0000" + names.size() + "-of-00003-1a2b3c4d.tfrecord";
+      names.add(Files.size(file) + " " + name);
+      Files.move(file, set.resolve(name));
+      if (names.size() == 2) {
+        assertThatThrownBy(() -> dataset(List.of()).setFiles(set.toString()))
+            .isInstanceOf(MalformedFileException.class)
+            .hasMessageContainingAll(set.toString(), "no-list", "part-00000-of-00003-1a2b3c4d");
+        assertThatThrownBy(() -> TfRecordDataset.buildIndexes(set.toString()))
+            .isInstanceOf(MalformedFileException.class);
+      }
+    }
+    Files.writeString(
+        set.resolve("_gantry-files"), "gantry-files 1\n" + String.join("\n", names) + "\n");
+    Path next = ImageRecords.write(folder, 20, 1, Compression.NONE).getFirst();
+    Files.move(next, set.resolve("part-00000-of-00001-99999999.tfrecord"));
+    try (TfRecordDataset dataset = dataset(List.of()).setFiles(set.toString()).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
     }
   }
 

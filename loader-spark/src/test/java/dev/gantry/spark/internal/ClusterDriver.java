@@ -10,6 +10,8 @@ import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.ndarray.NDList;
 import ai.djl.nn.LambdaBlock;
+import dev.gantry.core.Location;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.spark.BatchInference;
@@ -168,7 +170,7 @@ public final class ClusterDriver {
     }
     int wanted;
     if (format.equals("tfrecord")) {
-      wanted = JointFiles.open(set).orElseThrow().size() + 1;
+      wanted = JointFiles.of(Folder.at(Location.of(set)).orElseThrow()).size() + 1;
     } else {
       ShardSet shards = ShardSet.open(set);
       shards.verify();

@@ -11,6 +11,7 @@ import static org.apache.spark.sql.functions.when;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -208,7 +209,28 @@ class TfRecordSourceTest {
     Path set = folder.resolve("set");
     samples(0).write().format(FORMAT).save(set.toString());
     assertThat(files(set, "")).hasSize(1);
-    assertThatThrownBy(() -> read(set)).hasMessage(set + " has no TFRecord files");
+    assertThat(read(set).count()).isZero();
+    Dataset<Row> rows =
+        SPARK.read().format(FORMAT).schema("id long, floats array<float>").load(set.toString());
+    assertThat(rows.select("floats").collectAsList()).isEmpty();
+  }
+
+  /// As the driver leaves it that ends within its commit.
+  @Test
+  void halfASetIsRefusedAndTheNextWriterReplacesIt() throws IOException {
+    Path set = folder.resolve("set");
+    samples(30).write().format(FORMAT).save(set.toString());
+    Path unfinished = Files.createDirectory(set.resolve(".gantry-unfinished"));
+    Files.move(set.resolve("_gantry-files"), unfinished.resolve("_gantry-files"));
+    Path last = files(set, "part-00002").getFirst();
+    Files.move(last, unfinished.resolve("part-last.tfrecord"));
+    assertThatThrownBy(() -> read(set).count())
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(set.toString(), "no-list");
+
+    samples(10).write().format(FORMAT).save(set.toString());
+    assertThat(text(read(set).orderBy("id"))).isEqualTo(text(samples(10)));
+    assertThat(files(set, "")).hasSize(7);
   }
 
   private static List<Path> files(Path folder, String part) {

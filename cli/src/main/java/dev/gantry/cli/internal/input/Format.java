@@ -10,6 +10,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
@@ -112,7 +113,8 @@ enum Format {
     if (shards || weights) {
       return new Found(shards ? SHARDS : WEIGHTS, List.of());
     }
-    List<Location> records = files.stream().filter(file -> isRecordFile(session, file)).toList();
+    List<Location> records =
+        JointFiles.of(folder).stream().filter(file -> isRecordFile(session, file)).toList();
     if (!records.isEmpty()) {
       return new Found(TFRECORD, records);
     }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.files;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.AppendedFile;
@@ -22,7 +23,6 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -76,7 +76,7 @@ class JointFilesTest {
   void theSetHasTheNamedFilesAndTheOthersGo() throws IOException {
     Path set = tree.resolve("deep/set");
     write(session, set, "one");
-    assertThat(JointFiles.open(set)).hasValue(List.of(set.resolve("one"), set.resolve("one-b")));
+    assertThat(open(set)).containsExactly(set.resolve("one"), set.resolve("one-b"));
     Path mine = Files.writeString(set.resolve("mine"), "mine");
     assertThatThrownBy(() -> JointFiles.begin(session, set, false))
         .isInstanceOf(MisuseException.class)
@@ -85,8 +85,9 @@ class JointFilesTest {
     write(session, set, "two");
     assertThat(names(set)).containsExactly("_gantry-files", "mine", "two", "two-b");
     assertThat(mine).hasContent("mine");
+    assertThat(open(set)).containsExactly(set.resolve("two"), set.resolve("two-b"));
     Files.write(set.resolve("two"), new byte[1]);
-    assertThatThrownBy(() -> JointFiles.open(set))
+    assertThatThrownBy(() -> open(set))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("two is not there with its 3 bytes");
   }
@@ -97,7 +98,19 @@ class JointFilesTest {
       part(session, tree.resolve("set"), "part-1", 5);
     }
     assertThat(tree).isEmptyDirectory();
-    assertThat(JointFiles.open(tree)).isEmpty();
+    assertThat(open(tree)).isEmpty();
+  }
+
+  @Test
+  void filesOfASetWithoutItsListAreRefusedAndThoseOfOthersAreNot() throws IOException {
+    Path others = Files.writeString(tree.resolve("part-00000-of-00002"), "1");
+    assertThat(open(tree)).containsExactly(others);
+    String name = Part.of("", 0, 2, "1a2b3c4d-ffff", ".tfrecord").name();
+    assertThat(name).isEqualTo("part-00000-of-00002-1a2b3c4d.tfrecord");
+    Files.writeString(tree.resolve(name), "1");
+    assertThatThrownBy(() -> open(tree))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll("no-list", name, "no _gantry-files");
   }
 
   @ParameterizedTest
@@ -110,7 +123,7 @@ class JointFilesTest {
       })
   void whatIsNoListIsRefused(String text) throws IOException {
     Files.writeString(tree.resolve(JointFiles.LIST), text);
-    assertThatThrownBy(() -> JointFiles.open(tree)).isInstanceOf(MalformedFileException.class);
+    assertThatThrownBy(() -> open(tree)).isInstanceOf(MalformedFileException.class);
     assertThatThrownBy(() -> JointFiles.begin(session, tree, true))
         .isInstanceOf(MalformedFileException.class);
     assertThat(names(tree)).containsExactly(JointFiles.LIST);
@@ -136,15 +149,19 @@ class JointFilesTest {
           scratch,
           (where, root) -> {
             Path folder = root.resolve("set");
-            Optional<List<Path>> files = JointFiles.open(folder);
-            assertThat(files).as(where).isPresent();
-            assertThat(files.get().getFirst().getFileName().toString())
+            assertThat(open(folder).getFirst().getFileName().toString())
                 .as(where)
                 .isIn(reported ? "newer" : "old", "newer");
             write(session, folder, "next");
             assertThat(names(folder)).as(where).containsExactly("_gantry-files", "next", "next-b");
           });
     }
+  }
+
+  private static List<Path> open(Path folder) {
+    return JointFiles.of(Folder.at(Location.of(folder)).orElseThrow()).stream()
+        .map(Location::path)
+        .toList();
   }
 
   private static List<String> names(Path folder) {

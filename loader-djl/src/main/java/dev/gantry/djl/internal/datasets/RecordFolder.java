@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.datasets;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +16,7 @@ public final class RecordFolder {
 
   /// @param option that names them, for errors
   /// @throws MisuseException if a folder has no file, or its store cannot list
+  /// @throws dev.gantry.core.MalformedFileException if a folder has a set that is not whole
   public static List<Location> files(String option, String... names) {
     List<Location> files = new ArrayList<>();
     for (String name : MisuseException.requireGiven(option, names)) {
@@ -22,9 +24,11 @@ public final class RecordFolder {
       Optional<Folder> folder = Folder.at(location);
       if (folder.isPresent()) {
         List<Location> found =
-            folder.get().files().stream().filter(file -> isRecords(file.fileName())).toList();
+            JointFiles.of(folder.get()).stream()
+                .filter(file -> isRecords(file.fileName()))
+                .toList();
         if (found.isEmpty()) {
-          throw new MisuseException(option + ": no file in the folder " + location);
+          throw new MisuseException(option + ": no file of records in the folder " + location);
         }
         files.addAll(found);
       } else if (location.fileName().isEmpty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.output;
 
+import java.nio.file.Path;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
@@ -22,6 +23,9 @@ public abstract class FormatSource
     this.output = output;
   }
 
+  /// Removes from a folder what a writer of this format left that was ended before its set was whole.
+  protected abstract void clear(Path folder);
+
   @Override
   public final String shortName() {
     return name;
@@ -38,6 +42,6 @@ public abstract class FormatSource
       SaveMode mode,
       scala.collection.immutable.Map<String, String> parameters,
       Dataset<Row> data) {
-    return SaveModes.save(context, mode, parameters, data, output);
+    return SaveModes.save(context, mode, parameters, data, output, this::clear);
   }
 }

@@ -3,11 +3,14 @@ package dev.gantry.spark.internal.output;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -27,6 +30,7 @@ public final class SaveModes {
   /// Writes a DataFrame, or does nothing where the mode says so.
   ///
   /// @param output that writes it
+  /// @param clear removes from a folder what an earlier writer left unfinished
   /// @throws MisuseException if the folder is not empty and the mode is the usual one, or the mode is
   ///     `append`
   public static BaseRelation save(
@@ -34,9 +38,14 @@ public final class SaveModes {
       SaveMode mode,
       scala.collection.immutable.Map<String, String> parameters,
       Dataset<Row> data,
-      Class<? extends OutputSource> output) {
+      Class<? extends OutputSource> output,
+      Consumer<Path> clear) {
     Map<String, String> options = CollectionConverters.asJava(parameters);
     Path folder = new SourceOptions(options).path();
+    if (Files.isDirectory(JointFiles.unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
+      // Else files that a crash left would be taken for those of others.
+      clear.accept(folder);
+    }
     switch (mode) {
       case ErrorIfExists -> {
         if (!isEmpty(folder)) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.shards;
 
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.shards.JointShards;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import dev.gantry.spark.internal.output.FormatSource;
+import java.nio.file.Path;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -17,6 +20,11 @@ public final class ShardsSource extends FormatSource {
   /// For Spark.
   public ShardsSource() {
     super(ShardSet.FORMAT, ShardsOutput.class);
+  }
+
+  @Override
+  protected void clear(Path folder) {
+    JointShards.begin(GantrySession.shared(), folder, true).close();
   }
 
   @Override

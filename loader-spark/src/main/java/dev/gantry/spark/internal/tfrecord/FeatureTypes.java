@@ -58,7 +58,7 @@ final class FeatureTypes {
   }
 
   /// Of a feature that all records have once, a value; of others, an array. Features are in the order
-  /// of their names.
+  /// of their names. No files have none.
   ///
   /// @param most how many records are looked at
   /// @throws MalformedFileException of kind `no-records`, or `wrong-kind` where two records differ
@@ -88,7 +88,7 @@ final class FeatureTypes {
         }
       }
     }
-    if (looked == 0) {
+    if (looked == 0 && !files.isEmpty()) {
       throw new MalformedFileException(
           files.getFirst(), 0, "no-records", "nothing to tell columns from: give schema(…)");
     }

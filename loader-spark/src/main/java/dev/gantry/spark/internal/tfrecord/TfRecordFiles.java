@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.files.FolderEntries;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 
 /// The files that a path stands for.
 final class TfRecordFiles {
@@ -16,19 +17,19 @@ final class TfRecordFiles {
   /// A file; or of a folder the files of the set that was written there, or all whose names begin with
   /// neither a dot nor an underscore, indexes aside.
   ///
-  /// @throws MisuseException if the folder has none
+  /// @throws MisuseException if the folder has none, and no set was written there
+  /// @throws dev.gantry.core.MalformedFileException if the set is not whole
   static List<Path> of(Path path) {
-    if (!Files.isDirectory(path)) {
+    Optional<Folder> folder = Folder.at(Location.of(path));
+    if (folder.isEmpty()) {
       return List.of(path);
     }
     List<Path> files =
-        JointFiles.open(path)
-            .orElseGet(() ->
-                FolderEntries.of(path).stream().filter(Files::isRegularFile).sorted().toList())
-            .stream()
+        JointFiles.of(folder.get()).stream()
+            .map(Location::path)
             .filter(TfRecordFiles::isData)
             .toList();
-    if (files.isEmpty()) {
+    if (files.isEmpty() && !JointFiles.isSet(folder.get())) {
       throw new MisuseException(path + " has no TFRecord files");
     }
     return files;

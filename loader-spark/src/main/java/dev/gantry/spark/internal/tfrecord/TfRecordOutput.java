@@ -11,7 +11,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
@@ -23,8 +22,6 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes a DataFrame as one set of TFRecord files, a file each partition that has rows, with indexes.
 public final class TfRecordOutput extends OutputSource {
-  private static final int JOB_DIGITS = 8;
-
   @Override
   protected BatchWrite write(LogicalWriteInfo info, boolean mayReplace) {
     return new Job(info, mayReplace);
@@ -76,19 +73,16 @@ public final class TfRecordOutput extends OutputSource {
               .toList();
       List<JointFiles.Part> parts = new ArrayList<>();
       for (int i = 0; i < files.size(); i++) {
-        String name =
-            String.format(
-                Locale.ROOT,
-                "part-%05d-of-%05d-%s%s",
-                i,
-                files.size(),
-                writers.job().substring(0, JOB_DIGITS),
-                writers.suffix());
-        parts.add(new JointFiles.Part(files.get(i), name));
+        String file = files.get(i);
+        parts.add(JointFiles.Part.of(file, i, files.size(), writers.job(), writers.suffix()));
         if (writers.index()) {
           parts.add(
-              new JointFiles.Part(
-                  files.get(i) + TfRecordIndex.SUFFIX, name + TfRecordIndex.SUFFIX));
+              JointFiles.Part.of(
+                  file + TfRecordIndex.SUFFIX,
+                  i,
+                  files.size(),
+                  writers.job(),
+                  writers.suffix() + TfRecordIndex.SUFFIX));
         }
       }
       try (JointFiles joint = Objects.requireNonNull(output)) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.output.FormatSource;
+import java.nio.file.Path;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -19,6 +22,11 @@ public final class TfRecordSource extends FormatSource {
   /// For Spark.
   public TfRecordSource() {
     super(NAME, TfRecordOutput.class);
+  }
+
+  @Override
+  protected void clear(Path folder) {
+    JointFiles.begin(GantrySession.shared(), folder, true).close();
   }
 
   @Override
