@@ -3,6 +3,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.nio.file.Path;
 import java.util.List;
@@ -16,7 +17,7 @@ class BenchOnStubsTest {
 
   @Test
   void aGpusTransportsAndCuFilesWaysAreMeasured() {
-    StubbedJvm.Result run =
+    ChildJvm.Result run =
         StubbedJvm.run(
             GantryCommand.class,
             Map.of("GANTRY_STUB_CUDA_TOTAL", Long.toString(4L << 30)),

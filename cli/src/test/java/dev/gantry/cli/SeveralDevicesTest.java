@@ -4,6 +4,7 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -23,7 +24,7 @@ class SeveralDevicesTest {
     RandomCheckpoint.make(file, 3_000_000, 5, "F32");
   }
 
-  private static StubbedJvm.Result run(String peers, String... arguments) {
+  private static ChildJvm.Result run(String peers, String... arguments) {
     return StubbedJvm.run(
         GantryCommand.class,
         Map.of("GANTRY_STUB_CUDA_DEVICES", "2", "GANTRY_STUB_CUDA_PEERS", peers),
@@ -32,14 +33,14 @@ class SeveralDevicesTest {
 
   @Test
   void loadSaysHowEachDeviceGotTheBytes() {
-    StubbedJvm.Result peers = run("1", "load", "--device", "cuda:0,cuda:1", file.toString());
+    ChildJvm.Result peers = run("1", "load", "--device", "cuda:0,cuda:1", file.toString());
     assertThat(peers.exit()).as("%s", peers).isZero();
     assertThat(peers.out())
         .contains("cuda:0,cuda:1")
         .contains("from other devices")
         .containsPattern("cuda:0 +[0-9,]+ bytes +[0-9,]+ bytes")
         .doesNotContain("does not let");
-    StubbedJvm.Result alone = run("0", "load", "--device", "cuda:0,cuda:1", file.toString());
+    ChildJvm.Result alone = run("0", "load", "--device", "cuda:0,cuda:1", file.toString());
     assertThat(alone.out()).contains("the driver does not let cuda:0 reach the memory of cuda:1");
   }
 

@@ -3,8 +3,9 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.IOException;
+import dev.gantry.testing.ChildJvm;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -15,18 +16,19 @@ class DatasetHeapTest {
   @TempDir private Path folder;
 
   @Test
-  void aHeapOf32MegabytesIsEnoughFor256() throws IOException {
+  void aHeapOf32MegabytesIsEnoughFor256() {
     // The samples twice in the page cache, shards in the making, and batches.
     Machine.assumeAvailable(1L << 30);
     long labels = SAMPLES * (SAMPLES - 1) / 2;
     String sums = ": labels " + labels + ", pixels " + (labels << 20);
     assertThat(
             ChildJvm.run(
-                folder,
-                "32m",
-                DatasetHeapProgram.class,
-                folder.toString(),
-                Integer.toString(SAMPLES)))
+                    "32m",
+                    Map.of(),
+                    DatasetHeapProgram.class,
+                    folder.toString(),
+                    Integer.toString(SAMPLES))
+                .requirePassed())
         .contains("shards" + sums, "index" + sums, "stream" + sums);
   }
 }

@@ -5,8 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import ai.djl.engine.Engine;
-import java.io.IOException;
+import dev.gantry.testing.ChildJvm;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -14,9 +15,11 @@ class FailedKernelTest {
   @TempDir private Path folder;
 
   @Test
-  void aSaveAfterAKernelHasFailedIsRefusedAndDoesNotEndTheProcess() throws IOException {
+  void aSaveAfterAKernelHasFailedIsRefusedAndDoesNotEndTheProcess() {
     assumeTrue(Engine.getInstance().getGpuCount() > 0, "needs DJL on CUDA");
-    assertThat(ChildJvm.run(folder, "256m", FailedKernelProgram.class, folder.toString()))
+    assertThat(
+            ChildJvm.run("256m", Map.of(), FailedKernelProgram.class, folder.toString())
+                .requirePassed())
         .contains("refused: ")
         .contains("CUDA_ERROR_ASSERT");
   }

@@ -8,9 +8,11 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.MisuseException;
+import dev.gantry.testing.ChildJvm;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -76,7 +78,8 @@ class LargeTensorTest {
       out.seek(dataStart + bytes - 3);
       out.write(new byte[] {1, 2, 3});
     }
-    assertThat(ChildJvm.run(folder, "64m", SmallHeapProgram.class, file.toString()))
+    assertThat(
+            ChildJvm.run("64m", Map.of(), SmallHeapProgram.class, file.toString()).requirePassed())
         .contains("1500000000 bytes, the last 1000 sum to 6");
   }
 }

@@ -3,8 +3,9 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.IOException;
+import dev.gantry.testing.ChildJvm;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -17,18 +18,19 @@ class SaverHeapTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void aHeapOf64MegabytesIsEnoughFor200(boolean async) throws IOException {
+  void aHeapOf64MegabytesIsEnoughFor200(boolean async) {
     // The model, its snapshot, and the values that come back.
     Machine.assumeAvailable(1L << 30);
     Path checkpoints = folder.resolve("checkpoints");
     assertThat(
             ChildJvm.run(
-                folder,
-                "64m",
-                SaveProgram.class,
-                checkpoints.toString(),
-                Integer.toString(ARRAYS),
-                Boolean.toString(async)))
+                    "64m",
+                    Map.of(),
+                    SaveProgram.class,
+                    checkpoints.toString(),
+                    Integer.toString(ARRAYS),
+                    Boolean.toString(async))
+                .requirePassed())
         .contains("means 0.0 1.0 2.0 3.0");
     assertThat(checkpoints.resolve("gantry-step-1", "model.safetensors"))
         .satisfies(file -> assertThat(file.toFile().length()).isGreaterThan(ARRAYS * 50_000_000L));

@@ -11,14 +11,15 @@ import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.Sessions;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
@@ -85,9 +86,10 @@ class SaverResumeTest {
   }
 
   @Test
-  void anotherProcessGoesOn() throws IOException {
+  void anotherProcessGoesOn() {
     List<Integer> expected = save(Training::perceptron, Optimizers::adam);
-    assertThat(ChildJvm.run(folder, "256m", ResumeProgram.class, folder.toString()))
+    assertThat(
+            ChildJvm.run("256m", Map.of(), ResumeProgram.class, folder.toString()).requirePassed())
         .contains("step 6, losses " + expected);
   }
 

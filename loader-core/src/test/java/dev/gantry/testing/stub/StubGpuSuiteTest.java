@@ -2,9 +2,10 @@
 package dev.gantry.testing.stub;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assertions.assertAll;
 
 import dev.gantry.core.internal.natives.CuFile;
-import java.util.List;
+import dev.gantry.testing.ChildJvm;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -14,33 +15,21 @@ import org.junit.jupiter.api.Test;
 
 /// The tests that a GPU host runs, on the stubs.
 class StubGpuSuiteTest {
-  /// Rings take half of the time, so they have a JVM of their own beside that of the others.
+  /// They take half of the time, so they have a JVM of their own beside that of the others.
+  private static final String RINGS = "dev.gantry.core.internal.ring";
+
   @Test
-  void allThatNeedsAGpuPassesOnTheStubs() throws Exception {
-    String rings = "dev.gantry.core.internal.ring";
-
-    List<StubbedJvm.Result> results;
+  void allThatNeedsAGpuPassesOnTheStubs() {
     try (ExecutorService both = Executors.newFixedThreadPool(2)) {
-      Future<StubbedJvm.Result> first = both.submit(() -> tagged(rings));
-      Future<StubbedJvm.Result> second = both.submit(() -> tagged("dev.gantry.core,-" + rings));
-      results = List.of(first.get(), second.get());
+      Future<?> rings = both.submit(() -> runTests(RINGS));
+      Future<?> others = both.submit(() -> runTests("dev.gantry.core,-" + RINGS));
+      assertAll(rings::get, others::get);
     }
-
-    assertThat(results)
-        .allSatisfy(result -> {
-          assertThat(result.exit()).as("%s", result).isZero();
-          assertThat(result.out()).containsPattern("tests [1-9]\\d*, .*failed 0, skipped 0");
-        });
   }
 
-  private static StubbedJvm.Result tagged(String packages) {
-    return StubbedJvm.run(
-        TaggedTests.class,
-        Map.of("GANTRY_STUB_CUDA_DEVICES", "2"),
-        packages,
-        "gpu",
-        "gpu-alone",
-        "gpu-stub");
+  private static void runTests(String packages) {
+    StubbedJvm.runTests(
+        Map.of("GANTRY_STUB_CUDA_DEVICES", "2"), packages, "gpu", "gpu-alone", "gpu-stub");
   }
 
   /// A program for the next test.
@@ -55,7 +44,7 @@ class StubGpuSuiteTest {
 
   @Test
   void theEnvironmentMakesTheMachine() {
-    StubbedJvm.Result result =
+    ChildJvm.Result result =
         StubbedJvm.run(
             Start.class,
             Map.of(

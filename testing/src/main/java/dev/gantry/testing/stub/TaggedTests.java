@@ -3,12 +3,14 @@ package dev.gantry.testing.stub;
 
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectPackage;
 
+import dev.gantry.testing.ChildJvm;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.PackageNameFilter;
 import org.junit.platform.engine.support.descriptor.ClassSource;
+import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.TagFilter;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
@@ -22,6 +24,11 @@ import org.junit.platform.launcher.listeners.TestExecutionSummary;
 /// within it that are not to run follow it, each behind a `-`: `dev.gantry.core,-dev.gantry.core.internal`.
 /// Exit code 0 if any ran and none failed.
 public final class TaggedTests {
+  /// Ends the totals of a suite in which nothing failed or was skipped.
+  static final String ALL_RAN = "failed 0, skipped 0\n";
+
+  private static final int SHOWN_CHARACTERS = 400;
+
   private TaggedTests() {}
 
   /// Says which class begins and what fails as it happens: a test may end the JVM.
@@ -62,7 +69,29 @@ public final class TaggedTests {
         summary.getTestsSucceededCount(),
         summary.getTotalFailureCount(),
         summary.getTestsAbortedCount() + summary.getTestsSkippedCount());
+    summary.getFailures().forEach(failure -> System.out.println(line(failure)));
     boolean good = summary.getTestsSucceededCount() > 0 && summary.getTotalFailureCount() == 0;
     System.exit(good ? 0 : 1);
+  }
+
+  /// One line, whatever the test said: it must find its place in the last lines of a build.
+  private static String line(TestExecutionSummary.Failure failure) {
+    TestIdentifier test = failure.getTestIdentifier();
+    String name =
+        switch (test.getSource().orElse(null)) {
+          case MethodSource method ->
+              method.getJavaClass().getSimpleName()
+                  + "."
+                  + method.getMethodName()
+                  + " "
+                  + test.getDisplayName().replace(method.getMethodName() + "()", "");
+          case ClassSource type -> type.getJavaClass().getSimpleName();
+          case null, default -> test.getUniqueId();
+        };
+    String reason = failure.getException().toString().strip().replaceAll("\\s+", " ");
+    return ChildJvm.FAILED
+        + name.strip()
+        + ": "
+        + reason.substring(0, Math.min(SHOWN_CHARACTERS, reason.length()));
   }
 }

@@ -7,6 +7,7 @@ import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubControls;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
@@ -35,7 +36,7 @@ class GivenSettingsTest {
   @Test
   void itCountsBeforeASessionsSettings() throws IOException {
     Path given = Files.writeString(folder.resolve("given.json"), "{\"io_batchsize\": 48}");
-    StubbedJvm.Result result =
+    ChildJvm.Result result =
         StubbedJvm.run(Start.class, Map.of(DriverSettings.VARIABLE, given.toString()));
     assertThat(result.out()).as("%s", result).isEqualTo("true\n48\n");
     assertThat(result.err())
@@ -47,7 +48,7 @@ class GivenSettingsTest {
 
   @Test
   void otherwiseTheSessionsCount() {
-    StubbedJvm.Result result = StubbedJvm.run(Start.class, Map.of());
+    ChildJvm.Result result = StubbedJvm.run(Start.class, Map.of());
     assertThat(result.out()).as("%s", result).isEqualTo("true\n32\n");
     assertThat(result.err()).doesNotContain("CUFILE_ENV_PATH_JSON");
   }

@@ -18,6 +18,7 @@ import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.resident.ResidentSource;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubControls;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.BufferedReader;
@@ -208,7 +209,7 @@ class ResidentProcessTest {
 
   @Test
   void aClientGoesOnAfterTheServersEnd() {
-    StubbedJvm.Result result = StubbedJvm.run(Client.class, Map.of(), folder.toString());
+    ChildJvm.Result result = StubbedJvm.run(Client.class, Map.of(), folder.toString());
     assertThat(result.out().lines())
         .as("%s", result)
         .hasSize(6)
@@ -253,7 +254,7 @@ class ResidentProcessTest {
 
   @Test
   void aDriverThatSharesNoMemoryIsToldInOneLine() {
-    StubbedJvm.Result result = StubbedJvm.run(Refused.class, Map.of(), folder.toString());
+    ChildJvm.Result result = StubbedJvm.run(Refused.class, Map.of(), folder.toString());
     List<String> lines = result.out().lines().toList();
     assertThat(lines).as("%s", result).hasSize(4).last().isEqualTo("0");
     assertThat(lines.get(0))
@@ -324,7 +325,7 @@ class ResidentProcessTest {
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
     try {
       Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
-      StubbedJvm.Result result = StubbedJvm.run(OtherUser.class, Map.of(), open.toString());
+      ChildJvm.Result result = StubbedJvm.run(OtherUser.class, Map.of(), open.toString());
       List<String> lines = result.out().lines().toList();
       assertThat(lines).as("%s", result).hasSize(3);
       assertThat(lines.getFirst()).contains("the server is another user's");

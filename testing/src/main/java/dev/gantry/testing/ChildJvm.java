@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.testing;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+
+/// A program in a JVM of its own, with this JVM's class path.
+public final class ChildJvm {
+  /// Begins the lines in which a suite names the tests that failed in it.
+  public static final String FAILED = "FAILED ";
+
+  private static final long LIMIT_MINUTES = 5;
+
+  /// How a program ended.
+  public record Result(int exit, String out, String err) {
+    private static final int SHOWN_LINES = 60;
+
+    /// What failed, in as few lines as possible, since a build's last lines have room for no more; then
+    /// the ends of both streams.
+    @Override
+    public String toString() {
+      return reason() + "\n--- end of out\n" + end(out) + "--- end of err\n" + end(err);
+    }
+
+    private String reason() {
+      List<String> failed = out.lines().filter(line -> line.startsWith(FAILED)).toList();
+      if (!failed.isEmpty()) {
+        return String.join("\n", failed);
+      }
+      // Of a stack trace the line with the message; of a suite that ended early the class at work.
+      String message = last(err, line -> !line.isBlank() && !line.startsWith("\t"));
+      return "exit " + exit + ": " + message + " " + last(out, line -> line.startsWith("-- "));
+    }
+
+    private static String last(String text, Predicate<String> wanted) {
+      return text.lines().filter(wanted).reduce("", (_, line) -> line);
+    }
+
+    private static String end(String text) {
+      List<String> lines = text.lines().toList();
+      List<String> shown = lines.subList(Math.max(0, lines.size() - SHOWN_LINES), lines.size());
+      return String.join("\n", shown) + "\n";
+    }
+
+    /// What the program wrote to its standard output.
+    ///
+    /// @throws AssertionError unless it ended well
+    public String requirePassed() {
+      if (exit != 0) {
+        throw new AssertionError(this);
+      }
+      return out;
+    }
+  }
+
+  private ChildJvm() {}
+
+  /// Runs `main` to its end.
+  ///
+  /// @param heap as `-Xmx` takes it
+  /// @param environment what is added to this process's
+  /// @throws AssertionError if it does not end within 5 minutes
+  public static Result run(
+      String heap, Map<String, String> environment, Class<?> main, String... arguments) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "--illegal-native-access=deny"));
+    command.addAll(List.of("-Xmx" + heap, "-Dai.djl.offline=true"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    try {
+      Path out = Files.createTempFile("gantry-out-", ".txt");
+      Path err = Files.createTempFile("gantry-err-", ".txt");
+      try {
+        return run(builder.redirectOutput(out.toFile()).redirectError(err.toFile()), out, err);
+      } finally {
+        Files.delete(out);
+        Files.delete(err);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Result run(ProcessBuilder builder, Path out, Path err) throws IOException {
+    Process process = builder.start();
+    try {
+      if (!process.waitFor(LIMIT_MINUTES, TimeUnit.MINUTES)) {
+        process.destroyForcibly().waitFor();
+        throw new AssertionError(
+            "no end after " + LIMIT_MINUTES + " minutes: " + result(process, out, err));
+      }
+      return result(process, out, err);
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted while waiting for a JVM", e);
+    }
+  }
+
+  private static Result result(Process process, Path out, Path err) throws IOException {
+    return new Result(process.exitValue(), Files.readString(out), Files.readString(err));
+  }
+}
