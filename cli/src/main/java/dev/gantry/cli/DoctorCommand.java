@@ -21,6 +21,7 @@ import dev.gantry.core.internal.session.Remedy;
 import dev.gantry.core.internal.transport.FileDiagnosis;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.djl.internal.diagnosis.LibtorchChoice;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -77,14 +78,24 @@ final class DoctorCommand implements Runnable {
           .max(Comparator.comparingLong(FileDiagnosis::size))
           .ifPresent(file -> readSome(session, file));
       List<DiskSpeeds.Disk> disks = session.disks();
-      List<Remedy.Finding> findings = Remedy.of(diagnosis, files);
+      LibtorchChoice libtorch = LibtorchChoice.find();
+      List<Remedy.Finding> findings = new ArrayList<>(Remedy.of(diagnosis, files));
+      if (!diagnosis.devices().isEmpty() && !libtorch.isForCuda()) {
+        findings.add(
+            new Remedy.Finding(
+                Remedy.CPU_LIBTORCH,
+                "libtorch",
+                "DJL computes on the CPU beside a GPU: libtorch " + libtorch.describe()));
+      }
       Optional<RemoteCache.Use> cache = session.cacheUse();
       PrintWriter out = spec.commandLine().getOut();
       if (json) {
         Json.print(
-            out, generator -> write(diagnosis, device, cache, files, disks, findings, generator));
+            out,
+            generator ->
+                write(diagnosis, libtorch, device, cache, files, disks, findings, generator));
       } else {
-        print(diagnosis, device, cache, files, out);
+        print(diagnosis, libtorch, device, cache, files, out);
         printDisks(disks, out);
         print(findings, out);
         out.flush();
@@ -142,6 +153,7 @@ final class DoctorCommand implements Runnable {
 
   private static void print(
       Diagnosis diagnosis,
+      LibtorchChoice libtorch,
       Device device,
       Optional<RemoteCache.Use> cache,
       List<FileDiagnosis> files,
@@ -174,6 +186,7 @@ final class DoctorCommand implements Runnable {
             + (diagnosis.cuFileAbsence().isEmpty()
                 ? diagnosis.cuFileLibrary()
                 : "none: " + diagnosis.cuFileAbsence()));
+    out.println("libtorch  " + libtorch.describe());
     out.println(
         "direct    "
             + (diagnosis.directAbsence().isEmpty() ? "yes" : "no: " + diagnosis.directAbsence()));
@@ -243,6 +256,7 @@ final class DoctorCommand implements Runnable {
 
   private static void write(
       Diagnosis diagnosis,
+      LibtorchChoice libtorch,
       Device device,
       Optional<RemoteCache.Use> cache,
       List<FileDiagnosis> files,
@@ -280,6 +294,10 @@ final class DoctorCommand implements Runnable {
     json.writeStringField("library", diagnosis.cuFileLibrary());
     json.writeStringField("absence", diagnosis.cuFileAbsence());
     json.writeStringField("directAbsence", diagnosis.directAbsence());
+    json.writeEndObject();
+    json.writeObjectFieldStart("libtorch");
+    json.writeStringField("flavor", libtorch.flavor());
+    json.writeStringField("source", libtorch.source());
     json.writeEndObject();
     HostFacts host = diagnosis.host();
     json.writeObjectFieldStart("host");

@@ -38,12 +38,17 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.w3c.dom.Element;
+import org.w3c.dom.NodeList;
 
 /// The arrows of the house: models → loader-djl → formats → loader-core, loader-spark → loader-djl, natives
 /// in their room, the planner pure.
@@ -54,6 +59,7 @@ class ArchitectureTest {
   private static final String SESSION = "dev.gantry.core.internal.session";
   private static final String OF_DJL = "dev.gantry.djl.internal..";
   private static final String MAPPING = "dev.gantry.djl.internal.mapping";
+  private static final String DIAGNOSIS = "dev.gantry.djl.internal.diagnosis";
   private static final String TORCH = "dev.gantry.djl.internal.torch";
   private static final String GUARD = "dev.gantry.djl.internal.guard";
   private static final String TFRECORD = "dev.gantry.formats.tfrecord";
@@ -136,7 +142,7 @@ class ArchitectureTest {
   }
 
   /// The rooms of loader-core and formats serve the modules above, too; these only their own. The
-  /// command line prints what one of them finds.
+  /// command line prints what two of them find.
   static Stream<Arguments> privatePackages() {
     return Stream.of(Arguments.of(Module.CORE, NATIVES), Arguments.of(Module.DJL, OF_DJL));
   }
@@ -148,7 +154,30 @@ class ArchitectureTest {
         noClasses()
             .that(DescribedPredicate.not(module.classes()))
             .should()
-            .dependOnClassesThat(resideInAPackage(packages).and(resideOutsideOfPackage(MAPPING))));
+            .dependOnClassesThat(
+                resideInAPackage(packages).and(resideOutsideOfPackages(MAPPING, DIAGNOSIS))));
+  }
+
+  /// A libtorch that a library brings is in its users' programs, whatever device they have: DJL takes one
+  /// for the CPU on a GPU host, too.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"loader-core", "loader-s3", "formats", "loader-djl", "models", "loader-spark"})
+  void librariesLeaveTheLibtorchToPrograms(String module) throws Exception {
+    NodeList dependencies =
+        DocumentBuilderFactory.newInstance()
+            .newDocumentBuilder()
+            .parse(Path.of("..", module, "pom.xml").toFile())
+            .getElementsByTagName("dependency");
+    assertThat(IntStream.range(0, dependencies.getLength()))
+        .extracting(i -> (Element) dependencies.item(i))
+        .filteredOn(each -> text(each, "artifactId").matches("pytorch-(jni|native).*"))
+        .allSatisfy(each -> assertThat(text(each, "scope")).isEqualTo("test"));
+  }
+
+  private static String text(Element dependency, String name) {
+    NodeList found = dependency.getElementsByTagName(name);
+    return found.getLength() == 0 ? "" : found.item(0).getTextContent();
   }
 
   static List<ArchRule> arrows() {

@@ -176,7 +176,8 @@ class GantryCommandTest {
     assertThat(run.err()).isEmpty();
     Map<?, ?> document = (Map<?, ?>) run.json();
     assertThat(document.keySet().stream().map(Object::toString))
-        .containsExactly("cuda", "cufile", "host", "device", "files", "disks", "remedies");
+        .containsExactly(
+            "cuda", "cufile", "libtorch", "host", "device", "files", "disks", "remedies");
     assertThat(((Map<?, ?>) document.get("cuda")).keySet().stream().map(Object::toString))
         .containsExactly("version", "absence", "devices", "peers");
     assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))

@@ -17,6 +17,9 @@ import java.util.function.Function;
 public enum Remedy {
   NO_CUDA_DRIVER(
       "Install NVIDIA's driver, and give the container the GPU, for example by `--gpus all`."),
+  CPU_LIBTORCH(
+      "Give DJL a libtorch for CUDA, as docs/on-a-gpu.md says, for example by"
+          + " PYTORCH_LIBRARY_PATH."),
   NO_LIBCUFILE(
       "Install CUDA's package libcufile, or name the library by the system property"
           + " gantry.cufile.library."),

@@ -71,7 +71,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
       for (int i = 0; i < parts.size(); i++) {
         Batches part = parts.get(i);
         ai.djl.Device device = settings.devices(manager).get(i);
-        dev.gantry.core.Device target = PyTorch.device(device);
+        dev.gantry.core.Device target = PyTorch.arraysDevice(device);
         if (target instanceof dev.gantry.core.Device.Host) {
           OpenMpAdvice.logOnce();
         }

@@ -368,10 +368,11 @@ public abstract class GantryNDArray extends PtNDArray {
     if (device.equals(getDevice())) {
       return copy ? duplicate() : this;
     }
+    dev.gantry.core.Device target = PyTorch.arraysDevice(device);
     if (PyTorch.isSafe(dataType)) {
       return guard(super.toDevice(device, true));
     }
-    return made(PyTorch.library().move(getHandle(), PyTorch.device(device)), dataType, device);
+    return made(PyTorch.library().move(getHandle(), target), dataType, device);
   }
 
   /// Gradients flow back through the cast; through DJL's own they do not.

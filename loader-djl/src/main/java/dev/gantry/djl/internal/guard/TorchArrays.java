@@ -112,7 +112,7 @@ public final class TorchArrays {
   /// @throws dev.gantry.core.TransferException if there is no memory
   public static NDArray create(NDManager manager, ArrayKind kind, ai.djl.Device device) {
     DType dtype = kind.dtype().orElseThrow();
-    long handle = PyTorch.library().empty(kind.shape(), dtype, PyTorch.device(device));
+    long handle = PyTorch.library().empty(kind.shape(), dtype, PyTorch.arraysDevice(device));
     NDArray array = over((PtNDManager) manager, handle, dtype, kind.shape());
     NDScope.unregister(array);
     array.detach();

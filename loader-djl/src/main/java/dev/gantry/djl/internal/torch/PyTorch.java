@@ -11,6 +11,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Shape;
+import dev.gantry.core.internal.memory.CudaContext;
 import java.nio.file.Path;
 import java.util.Optional;
 
@@ -91,6 +92,26 @@ public final class PyTorch {
       return Device.HOST;
     }
     throw new MisuseException("the device " + device + " is neither the CPU nor a GPU of CUDA");
+  }
+
+  /// As [#device], for a device that arrays are to be on.
+  ///
+  /// @throws DeviceUnavailableException if it is a GPU and the libtorch of DJL is for the CPU
+  public static Device arraysDevice(ai.djl.Device device) {
+    Device target = device(device);
+    if (target instanceof Device.Cuda cuda && !TorchLibrary.isForCuda(library().folder())) {
+      // Where there is no such GPU, that is what to say.
+      var _ = CudaContext.of(cuda);
+      throw new DeviceUnavailableException(
+          "no array can be on "
+              + device
+              + ": the libtorch that DJL took from "
+              + library().folder()
+              + " is for the CPU, without "
+              + System.mapLibraryName("torch_cuda")
+              + " (see docs/on-a-gpu.md)");
+    }
+    return target;
   }
 
   public static Shape shape(ai.djl.ndarray.types.Shape shape) {

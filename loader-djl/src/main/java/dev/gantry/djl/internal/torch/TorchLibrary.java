@@ -63,9 +63,10 @@ public final class TorchLibrary {
   private final Optional<TensorWrapper> wrapper;
   private final NativeSymbols symbols;
   private final NativeSymbols cudaSymbols;
+  private final Path folder;
   private @Nullable TorchGenerators generators;
 
-  private TorchLibrary(NativeSymbols symbols, NativeSymbols cudaSymbols) {
+  private TorchLibrary(Path folder, NativeSymbols symbols, NativeSymbols cudaSymbols) {
     delete = symbols.required("aoti_torch_delete_tensor_object");
     newHandle = symbols.required("aoti_torch_new_tensor_handle");
     dataPointer = symbols.required("aoti_torch_get_data_ptr");
@@ -82,6 +83,7 @@ public final class TorchLibrary {
     wrapper = dlPack.isPresent() ? dlPack : FromBlobWrapper.find(symbols, codes);
     this.symbols = symbols;
     this.cudaSymbols = cudaSymbols;
+    this.folder = folder;
   }
 
   /// The result of looking for libtorch in a folder.
@@ -109,7 +111,7 @@ public final class TorchLibrary {
       // Loading libtorch_cuda also registers its kernels.
       NativeSymbols cudaSymbols =
           new NativeSymbols(optional(folder, "torch_cuda").or(optional(folder, "c10_cuda")));
-      library = new TorchLibrary(symbols, cudaSymbols);
+      library = new TorchLibrary(folder, symbols, cudaSymbols);
     } catch (IllegalArgumentException refused) {
       return new Probe.Missing(file + " cannot be loaded: " + refused.getMessage());
     }
@@ -127,6 +129,17 @@ public final class TorchLibrary {
     return Files.exists(file)
         ? SymbolLookup.libraryLookup(file, Arena.global())
         : _ -> Optional.empty();
+  }
+
+  /// Where the library lies.
+  public Path folder() {
+    return folder;
+  }
+
+  /// Whether the libtorch in a folder computes on GPUs. Without `libtorch_cuda` it takes a GPU's memory for
+  /// a tensor, of which it then can do nothing.
+  public static boolean isForCuda(Path folder) {
+    return Files.exists(folder.resolve(System.mapLibraryName("torch_cuda")));
   }
 
   /// Whether a tensor in DJL can have this dtype. It cannot be FP8 or smaller than a byte: such bytes

@@ -66,7 +66,7 @@ public final class TensorLoad {
     this.manager = manager;
     this.settings = settings;
     this.scales = scales;
-    this.device = PyTorch.device(settings.device().orElseGet(manager::getDevice));
+    this.device = PyTorch.arraysDevice(settings.device().orElseGet(manager::getDevice));
     if (settings.lazy() && !device.equals(Device.HOST)) {
       throw new MisuseException(
           "optLazy is for memory of the CPU only (the device was " + device + ")");
