@@ -55,15 +55,19 @@ public final class CudaDriver {
         while (cause.getCause() != null) {
           cause = cause.getCause();
         }
-        String words = String.valueOf(cause.getMessage());
         return new Availability.Absent<>(
-            "no CUDA driver: "
-                + (words.contains("libcuda.so") ? "libcuda.so.1 not found" : firstLine(words)));
+            "no CUDA driver: " + inShort(String.valueOf(cause.getMessage())));
       }
     }
 
-    private static String firstLine(String words) {
-      return words.lines().findFirst().orElse(words);
+    private static String inShort(String words) {
+      if (words.contains("libcuda.so")) {
+        return "libcuda.so.1 not found";
+      }
+      // JCuda looked for its own library, also in its jar.
+      return words.startsWith("Error while loading native library")
+          ? "the jar org.jcuda:jcuda-natives is not there, or not for this system"
+          : words.lines().findFirst().orElse(words);
     }
   }
 
