@@ -8,9 +8,9 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import java.nio.file.Path;
+import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.PrimitiveIterator;
 
 /// One set of raw tensor shards that several processes write, on a file system that all of them see.
 ///
@@ -21,15 +21,16 @@ import java.util.PrimitiveIterator;
 ///
 /// For one thread. While it is at work other writers of its folder are refused.
 public final class JointShards implements AutoCloseable {
+  /// Not seeded, since two sets of one folder must not have the same names.
+  private static final SecureRandom RANDOM = new SecureRandom();
+
   private final Path folder;
   private final ShardFolder output;
-  private final PrimitiveIterator.OfInt numbers;
   private boolean done;
 
   private JointShards(Path folder, ShardFolder output) {
     this.folder = folder;
     this.output = output;
-    this.numbers = output.numbers().iterator();
   }
 
   /// Makes the folder where it is missing, and removes from it what a writer left that did not
@@ -74,15 +75,16 @@ public final class JointShards implements AutoCloseable {
     NewShardSet plan = new NewShardSet(folder, fields, options);
     List<Shard> shards = new ArrayList<>();
     List<Path> files = new ArrayList<>();
+    int unique = RANDOM.nextInt();
     for (String name : parts) {
       ShardSet part = ShardSet.open(ShardFolder.part(folder, name));
       requireSame(plan, part);
       for (Shard shard : part.shards()) {
-        if (!numbers.hasNext()) {
+        if (shards.size() == ShardSet.MAX_SHARDS) {
           throw new MisuseException(folder + " has no room for so many shards");
         }
         files.add(shard.file());
-        shards.add(shard.withFile(ShardFolder.shard(folder, numbers.nextInt())));
+        shards.add(shard.withFile(ShardFolder.shard(folder, shards.size(), unique)));
       }
     }
     ShardSet set = plan.set(shards);

@@ -20,10 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.Set;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 
 /// The folder of a set that is being written, by one writer of all processes. The set is there when
 /// its index is:
@@ -51,7 +48,7 @@ final class ShardFolder {
 
   private static final int MOST_TRIES = 100;
 
-  private static final Pattern SHARD = Pattern.compile("shard-[0-9]{5}\\.bin");
+  private static final Pattern SHARD = Pattern.compile("shard-[0-9]{5}(-[0-9a-f]{8})?\\.bin");
   private static final Pattern PART = Pattern.compile("part-[0-9A-Za-z-]{1,200}");
 
   private final GantrySession session;
@@ -79,6 +76,14 @@ final class ShardFolder {
 
   static Path shard(Path folder, int number) {
     return folder.resolve(String.format(Locale.ROOT, "shard-%05d.bin", number));
+  }
+
+  /// A shard that has a name of its own in this folder, also after the set is replaced: what is known of
+  /// a file is never taken for another one's.
+  ///
+  /// @param set distinguishes the set's names from those of other sets
+  static Path shard(Path folder, int number, int set) {
+    return folder.resolve(String.format(Locale.ROOT, "shard-%05d-%08x.bin", number, set));
   }
 
   /// Where the files of a set are before it is finished.
@@ -194,17 +199,6 @@ final class ShardFolder {
       // No writer's: theirs is whole before it has its name.
       return List.of();
     }
-  }
-
-  /// Numbers that shards may have, in ascending order: those that the set to replace has not.
-  IntStream numbers() {
-    Set<String> used =
-        replaced.stream()
-            .flatMap(set -> set.shards().stream())
-            .map(Shard::name)
-            .collect(Collectors.toSet());
-    return IntStream.range(0, ShardSet.MAX_SHARDS)
-        .filter(number -> !used.contains(String.valueOf(shard(folder, number).getFileName())));
   }
 
   /// As [#finish(ShardSet, List, WriteOptions)], of shards that are in the folder of unfinished work.

@@ -26,6 +26,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
@@ -35,6 +36,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.api.java.UDF1;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -49,6 +51,11 @@ class ShardsSourceTest {
   private static final SparkSession SPARK = LocalSpark.session();
 
   @TempDir Path folder;
+
+  @AfterEach
+  void awaitTasks() throws InterruptedException, TimeoutException {
+    LocalSpark.awaitTasks();
+  }
 
   private static Dataset<Row> samples(long rows) {
     return SPARK
@@ -213,6 +220,42 @@ class ShardsSourceTest {
     assertThat(read(set).count()).isEqualTo(20);
     assertThat(names(set)).hasSize(ShardSet.open(set).shards().size() + 2);
     ShardSet.open(set).verify();
+  }
+
+  /// Twice, since the first one finds other names.
+  @Test
+  void aKeptDataFrameDoesNotReadTheSetThatTookTheOthersPlace() {
+    Path set = folder.resolve("set");
+    samples(100).write().format(FORMAT).save(set.toString());
+    Dataset<Row> kept = read(set);
+    assertThat(kept.collectAsList()).hasSize(100);
+    List<String> before = names(set);
+    for (int i = 1; i <= 2; i++) {
+      samples(100)
+          .withColumn("id", col("id").plus(1000 * i))
+          .write()
+          .format(FORMAT)
+          .mode("overwrite")
+          .save(set.toString());
+      assertThatThrownBy(kept::collectAsList)
+          .hasStackTraceContaining("changed-meanwhile")
+          .hasStackTraceContaining("since the query was planned; load the DataFrame again");
+      assertThat(names(set)).filteredOn(before::contains).containsExactly("shards.json");
+    }
+  }
+
+  /// As the driver leaves it that ends within its commit.
+  @Test
+  void halfASetIsNoneAndTheNextWriterReplacesIt() throws IOException {
+    Path set = folder.resolve("set");
+    samples(30).write().format(FORMAT).save(set.toString());
+    Path unfinished = Files.createDirectory(set.resolve(".gantry-unfinished"));
+    Files.move(set.resolve("shards.json"), unfinished.resolve("shards.json"));
+    assertThatThrownBy(() -> read(set)).hasMessageContaining("the folder has no shards.json");
+
+    samples(10).write().format(FORMAT).mode("ignore").save(set.toString());
+    assertThat(read(set).count()).isEqualTo(10);
+    assertThat(names(set)).hasSize(ShardSet.open(set).shards().size() + 1);
   }
 
   @Test

@@ -25,12 +25,14 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -46,6 +48,11 @@ class TfRecordSourceTest {
   private static final SparkSession SPARK = LocalSpark.session();
 
   @TempDir Path folder;
+
+  @AfterEach
+  void awaitTasks() throws InterruptedException, TimeoutException {
+    LocalSpark.awaitTasks();
+  }
 
   /// In the order of their names, and of the types that are inferred.
   private static Dataset<Row> samples(long rows) {
@@ -202,6 +209,25 @@ class TfRecordSourceTest {
         .hasStackTraceContaining("row 9");
     assertThat(files(set, "")).isEqualTo(before);
     assertThat(mine).hasContent("mine");
+  }
+
+  @Test
+  void aFileThatIsWrittenAnewIsNotReadByAnOlderPlan() {
+    Path file = folder.resolve("train-00000-of-00001");
+    write(file, 1);
+    Dataset<Row> kept = SPARK.read().format(FORMAT).schema("x long").load(file.toString());
+    assertThat(kept.collectAsList().toString()).isEqualTo("[[1]]");
+    write(file, 2);
+    assertThatThrownBy(kept::collectAsList)
+        .hasStackTraceContaining("changed-meanwhile")
+        .hasStackTraceContaining("it was written anew since the query was planned");
+  }
+
+  private static void write(Path file, long x) {
+    try (TfRecordWriter writer = TfRecordWriter.create(file, Compression.NONE)) {
+      writer.write(new ExampleBuilder().int64s("x", x).toBytes());
+      writer.commit();
+    }
   }
 
   @Test

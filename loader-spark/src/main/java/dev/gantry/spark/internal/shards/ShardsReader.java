@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.shards;
 
-import dev.gantry.core.Extent;
-import dev.gantry.core.Source;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.spark.internal.columns.TensorVector;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -22,8 +21,8 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
 
   private static final long MOST_BYTES = 8L << 20;
 
-  private final GantrySession session = GantrySession.shared();
   private final ShardsPartition partition;
+  private final SourceFile file;
   private final List<Field> fields;
   private final int step;
 
@@ -37,6 +36,10 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
   ShardsReader(ShardsPartition partition, List<Field> fields) {
     this.partition = partition;
     this.fields = fields;
+    file =
+        partition
+            .file()
+            .open(path -> GantrySession.shared().openFile(Location.of(path)), SourceFile::close);
     long bytes = Math.max(1, fields.stream().mapToLong(Field::sampleBytes).sum());
     step = (int) Math.min(Math.clamp(MOST_BYTES / bytes, 1, MOST_ROWS), partition.count());
     List<ColumnVector> columns = new ArrayList<>();
@@ -58,8 +61,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
       long each = fields.get(i).sampleBytes();
       if (each > 0) {
         long offset = partition.offsets().get(i) + (partition.first() + done) * each;
-        Extent extent = new Extent(Path.of(partition.file()), offset, rows * each);
-        session.copy(new Source.FilePart(extent), memory.get(i).asSlice(0, rows * each));
+        boolean _ = file.read(memory.get(i).asSlice(0, rows * each), offset, rows * each, false);
       }
     }
     done += rows;
@@ -74,6 +76,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
 
   @Override
   public void close() {
+    file.close();
     if (arena.scope().isAlive()) {
       arena.close();
     }

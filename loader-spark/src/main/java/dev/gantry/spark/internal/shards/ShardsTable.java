@@ -2,10 +2,13 @@
 package dev.gantry.spark.internal.shards;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.store.SourceFile.Identity;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.spark.internal.columns.FormatTable;
+import dev.gantry.spark.internal.columns.PlannedFile;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import java.util.ArrayList;
@@ -132,16 +135,16 @@ final class ShardsTable extends FormatTable {
     public InputPartition[] planInputPartitions() {
       List<InputPartition> partitions = new ArrayList<>();
       long step = Math.max(1, partitionBytes / Math.max(1, sampleBytes()));
+      SampleCatalogue known = set.catalogue();
       for (Shard shard : set.shards()) {
         List<Long> offsets = fields.stream().map(shard::offset).toList();
+        Identity seen = Identity.look(shard.file());
+        // Not another file than when the set was opened, which tells the offsets.
+        known.opened(shard.location(), seen);
+        PlannedFile file = PlannedFile.of(shard.file(), seen);
         for (long first = 0; first < shard.samples(); first += step) {
           partitions.add(
-              new ShardsPartition(
-                  shard.file().toString(),
-                  shard.bytes(),
-                  offsets,
-                  first,
-                  Math.min(step, shard.samples() - first)));
+              new ShardsPartition(file, offsets, first, Math.min(step, shard.samples() - first)));
         }
       }
       return partitions.toArray(InputPartition[]::new);

@@ -8,7 +8,6 @@ import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -43,12 +42,16 @@ final class ExampleRows implements PartitionReader<InternalRow> {
     List<String> names = Arrays.stream(columns).map(StructField::name).toList();
     values = new ExampleValues(names);
     left = partition.count();
+    TfRecordReader.Position from =
+        new TfRecordReader.Position(partition.offset(), partition.first());
     reader =
-        TfRecordReader.open(
-            GantrySession.shared(),
-            Path.of(partition.file()),
-            TfRecordOptions.defaults(),
-            new TfRecordReader.Position(partition.offset(), partition.first()));
+        partition
+            .file()
+            .open(
+                file ->
+                    TfRecordReader.open(
+                        GantrySession.shared(), file, TfRecordOptions.defaults(), from),
+                TfRecordReader::close);
   }
 
   @Override

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
+import dev.gantry.spark.internal.columns.PlannedFile;
 import org.apache.spark.sql.connector.read.InputPartition;
 
 /// Some records of one file.
@@ -8,5 +9,5 @@ import org.apache.spark.sql.connector.read.InputPartition;
 /// @param offset where the first begins
 /// @param first its number
 /// @param count how many, at most
-record TfRecordPartition(String file, long offset, long first, long count)
+record TfRecordPartition(PlannedFile file, long offset, long first, long count)
     implements InputPartition {}

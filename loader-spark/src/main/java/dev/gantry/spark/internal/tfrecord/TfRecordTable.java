@@ -5,6 +5,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.spark.internal.columns.FormatTable;
+import dev.gantry.spark.internal.columns.PlannedFile;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -72,8 +73,9 @@ final class TfRecordTable extends FormatTable {
     }
 
     private void plan(Path file, List<InputPartition> partitions) {
-      String name = file.toAbsolutePath().toString();
-      if (file.toFile().length() > partitionBytes
+      // Before its index is opened, which is one of the file as it is then.
+      PlannedFile planned = PlannedFile.of(file);
+      if (planned.bytes() > partitionBytes
           && TfRecordIndex.open(file, GantrySession.shared())
               instanceof TfRecordIndex.Found.Usable(TfRecordIndex index)) {
         try (index) {
@@ -84,11 +86,11 @@ final class TfRecordTable extends FormatTable {
             TfRecordReader.Position from = index.position(first);
             partitions.add(
                 new TfRecordPartition(
-                    name, from.offset(), first, records * (part + 1) / parts - first));
+                    planned, from.offset(), first, records * (part + 1) / parts - first));
           }
         }
       } else {
-        partitions.add(new TfRecordPartition(name, 0, 0, Long.MAX_VALUE));
+        partitions.add(new TfRecordPartition(planned, 0, 0, Long.MAX_VALUE));
       }
     }
 

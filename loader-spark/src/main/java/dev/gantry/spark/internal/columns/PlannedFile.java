@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.columns;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.SourceFile.Identity;
+import java.io.Serializable;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/// A file as the driver saw it when it planned a query: offsets in it are of no other. Executors know it
+/// by what all machines that see it agree on, so not by its device.
+///
+/// @param bytes its size
+/// @param modifiedNanos when it was modified, in nanoseconds since 1970
+public record PlannedFile(String name, long bytes, long modifiedNanos) implements Serializable {
+  /// @throws TransferException if there is none
+  public static PlannedFile of(Path file) {
+    return of(file, Identity.look(file));
+  }
+
+  public static PlannedFile of(Path file, Identity seen) {
+    return new PlannedFile(file.toAbsolutePath().toString(), seen.size(), seen.modifiedNanos());
+  }
+
+  /// Opens it.
+  ///
+  /// @param opener throws if there is no such file
+  /// @throws MalformedFileException of kind `changed-meanwhile` if another file has its name by now, or
+  ///     none has
+  public <T> T open(Function<Path, T> opener, Consumer<T> closer) {
+    Path file = Path.of(name);
+    requireSame(file);
+    T opened = opener.apply(file);
+    // Once more, since the name may have changed hands between the two.
+    return Cleanup.orUndo(
+        () -> {
+          requireSame(file);
+          return opened;
+        },
+        () -> closer.accept(opened));
+  }
+
+  private void requireSame(Path file) {
+    Identity now;
+    try {
+      now = Identity.look(file);
+    } catch (TransferException e) {
+      if (e.isErrno(Set.of("ENOENT"))) {
+        throw changed(file, "it is gone");
+      }
+      throw e;
+    }
+    if (now.size() != bytes || now.modifiedNanos() != modifiedNanos) {
+      throw changed(file, "it was written anew");
+    }
+  }
+
+  private static MalformedFileException changed(Path file, String how) {
+    return new MalformedFileException(
+        file,
+        0,
+        "changed-meanwhile",
+        how + " since the query was planned; load the DataFrame again");
+  }
+}
