@@ -21,6 +21,7 @@ import dev.gantry.djl.internal.training.CheckpointChoice;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.training.TrainingMoment;
+import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UpdateFence;
 import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.checkpoint.BusyPolicy;
@@ -347,27 +348,51 @@ public final class CheckpointSaver implements AutoCloseable {
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    store.fetchLatest();
-    return mending(hasCopy -> choice.latest(model, trainer, hasCopy)).map(RestoredTraining::of);
+    store.fetchLatest(choice.fallBack());
+    return mending(choice.fallBack(), mends -> choice.latest(model, trainer, mends))
+        .map(this::restored);
+  }
+
+  private RestoredTraining restored(TrainingRestore.Restored restored) {
+    store.goOnFrom(restored.checkpoint());
+    return RestoredTraining.of(restored);
   }
 
   /// Restores, and puts a copy of the other store in the place of each checkpoint that turns out to be
   /// damaged. One whose copy cannot be had is damaged for good.
-  private <T> T mending(Function<Predicate<Path>, T> restore) {
+  ///
+  /// @param fallBack whether one that was saved before it may come from the other store, too
+  private <T> T mending(boolean fallBack, Function<Predicate<Path>, T> restore) {
     Set<Path> lost = new HashSet<>();
     while (true) {
       try {
-        return store.reading(
-            () -> restore.apply(folder -> !lost.contains(folder) && store.hasCopy(folder)));
+        return store.reading(() ->
+            restore.apply(folder ->
+                !lost.contains(folder)
+                    && (store.hasCopy(folder) || (fallBack && store.hasEarlier(folder)))));
       } catch (CheckpointChoice.DamagedException damaged) {
         lost.add(damaged.folder());
-        String reason = String.valueOf(damaged.getMessage());
-        try {
-          store.fetchInstead(damaged.folder());
-          LOG.warn("DAMAGED CHECKPOINT, replaced by its copy in the other store: {}", reason);
-        } catch (GantryException e) {
-          LOG.warn("{}; its copy cannot be had either: {}", reason, e.getMessage());
-        }
+        mend(damaged, fallBack);
+      }
+    }
+  }
+
+  private void mend(CheckpointChoice.DamagedException damaged, boolean fallBack) {
+    String reason = String.valueOf(damaged.getMessage());
+    try {
+      if (store.hasCopy(damaged.folder())) {
+        store.fetchInstead(damaged.folder());
+        LOG.warn("DAMAGED CHECKPOINT, replaced by its copy in the other store: {}", reason);
+        return;
+      }
+    } catch (GantryException e) {
+      LOG.warn("{}; its copy cannot be had either: {}", reason, e.getMessage());
+    }
+    if (fallBack) {
+      try {
+        store.fetchBefore(damaged.folder());
+      } catch (GantryException e) {
+        LOG.warn("{}; no earlier one comes from the other store: {}", reason, e.getMessage());
       }
     }
   }
@@ -392,7 +417,7 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("model", model);
     await();
     store.fetch(step);
-    return RestoredTraining.of(mending(hasCopy -> choice.ofStep(step, model, trainer, hasCopy)));
+    return restored(mending(false, mends -> choice.ofStep(step, model, trainer, mends)));
   }
 
   /// The metric of `optKeepBest`, if that was chosen.
@@ -497,7 +522,7 @@ public final class CheckpointSaver implements AutoCloseable {
     ///
     /// An upload that fails is tried again with the next save. A checkpoint stays on the disk while it is
     /// being uploaded, and the last one until it has been. Only one saver at a time may have the folder: an
-    /// earlier one's uploads fail from then on.
+    /// earlier one's uploads fail from then on. The store must answer when the saver is built.
     ///
     /// @throws MisuseException if it is no location of another store
     public Builder optRemote(String folder) {
@@ -609,8 +634,9 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Whether [CheckpointSaver#restoreLatest] falls back to the checkpoint before a damaged one, with a
-    /// warning in the log. Default: a damaged checkpoint is an error.
+    /// Whether [CheckpointSaver#restoreLatest] falls back to the checkpoint before a damaged one, on the disk
+    /// or with `optRemote` in the other store, with a warning in the log. Default: a damaged checkpoint is an
+    /// error.
     public Builder optFallBack(boolean chosen) {
       fallBack = chosen;
       return this;

@@ -10,12 +10,10 @@ import ai.djl.nn.BlockFactory;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.resident.ResidentWeights;
@@ -35,6 +33,7 @@ import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.RecordedSums;
+import dev.gantry.formats.internal.checkpoint.SavedGroup;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
@@ -72,21 +71,25 @@ public final class Weights implements AutoCloseable {
   private final Supplier<List<KnownSums.Known>> sums;
   private @Nullable SequencedMap<String, TensorInfo> tensors;
   private final @Nullable ResidentWeights held;
+  private final boolean alwaysVerify;
   private volatile boolean closed;
 
   private Weights(
       WeightsCatalogue contents, GantrySession session, Supplier<List<KnownSums.Known>> sums) {
-    this(contents, session, sums, null);
+    this(contents, session, sums, null, false);
   }
 
   /// @param sums of the tensors, for loads that compare them
   /// @param held weights of a server, which go with this
+  /// @param alwaysVerify whether loads compare the checksums without being asked to
   private Weights(
       WeightsCatalogue contents,
       GantrySession session,
       Supplier<List<KnownSums.Known>> sums,
-      @Nullable ResidentWeights held) {
+      @Nullable ResidentWeights held,
+      boolean alwaysVerify) {
     this.held = held;
+    this.alwaysVerify = alwaysVerify;
     this.contents = contents;
     this.session = session;
     this.sums = sums;
@@ -148,7 +151,8 @@ public final class Weights implements AutoCloseable {
                           + location
                           + "): nothing is read; verify the files that their server loads");
                 },
-                held);
+                held,
+                false);
           },
           held::close);
     }
@@ -172,7 +176,8 @@ public final class Weights implements AutoCloseable {
   }
 
   /// As [#openLatest(Path)], also in another store: where `optRemote` of a [CheckpointSaver] copies
-  /// checkpoints to, such as `s3://bucket/run-7`.
+  /// checkpoints to, such as `s3://bucket/run-7`. Loads from there compare the checksum of each tensor,
+  /// as with [LoadOptions.Builder#optVerify].
   ///
   /// @param directory a path or a URI
   public static Optional<Weights> openLatest(String directory) {
@@ -180,8 +185,9 @@ public final class Weights implements AutoCloseable {
     return switch (Location.of(directory)) {
       case Location.Local(Path path, _) -> openLatest(path);
       case Location.Remote remote ->
-          CheckpointStore.latestIndex(GantrySession.shared(), remote, TrainingContents.MODEL)
-              .map(index -> open(index, GantrySession.shared()));
+          SavedGroup.latest(GantrySession.shared(), remote, TrainingContents.MODEL)
+              .map(saved ->
+                  new Weights(saved.tensors(), GantrySession.shared(), saved.sums(), null, true));
     };
   }
 
@@ -198,23 +204,8 @@ public final class Weights implements AutoCloseable {
 
   private static Optional<Weights> openSaved(
       Path directory, Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
-    Optional<CheckpointFolder> chosen = choice.apply(CheckpointStore.list(directory));
-    while (chosen.isPresent()) {
-      try {
-        return chosen.map(saved -> {
-          WeightsCatalogue contents = saved.open(TrainingContents.MODEL);
-          return new Weights(contents, GantrySession.shared(), () -> saved.sums(contents));
-        });
-      } catch (MalformedFileException | TransferException failed) {
-        // It may have been removed since it was listed: then another one is chosen now.
-        Optional<CheckpointFolder> now = choice.apply(CheckpointStore.list(directory));
-        if (now.map(CheckpointFolder::sequence).equals(chosen.map(CheckpointFolder::sequence))) {
-          throw failed;
-        }
-        chosen = now;
-      }
-    }
-    return Optional.empty();
+    return SavedGroup.choose(directory, TrainingContents.MODEL, choice)
+        .map(saved -> new Weights(saved.tensors(), GantrySession.shared(), saved.sums()));
   }
 
   /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL
@@ -570,7 +561,7 @@ public final class Weights implements AutoCloseable {
 
   private LoadSettings settings(LoadOptions options) {
     LoadSettings settings = options.settings();
-    if (!options.verify()) {
+    if (!options.verify() && (!alwaysVerify || settings.lazy())) {
       return settings;
     }
     if (settings.lazy()) {

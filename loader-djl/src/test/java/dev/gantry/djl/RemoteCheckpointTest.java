@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.ndarray.NDManager;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
@@ -18,6 +19,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -133,7 +135,9 @@ class RemoteCheckpointTest {
   void whereBothAreDamagedTheOneBeforeServes() throws IOException {
     damage(2, "tensor");
     for (String name : MemoryStore.names(bucket + "/run")) {
-      if (name.startsWith("gantry-step-2/model") && name.endsWith(".safetensors")) {
+      if (name.startsWith("gantry-step-2-")
+          && name.contains("/model")
+          && name.endsWith(".safetensors")) {
         MemoryStore.put(bucket + "/run/" + name, new byte[(int) Files.size(file(2, "model"))]);
       }
     }
@@ -165,11 +169,102 @@ class RemoteCheckpointTest {
       save(saver, 3, training);
     }
     assertThat(MemoryStore.names(bucket + "/run").stream().filter(n -> n.endsWith("manifest.json")))
-        .containsExactlyInAnyOrder("gantry-step-1/manifest.json", "gantry-step-3/manifest.json");
+        .extracting(name -> name.substring(0, "gantry-step-1-".length()))
+        .containsExactlyInAnyOrder("gantry-step-1-", "gantry-step-3-");
     try (CheckpointSaver saver = saver().build()) {
       assertThat(saver.list()).extracting(one -> one.step()).containsExactly(3L);
       assertThat(saver.restore(1, training.model, training.trainer).step()).isEqualTo(1);
       assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+    }
+  }
+
+  private void damageThere(int step) throws IOException {
+    for (String name : MemoryStore.names(bucket + "/run")) {
+      if (name.startsWith("gantry-step-" + step) && name.contains("/model.")) {
+        byte[] bytes = Files.readAllBytes(file(step, "model"));
+        bytes[bytes.length - 1] ^= 1;
+        if (name.endsWith(".safetensors")) {
+          MemoryStore.put(bucket + "/run/" + name, bytes);
+        }
+      }
+    }
+  }
+
+  @Test
+  void aDamagedLatestThereGivesWayToTheOneBeforeIt(@TempDir Path empty) throws IOException {
+    damageThere(2);
+    CheckpointSaver.Builder builder = saver().setDirectory(empty);
+    try (CheckpointSaver saver = builder.build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("checksum-mismatch");
+    }
+    try (CheckpointSaver saver = builder.optFallBack(true).build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(1);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+    }
+    damageThere(1);
+    try (CheckpointSaver saver =
+        builder.setDirectory(empty.resolve("other")).optFallBack(true).build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("checksum-mismatch");
+    }
+  }
+
+  /// Step 2 is damaged in both places, and step 1 is in the other one only.
+  @Test
+  void theOneBeforeMayComeFromThere() throws IOException {
+    damageThere(2);
+    damage(2, "tensor");
+    Path gone = folder.resolve("gantry-step-1");
+    try (Stream<Path> files = Files.list(gone)) {
+      for (Path file : files.toList()) {
+        Files.delete(file);
+      }
+    }
+    Files.delete(gone);
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
+          .isEqualTo(1);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(first);
+    }
+  }
+
+  @Test
+  void weightsThatAreNotThoseOfTheManifestAreNotLoaded() throws IOException {
+    damageThere(2);
+    try (Weights there = Weights.openLatest("memory://" + bucket + "/run").orElseThrow();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThatThrownBy(() -> there.load(manager))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("checksum-mismatch")
+          .hasMessageContaining("memory://" + bucket);
+    }
+  }
+
+  /// Each time that the latest is being opened, a training saves another one and removes it.
+  @ParameterizedTest
+  @ValueSource(strings = {"manifest.json", "model.safetensors.index.json", "model.safetensors"})
+  void theLatestIsOpenedAnewWhenItIsRemovedMeanwhile(String opened) {
+    AtomicInteger saves = new AtomicInteger(2);
+    try (CheckpointSaver saver = saver().optKeepLast(1).build()) {
+      MemoryStore.beforeEachOpen(name -> {
+        if (name.equals(opened) && saves.get() < 5) {
+          MemoryStore.beforeEachOpen(null);
+          save(saver, saves.incrementAndGet(), training);
+          saver.awaitUploads();
+        }
+      });
+      try (Weights there = Weights.openLatest("memory://" + bucket + "/run").orElseThrow();
+          Weights here = Weights.openLatest(folder).orElseThrow()) {
+        assertThat(saves).hasValue(3);
+        assertThat(there.files().getFirst().toString()).contains("gantry-step-3-");
+        assertThat(there.tensors().keySet()).isEqualTo(here.tensors().keySet());
+      }
+    } finally {
+      MemoryStore.beforeEachOpen(null);
     }
   }
 

@@ -29,6 +29,8 @@ public final class MemoryStore implements WritableStore {
 
   private static volatile @Nullable Consumer<String> beforeWrite;
 
+  private static volatile @Nullable Consumer<String> beforeOpen;
+
   /// Makes a file, or puts another in its place.
   public static Location put(String name, byte[] bytes) {
     Location file = Location.of("memory://" + name);
@@ -49,6 +51,11 @@ public final class MemoryStore implements WritableStore {
   /// What each write does first, such as fail; null for nothing.
   public static void beforeEachWrite(@Nullable Consumer<String> action) {
     beforeWrite = action;
+  }
+
+  /// What each opening of a file does first, given its name; null for nothing.
+  public static void beforeEachOpen(@Nullable Consumer<String> action) {
+    beforeOpen = action;
   }
 
   private static void beforeWrite(String call, Location file) {
@@ -95,6 +102,10 @@ public final class MemoryStore implements WritableStore {
 
   @Override
   public StoredFile open(Location file, CachePolicy policy) {
+    Consumer<String> action = beforeOpen;
+    if (action != null) {
+      action.accept(file.fileName());
+    }
     byte[] bytes = FILES.get(file.toString());
     if (bytes == null) {
       throw new TransferException("open", file.toString(), new Failure.Remote(404, "no such file"));

@@ -13,20 +13,26 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
-import java.util.function.Function;
+import java.util.function.BiPredicate;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -60,13 +66,27 @@ public final class CheckpointStore implements AutoCloseable {
   /// Shared by all who read checkpoints; removing them takes it whole.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
 
-  /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
-  private final AtomicLong lastSequence;
+  /// This saver's name in histories and in the other store: 16 hexadecimal digits.
+  private final String name;
 
-  /// All that are whole, without what their manifests say of tensors; guarded by this. The lock
-  /// keeps other savers away, so no manifest is read again.
+  /// Where the training stands.
+  ///
+  /// @param sequence of the last save
+  /// @param history of the checkpoint that was saved or restored last
+  private record Position(long sequence, SaveHistory history) {
+    Position next(String saver) {
+      return new Position(sequence + 1, history.then(saver, sequence + 1));
+    }
+  }
+
+  /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
+  private final AtomicReference<Position> position;
+
+  /// All that are whole, without what their manifests say of tensors; changed under the lock of this. The
+  /// folder's lock keeps other savers away, so no manifest is read again.
   private final List<CheckpointFolder> checkpoints;
 
+  private boolean toldOfParting;
   private boolean closed;
 
   private CheckpointStore(
@@ -76,25 +96,78 @@ public final class CheckpointStore implements AutoCloseable {
       Retention retention,
       long fileBytes,
       StoreScan found,
-      @Nullable UploadQueue uploads) {
+      String name,
+      Optional<Remote> remote) {
     this.session = session;
     this.folder = folder;
     this.lock = lock;
     this.retention = retention;
     this.fileBytes = fileBytes;
-    this.uploads = uploads;
-    this.lastSequence = new AtomicLong(found.lastSequence());
-    this.checkpoints = new ArrayList<>(found.checkpoints());
+    this.name = name;
+    this.checkpoints = new CopyOnWriteArrayList<>(found.checkpoints());
+    this.uploads =
+        remote
+            .map(copies ->
+                new UploadQueue(
+                    RemoteFolder.open(session, copies.folder(), folder, name),
+                    copies.retention(),
+                    this::removeUploaded))
+            .orElse(null);
+    Optional<CheckpointFolder> there = lastThere();
+    long last = there.map(CheckpointFolder::sequence).orElse(0L);
+    this.position =
+        new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
+    there.ifPresent(this::warnIfParted);
+    // What a process saved and did not upload.
+    checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
+  }
+
+  private void submit(CheckpointFolder checkpoint) {
     if (uploads != null) {
-      List<CheckpointFolder> remote = uploads.remote().checkpoints();
-      if (!remote.isEmpty()) {
-        long last = remote.getLast().sequence();
-        lastSequence.accumulateAndGet(last, Math::max);
+      uploads.submit(checkpoint);
+    }
+  }
+
+  /// The one in the other store that was saved last.
+  private Optional<CheckpointFolder> lastThere() {
+    return Optional.ofNullable(uploads)
+        .flatMap(queue -> queue.remote().checkpoints().reversed().stream().findFirst());
+  }
+
+  /// As two machines do that go on from one checkpoint.
+  private void warnIfParted(CheckpointFolder there) {
+    if (!checkpoints.isEmpty()) {
+      CheckpointFolder here = checkpoints.getLast();
+      if (here.head().history().partedFrom(there.head().history())) {
+        LOG.warn(
+            "TWO HISTORIES: step {} (save {}) of {} and step {} (save {}) of {} are of trainings"
+                + " that parted; restoreLatest takes the one of the higher save",
+            here.step(),
+            here.sequence(),
+            folder.root(),
+            there.step(),
+            there.sequence(),
+            uploads == null ? "" : uploads.remote());
       }
-      // What a process saved and did not upload.
-      checkpoints.stream()
-          .filter(one -> remote.isEmpty() || one.sequence() > remote.getLast().sequence())
-          .forEach(uploads::submit);
+    }
+  }
+
+  /// Tells of the first save that does not come after all others.
+  private void warnOfParting(SavePlan plan) {
+    if (!toldOfParting) {
+      Stream.concat(checkpoints.reversed().stream().limit(1), lastThere().stream())
+          .filter(last -> !plan.history().contains(last.head().history()))
+          .max(Comparator.comparingLong(CheckpointFolder::sequence))
+          .ifPresent(last -> {
+            toldOfParting = true;
+            LOG.warn(
+                "{}: TWO HISTORIES: step {} is saved, and the training did not go on from step {},"
+                    + " which was saved last before. Of each step the later save counts, and"
+                    + " restoreLatest takes the later history",
+                folder.root(),
+                plan.checkpoint().step(),
+                last.step());
+          });
     }
   }
 
@@ -133,14 +206,9 @@ public final class CheckpointStore implements AutoCloseable {
     try {
       folder.removeLeftovers();
       StoreScan found = StoreScan.of(folder);
-      UploadQueue uploads =
-          remote
-              .map(copies ->
-                  new UploadQueue(
-                      RemoteFolder.open(session, copies.folder(), folder), copies.retention()))
-              .orElse(null);
+      String name = HexFormat.of().toHexDigits(UUID.randomUUID().getLeastSignificantBits());
       CheckpointStore store =
-          new CheckpointStore(session, folder, lock, retention, fileBytes, found, uploads);
+          new CheckpointStore(session, folder, lock, retention, fileBytes, found, name, remote);
       complete = true;
       return store;
     } finally {
@@ -193,15 +261,6 @@ public final class CheckpointStore implements AutoCloseable {
         all.doubtful());
   }
 
-  /// The index of a group's tensors in the checkpoint of another store's folder that was saved last.
-  ///
-  /// @return empty if there is no checkpoint
-  /// @throws TransferException if the store does not answer, or refuses
-  public static Optional<Location> latestIndex(
-      GantrySession session, Location.Remote folder, String group) {
-    return RemoteFolder.latest(session, folder, group);
-  }
-
   /// Does `work` while this store removes nothing. Within it nothing can be saved: a save removes
   /// old checkpoints, and would wait for itself.
   public <T> T reading(Supplier<T> work) {
@@ -229,12 +288,13 @@ public final class CheckpointStore implements AutoCloseable {
     if (removal.getReadHoldCount() > 0) {
       throw new MisuseException("a save within reading(): it would wait for itself");
     }
-    return SavePlan.of(checkpoint, lastSequence.incrementAndGet(), fileBytes);
+    Position next = position.updateAndGet(before -> before.next(name));
+    return SavePlan.of(checkpoint, next.sequence(), next.history(), fileBytes);
   }
 
   /// The files of a checkpoint like this one, for their sizes alone.
   List<NewFile> layout(UnsavedCheckpoint checkpoint) {
-    return SavePlan.of(checkpoint, 0, fileBytes).files();
+    return SavePlan.of(checkpoint, 0, SaveHistory.NONE, fileBytes).files();
   }
 
   /// The most memory that [#commit] of files takes for itself.
@@ -268,19 +328,30 @@ public final class CheckpointStore implements AutoCloseable {
       // 2
       report = session.write(SavePlan.in(target, files), options.withChecksums(true));
       stored = new CheckpointFolder(target, plan.manifest(report));
-      checkpoints.add(new CheckpointFolder(target, stored.manifest().head()));
+      warnOfParting(plan);
+      add(new CheckpointFolder(target, stored.manifest().head()));
       // 3
       writeManifest(stored, options);
     } catch (RuntimeException | Error failure) {
       removeUnfinished(target, failure);
       throw failure;
     }
-    if (uploads != null) {
-      uploads.submit(checkpoints.getLast());
-    }
+    submit(checkpoints.getLast());
     // 4
     removeSurplus();
     return new SavedCheckpoint(stored, report);
+  }
+
+  /// What had its folder before, such as a save that failed with its manifest, is gone.
+  private void add(CheckpointFolder checkpoint) {
+    checkpoints.removeIf(one -> isAt(one, checkpoint.folder()));
+    checkpoints.add(checkpoint);
+    checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+  }
+
+  /// Says that the training goes on from a checkpoint, to which later saves belong.
+  public void goOnFrom(CheckpointFolder restored) {
+    position.updateAndGet(before -> new Position(before.sequence(), restored.head().history()));
   }
 
   private void writeManifest(CheckpointFolder stored, WriteOptions options) {
@@ -304,6 +375,13 @@ public final class CheckpointStore implements AutoCloseable {
       folder.removeUnfinished(checkpoint);
     } catch (TransferException besides) {
       failure.addSuppressed(besides);
+    }
+  }
+
+  /// What stayed on the disk until it was in the other store.
+  private synchronized void removeUploaded() {
+    if (!closed) {
+      removeSurplus();
     }
   }
 
@@ -336,14 +414,13 @@ public final class CheckpointStore implements AutoCloseable {
     if (removal.getReadHoldCount() > 0) {
       throw new MisuseException("a close within reading(): it would wait for a save that waits");
     }
-    closeOnce();
-  }
-
-  private synchronized void closeOnce() {
-    if (closed) {
-      return;
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
     }
-    closed = true;
+    // Not under the lock, which the upload's end takes.
     try {
       if (uploads != null) {
         uploads.close();
@@ -364,7 +441,23 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// Whether the other store has a copy of a checkpoint that lies in the folder.
   public boolean hasCopy(Path checkpoint) {
-    return uploads != null && uploads.remote().copyOf(checkpoint).isPresent();
+    return copyOf(checkpoint).isPresent();
+  }
+
+  /// Whether the other store has a checkpoint that was saved before one of the folder.
+  public boolean hasEarlier(Path checkpoint) {
+    return uploads != null
+        && checkpoints.stream()
+            .filter(one -> isAt(one, checkpoint))
+            .anyMatch(one ->
+                uploads.remote().checkpoints().stream()
+                    .anyMatch(there -> there.sequence() < one.sequence()));
+  }
+
+  private Optional<CheckpointFolder> copyOf(Path checkpoint) {
+    List<CheckpointFolder> others =
+        checkpoints.stream().filter(one -> !isAt(one, checkpoint)).toList();
+    return Optional.ofNullable(uploads).flatMap(queue -> queue.remote().copyOf(checkpoint, others));
   }
 
   /// Puts the copy in the other store in the place of a checkpoint that is damaged here, which is removed
@@ -377,11 +470,11 @@ public final class CheckpointStore implements AutoCloseable {
     if (uploads == null) {
       throw new IllegalStateException("no other store");
     }
-    CheckpointFolder copy = uploads.remote().copyOf(damaged).orElseThrow();
+    CheckpointFolder copy = copyOf(damaged).orElseThrow();
     boolean isHere =
         checkpoints.stream().anyMatch(one -> one.head().equals(copy.head()) && !isAt(one, damaged));
     if (!isHere) {
-      checkpoints.add(uploads.remote().fetch(copy));
+      add(uploads.remote().fetch(copy));
     }
     removal.writeLock().lock();
     try {
@@ -390,7 +483,6 @@ public final class CheckpointStore implements AutoCloseable {
     } finally {
       removal.writeLock().unlock();
     }
-    checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
   }
 
   private static boolean isAt(CheckpointFolder one, Path folder) {
@@ -400,33 +492,76 @@ public final class CheckpointStore implements AutoCloseable {
   /// Copies the checkpoint that was saved last from the other store, if the folder has none that was saved
   /// as late.
   ///
-  /// @throws MalformedFileException if it is damaged there
+  /// @param fallBack whether one that is damaged there gives way to the one before it, with a warning in the
+  ///     log
+  /// @throws MalformedFileException if it is damaged there; with `fallBack`, if all are, and the folder has
+  ///     none
   /// @throws TransferException if the other store or the disk fails
-  public synchronized void fetchLatest() {
+  public synchronized void fetchLatest(boolean fallBack) {
+    fetchBefore(Long.MAX_VALUE, fallBack);
+  }
+
+  /// As [#fetchLatest], of those that were saved before one that is damaged and has no copy.
+  public synchronized void fetchBefore(Path damaged) {
+    checkpoints.stream()
+        .filter(one -> isAt(one, damaged))
+        .findFirst()
+        .ifPresent(one -> fetchBefore(one.sequence(), true));
+  }
+
+  private void fetchBefore(long sequence, boolean fallBack) {
     fetch(
-        remote -> remote.reversed().stream().findFirst(),
-        one -> checkpoints.stream().noneMatch(here -> here.sequence() >= one.sequence()));
+        one -> one.sequence() < sequence,
+        (here, there) -> here.sequence() >= there.sequence(),
+        fallBack);
   }
 
   /// As [#fetchLatest], for the checkpoint of a step, if the folder has none of this step.
   public synchronized void fetch(long step) {
-    fetch(
-        remote -> remote.reversed().stream().filter(one -> one.step() == step).findFirst(),
-        _ -> checkpoints.stream().noneMatch(here -> here.step() == step));
+    fetch(one -> one.step() == step, (_, _) -> true, false);
   }
 
+  /// @param serves whether one in the folder makes one in the other store needless, both wanted
   private void fetch(
-      Function<List<CheckpointFolder>, Optional<CheckpointFolder>> choice,
-      Predicate<CheckpointFolder> isMissing) {
+      Predicate<CheckpointFolder> wanted,
+      BiPredicate<CheckpointFolder, CheckpointFolder> serves,
+      boolean fallBack) {
     if (uploads == null) {
       return;
     }
     checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
-    choice
-        .apply(uploads.remote().checkpoints())
-        .filter(isMissing)
-        .map(uploads.remote()::fetch)
-        .ifPresent(checkpoints::add);
-    checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+    List<CheckpointFolder> here = checkpoints.stream().filter(wanted).toList();
+    RemoteFolder remote = uploads.remote();
+    Set<CheckpointFolder> tried = new HashSet<>();
+    MalformedFileException damage = null;
+    while (true) {
+      Optional<CheckpointFolder> next =
+          remote.checkpoints().reversed().stream()
+              .filter(wanted)
+              .filter(one -> !tried.contains(one))
+              .findFirst();
+      if (next.isEmpty() || here.stream().anyMatch(one -> serves.test(one, next.get()))) {
+        if (damage != null && here.isEmpty()) {
+          throw damage;
+        }
+        return;
+      }
+      try {
+        add(remote.fetch(next.get()));
+        return;
+      } catch (MalformedFileException damaged) {
+        if (!fallBack) {
+          throw damaged;
+        }
+        LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damaged.getMessage());
+        tried.add(next.get());
+        damage = damaged;
+      } catch (TransferException failed) {
+        // Another saver may have removed it since it was listed.
+        if (!Folder.isNotFound(failed) || !remote.refresh()) {
+          throw failed;
+        }
+      }
+    }
   }
 }

@@ -24,6 +24,7 @@ import java.util.SequencedMap;
 /// @param step of the training
 /// @param sequence the number of the save among all saves of its folder, from 1: a training that
 ///     went back to an earlier step saves some steps again, and the later save counts
+/// @param history which saves its training came through
 /// @param state what a training needs besides tensors, as its saver spells it
 /// @param metrics by name; may be NaN or infinite
 /// @param metadata the user's own notes
@@ -31,6 +32,7 @@ import java.util.SequencedMap;
 public record Manifest(
     long step,
     long sequence,
+    SaveHistory history,
     SequencedMap<String, String> state,
     SequencedMap<String, Double> metrics,
     SequencedMap<String, String> metadata,
@@ -70,14 +72,14 @@ public record Manifest(
   }
 
   /// What is asked of many checkpoints at once: of each the tensors' checksums would take megabytes.
-  record Head(long step, long sequence, SequencedMap<String, Double> metrics) {
+  record Head(long step, long sequence, SaveHistory history, SequencedMap<String, Double> metrics) {
     Head {
       metrics = copy(metrics);
     }
   }
 
   Head head() {
-    return new Head(step, sequence, metrics);
+    return new Head(step, sequence, history, metrics);
   }
 
   /// Reads and checks a manifest.

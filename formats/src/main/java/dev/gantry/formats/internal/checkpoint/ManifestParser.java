@@ -52,6 +52,7 @@ final class ManifestParser {
     MemberNames members = new MemberNames(json, "the manifest", 0);
     OptionalLong step = OptionalLong.empty();
     OptionalLong sequence = OptionalLong.empty();
+    SequencedMap<String, Long> history = new LinkedHashMap<>();
     SequencedMap<String, String> state = new LinkedHashMap<>();
     SequencedMap<String, Double> metrics = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
@@ -66,6 +67,7 @@ final class ManifestParser {
         }
         case "step" -> step = OptionalLong.of(json.count("step"));
         case "sequence" -> sequence = OptionalLong.of(json.count("sequence"));
+        case "history" -> history = map(() -> json.count("save"));
         case "state" -> state = map(() -> string("state"));
         case "metrics" -> metrics = map(this::metric);
         case "metadata" -> metadata = map(() -> string("metadata"));
@@ -83,7 +85,13 @@ final class ManifestParser {
     ownChecksumOffset.ifPresent(offset -> checkBytes(offset + 1));
     members.require(List.of("format", "version", "step", "sequence", "files", "crc32c"));
     return new Manifest(
-        step.orElseThrow(), sequence.orElseThrow(), state, metrics, metadata, files);
+        step.orElseThrow(),
+        sequence.orElseThrow(),
+        new SaveHistory(history),
+        state,
+        metrics,
+        metadata,
+        files);
   }
 
   /// The number of the save, as far as it can be told of a manifest that is damaged elsewhere.

@@ -38,6 +38,11 @@ final class ManifestWriter {
           json.writeStringField("crc32c", Manifest.NO_CHECKSUM);
           json.writeNumberField("step", manifest.step());
           json.writeNumberField("sequence", manifest.sequence());
+          json.writeObjectFieldStart("history");
+          for (Map.Entry<String, Long> save : manifest.history().saves().entrySet()) {
+            json.writeNumberField(save.getKey(), save.getValue());
+          }
+          json.writeEndObject();
           strings(json, "state", manifest.state());
           json.writeObjectFieldStart("metrics");
           for (Map.Entry<String, Double> metric : manifest.metrics().entrySet()) {

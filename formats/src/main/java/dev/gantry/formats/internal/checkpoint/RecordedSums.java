@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
-import dev.gantry.core.Location;
 import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -14,16 +13,13 @@ public final class RecordedSums {
 
   /// Those of the manifest if the weights are a checkpoint, else those of the files beside them.
   ///
-  /// @throws dev.gantry.core.MisuseException if the weights are no local safetensors, or a file has no
-  ///     checksums
+  /// @throws dev.gantry.core.MisuseException if the weights are neither a checkpoint nor local safetensors, or a
+  ///     file has no checksums
   /// @throws dev.gantry.core.MalformedFileException if these are damaged or of other files, or a header
   ///     is damaged
   public static List<KnownSums.Known> of(WeightsCatalogue weights) {
-    Optional<CheckpointFolder> checkpoint =
-        weights.files().stream()
-            .findFirst()
-            .filter(Location.Local.class::isInstance)
-            .flatMap(file -> CheckpointFolder.around(file.path()));
+    Optional<CheckpointFiles> checkpoint =
+        weights.files().stream().findFirst().flatMap(CheckpointFiles::around);
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
     return checkpoint
         .map(saved -> saved.sums(weights))

@@ -15,7 +15,6 @@ import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -26,17 +25,16 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
-import java.util.UUID;
-import java.util.stream.Collectors;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A folder of checkpoints in another store: copies of those in a local folder, under the same names. As
-/// there, a checkpoint exists when its manifest does, which is uploaded last.
+/// A folder of checkpoints in another store: copies of those in a local folder, under names that no two
+/// savers give. As there, a checkpoint exists when its manifest does, which is uploaded last.
 ///
 /// One saver at a time may upload. The file `gantry-saver` names the one that opened the folder last; an
-/// earlier one notices that before it uploads a manifest, and fails. Thread-safe.
+/// earlier one notices that before it uploads anything, and fails. Thread-safe.
 final class RemoteFolder {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteFolder.class);
 
@@ -46,40 +44,29 @@ final class RemoteFolder {
   private final WritableStore store;
   private final Location.Remote location;
   private final StoreFolder local;
-  private final String name = UUID.randomUUID().toString();
+  private final String name;
+  private final RemoteScan scan;
 
-  /// All that are whole, in the order in which they were saved; guarded by this. Their folders are
-  /// those that they have, or would have, in the local folder.
+  /// All that are whole, in the order in which they were saved; guarded by this.
   private final List<CheckpointFolder> checkpoints = new ArrayList<>();
 
   private RemoteFolder(
-      GantrySession session, WritableStore store, Location.Remote location, StoreFolder local) {
+      GantrySession session, Location.Remote location, StoreFolder local, String name) {
     this.session = session;
-    this.store = store;
+    this.store = session.writable(location);
     this.location = location;
     this.local = local;
-  }
-
-  /// The index of a group's tensors in the checkpoint that was saved last, for those who only read.
-  ///
-  /// @return empty if there is no checkpoint
-  /// @throws MisuseException if no store serves the location, or it cannot list what is there
-  /// @throws TransferException if the store does not answer, or refuses
-  static Optional<Location> latest(GantrySession session, Location.Remote location, String group) {
-    StoreFolder nowhere = new StoreFolder(Path.of("."), session.folders());
-    RemoteFolder folder = new RemoteFolder(session, session.writable(location), location, nowhere);
-    folder.look(false);
-    List<CheckpointFolder> all = folder.checkpoints();
-    return all.isEmpty()
-        ? Optional.empty()
-        : Optional.of(folder.at(name(all.getLast()) + "/" + CheckpointFolder.indexName(group)));
+    this.name = name;
+    this.scan = new RemoteScan(session, store, location, local.root());
   }
 
   /// Takes a folder for this saver, and removes what uploads that never ended have left there.
   ///
+  /// @param name of the saver, 16 hexadecimal digits
   /// @throws MisuseException if no store serves the location, or that store takes no files
   /// @throws TransferException if the store does not answer, or refuses
-  static RemoteFolder open(GantrySession session, Location location, StoreFolder local) {
+  static RemoteFolder open(
+      GantrySession session, Location location, StoreFolder local, String name) {
     if (!(location instanceof Location.Remote remote)
         || remote.uri().getRawQuery() != null
         || remote.uri().getRawFragment() != null) {
@@ -88,10 +75,11 @@ final class RemoteFolder {
               + location
               + ")");
     }
-    RemoteFolder folder = new RemoteFolder(session, session.writable(remote), remote, local);
+    RemoteFolder folder = new RemoteFolder(session, remote, local, name);
     folder.take();
     folder.store.endUploads(remote, StoreFolder::isOfCheckpoint);
-    folder.look(true);
+    folder.removeLeftovers();
+    folder.refresh();
     return folder;
   }
 
@@ -101,59 +89,34 @@ final class RemoteFolder {
     byte[] text = name.getBytes(StandardCharsets.UTF_8);
     Memory memory = new Memory.OnHost(MemorySegment.ofArray(text));
     var _ = session.write(List.of(new NewFile(file, List.of(memory))), WriteOptions.defaults());
-    store.upload(file, at(SAVER));
+    store.upload(file, scan.at(SAVER));
   }
 
-  /// Lists the checkpoints.
+  private void removeLeftovers() {
+    SequencedMap<String, Map<String, Long>> unfinished = scan.folders();
+    unfinished.values().removeIf(sizes -> sizes.containsKey(StoreFolder.MANIFEST));
+    if (!unfinished.isEmpty()) {
+      // A saver that has taken the folder since began its uploads after this listing.
+      requireOurs();
+      unfinished.forEach((folder, sizes) -> sizes.keySet().forEach(file -> remove(folder, file)));
+    }
+  }
+
+  private void remove(String folder, String file) {
+    store.remove(scan.at(folder + "/" + file));
+  }
+
+  /// Lists the checkpoints anew.
   ///
-  /// @param removes whether to remove what has no manifest
-  private synchronized void look(boolean removes) {
-    Map<String, Map<String, Long>> folders = new TreeMap<>();
-    for (WritableStore.Entry entry : store.below(location)) {
-      if (StoreFolder.isOfCheckpoint(entry.name())) {
-        folders
-            .computeIfAbsent(parent(entry.name()), _ -> new TreeMap<>())
-            .put(entry.name().substring(entry.name().indexOf('/') + 1), entry.size());
-      }
+  /// @return whether there are others than before
+  boolean refresh() {
+    List<CheckpointFolder> found = scan.checkpoints();
+    synchronized (this) {
+      boolean changed = !found.equals(checkpoints);
+      checkpoints.clear();
+      checkpoints.addAll(found);
+      return changed;
     }
-    folders.forEach((folder, sizes) -> {
-      if (!sizes.containsKey(StoreFolder.MANIFEST)) {
-        if (removes) {
-          sizes.keySet().forEach(file -> store.remove(at(folder + "/" + file)));
-        }
-        return;
-      }
-      try {
-        Manifest manifest = Manifest.read(at(folder + "/" + StoreFolder.MANIFEST), session);
-        requireFiles(manifest, folder + "/", sizes);
-        checkpoints.add(new CheckpointFolder(local.root().resolve(folder), manifest.head()));
-      } catch (MalformedFileException e) {
-        LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
-      }
-    });
-    checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
-  }
-
-  /// @param sizes of what is in the folder, by name
-  private void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
-    for (Manifest.FileEntry file : manifest.files()) {
-      Long size = sizes.get(file.name());
-      if (size == null
-          || size != file.size()
-          || !StoreFolder.isOfCheckpoint(folder + file.name())) {
-        throw new MalformedFileException(
-            at(folder + file.name()),
-            0,
-            size == null ? "missing-file" : "wrong-size",
-            (size == null ? "not there" : size + " bytes")
-                + ", where the manifest has "
-                + file.size());
-      }
-    }
-  }
-
-  private static String parent(String name) {
-    return name.substring(0, name.indexOf('/'));
   }
 
   synchronized List<CheckpointFolder> checkpoints() {
@@ -161,38 +124,55 @@ final class RemoteFolder {
   }
 
   /// The copy of a checkpoint of the local folder: of the same save, as far as its manifest can be read;
-  /// else of the same name.
-  Optional<CheckpointFolder> copyOf(Path folder) {
-    Optional<Manifest.Head> head;
+  /// else of its step and its number; and where that cannot be told either, the last of its step that is
+  /// none of the others.
+  ///
+  /// @param others that are whole in the local folder
+  Optional<CheckpointFolder> copyOf(Path folder, List<CheckpointFolder> others) {
+    OptionalLong step = StoreFolder.step(folder);
+    OptionalLong sequence = OptionalLong.empty();
+    Path manifest = StoreFolder.manifest(folder);
     try {
-      head = Optional.of(Manifest.readHead(StoreFolder.manifest(folder)));
-    } catch (MalformedFileException | TransferException _) {
-      head = Optional.empty();
+      Manifest.Head head = Manifest.readHead(manifest);
+      return checkpoints().stream().filter(one -> one.head().equals(head)).findFirst();
+    } catch (MalformedFileException _) {
+      if (step.isPresent()) {
+        sequence = Manifest.sequence(manifest, step.getAsLong());
+      }
+    } catch (TransferException _) {
+      // Its name is all that tells of it.
     }
-    Manifest.Head known = head.orElse(null);
-    return checkpoints().stream()
+    OptionalLong number = sequence;
+    return checkpoints().reversed().stream()
+        .filter(one -> step.equals(OptionalLong.of(one.step())))
         .filter(one ->
-            known == null
-                ? one.folder().getFileName().equals(folder.getFileName())
-                : one.head().equals(known))
+            number.isPresent()
+                ? number.getAsLong() == one.sequence()
+                : others.stream().noneMatch(other -> other.head().equals(one.head())))
         .findFirst();
   }
 
   /// Copies a checkpoint to the store, and removes those there that the retention does not want.
   ///
+  /// @throws MalformedFileException if it is damaged on the disk
   /// @throws TransferException if a file cannot be read, the store fails, or another saver has taken the
   ///     folder. The checkpoint is not there then
   void upload(CheckpointFolder checkpoint, Retention retention) {
-    String folder = name(checkpoint);
+    checkpoint.checkSizes();
+    requireOurs();
+    String folder = StoreFolder.copyName(checkpoint, name);
     for (Manifest.FileEntry file : checkpoint.manifest().files()) {
-      store.upload(checkpoint.folder().resolve(file.name()), at(folder + "/" + file.name()));
+      store.upload(checkpoint.folder().resolve(file.name()), scan.at(folder + "/" + file.name()));
     }
     requireOurs();
     store.upload(
-        StoreFolder.manifest(checkpoint.folder()), at(folder + "/" + StoreFolder.MANIFEST));
+        StoreFolder.manifest(checkpoint.folder()), scan.at(folder + "/" + StoreFolder.MANIFEST));
+    // A saver that took the folder before the manifest came may have removed the rest.
+    requireOurs();
+    CheckpointFolder copy = new CheckpointFolder(local.root().resolve(folder), checkpoint.head());
     synchronized (this) {
-      checkpoints.remove(checkpoint);
-      checkpoints.add(checkpoint);
+      checkpoints.remove(copy);
+      checkpoints.add(copy);
       checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
     }
     removeSurplus(retention);
@@ -202,14 +182,14 @@ final class RemoteFolder {
   private void removeSurplus(Retention retention) {
     try {
       for (CheckpointFolder one : retention.surplus(checkpoints())) {
-        String folder = name(one) + "/";
-        store.remove(at(folder + StoreFolder.MANIFEST));
+        String folder = RemoteScan.name(one);
+        remove(folder, StoreFolder.MANIFEST);
         synchronized (this) {
           checkpoints.remove(one);
         }
-        for (WritableStore.Entry entry : store.below(at(folder))) {
-          if (StoreFolder.isOfCheckpoint(folder + entry.name())) {
-            store.remove(at(folder + entry.name()));
+        for (WritableStore.Entry entry : store.below(scan.at(folder + "/"))) {
+          if (StoreFolder.isOfCheckpoint(folder + "/" + entry.name())) {
+            remove(folder, entry.name());
           }
         }
       }
@@ -218,9 +198,20 @@ final class RemoteFolder {
     }
   }
 
+  /// False also where the store does not answer.
+  boolean isOurs() {
+    try {
+      requireOurs();
+      return true;
+    } catch (TransferException _) {
+      return false;
+    }
+  }
+
+  /// @throws TransferException if another saver has taken the folder, or the store does not answer
   private void requireOurs() {
     String now;
-    try (FileBytes bytes = FileBytes.open(at(SAVER), session)) {
+    try (FileBytes bytes = FileBytes.open(scan.at(SAVER), session)) {
       ByteBuffer text = ByteBuffer.allocate((int) Math.min(bytes.length(), name.length() + 1L));
       bytes.readFully(text, 0);
       now = StandardCharsets.UTF_8.decode(text.flip()).toString();
@@ -239,35 +230,25 @@ final class RemoteFolder {
   /// @throws MalformedFileException if it is damaged there
   /// @throws TransferException if the store or the disk fails. Nothing has changed then
   CheckpointFolder fetch(CheckpointFolder checkpoint) {
-    String folder = name(checkpoint) + "/";
-    Location there = at(folder + StoreFolder.MANIFEST);
-    Manifest manifest = Manifest.read(there, session);
-    if (!manifest.head().equals(checkpoint.head())) {
-      throw new MalformedFileException(
-          there, 0, "changed-manifest", "it is of another save than when the folder was listed");
-    }
-    Map<String, Long> sizes =
-        store.below(at(folder)).stream()
-            .collect(Collectors.toMap(WritableStore.Entry::name, WritableStore.Entry::size));
-    requireFiles(manifest, folder, sizes);
+    Manifest manifest = scan.require(checkpoint);
     Path target = local.vacant(manifest.step(), manifest.sequence());
     local.make(target);
     try {
+      String folder = RemoteScan.name(checkpoint);
       List<NewFile> files =
           manifest.files().stream()
               .map(file -> copy(target, folder, file.name(), file.size()))
               .toList();
       requireSame(
           manifest, folder, session.write(files, WriteOptions.defaults().withChecksums(true)));
+      long size;
+      try (FileBytes bytes =
+          FileBytes.open(scan.at(folder + "/" + StoreFolder.MANIFEST), session)) {
+        size = bytes.length();
+      }
       var _ =
           session.write(
-              List.of(
-                  copy(
-                      target,
-                      folder,
-                      StoreFolder.MANIFEST,
-                      sizes.getOrDefault(StoreFolder.MANIFEST, 0L))),
-              WriteOptions.defaults());
+              List.of(copy(target, folder, StoreFolder.MANIFEST, size)), WriteOptions.defaults());
       return new CheckpointFolder(target, Manifest.readHead(StoreFolder.manifest(target)));
     } catch (RuntimeException | Error failure) {
       local.removeUnfinished(target);
@@ -277,7 +258,8 @@ final class RemoteFolder {
 
   private NewFile copy(Path target, String folder, String file, long size) {
     return new NewFile(
-        target.resolve(file), List.of(new Source.FilePart(new Extent(at(folder + file), 0, size))));
+        target.resolve(file),
+        List.of(new Source.FilePart(new Extent(scan.at(folder + "/" + file), 0, size))));
   }
 
   private void requireSame(Manifest manifest, String folder, WriteReport report) {
@@ -286,21 +268,12 @@ final class RemoteFolder {
       int sum = report.files().get(i).checksums().orElseThrow().file();
       if (sum != file.crc32c()) {
         throw new MalformedFileException(
-            at(folder + file.name()),
+            scan.at(folder + "/" + file.name()),
             0,
             "checksum-mismatch",
             String.format("CRC32C %08x, and had %08x when it was saved", sum, file.crc32c()));
       }
     }
-  }
-
-  private static String name(CheckpointFolder checkpoint) {
-    return checkpoint.folder().getFileName().toString();
-  }
-
-  /// @param name from this folder on
-  private Location at(String name) {
-    return Folder.child(location, name);
   }
 
   @Override

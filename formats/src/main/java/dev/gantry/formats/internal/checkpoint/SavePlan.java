@@ -19,8 +19,10 @@ import java.util.SequencedMap;
 /// Which files a checkpoint becomes, in a folder that is chosen later. Immutable.
 ///
 /// @param sequence the number of the save
+/// @param history which ends with this save
 /// @param groups the files of each group
-record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
+record SavePlan(
+    long sequence, SaveHistory history, UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
   /// For the names alone.
   private static final Path NO_FOLDER = Path.of("");
 
@@ -29,7 +31,8 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
   }
 
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
-  static SavePlan of(UnsavedCheckpoint checkpoint, long sequence, long fileBytes) {
+  static SavePlan of(
+      UnsavedCheckpoint checkpoint, long sequence, SaveHistory history, long fileBytes) {
     DataFileOptions options =
         DataFileOptions.defaults().withFileBytes(fileBytes).withIndexOfOne(true);
     List<NewSafetensors> groups = new ArrayList<>();
@@ -39,13 +42,15 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
             groups.add(
                 NewSafetensors.folder(
                     NO_FOLDER, tensors, checkpoint.metadata(), options.withStem(group))));
-    checkEntries(checkpoint, groups);
-    return new SavePlan(sequence, checkpoint, groups);
+    checkEntries(checkpoint, history, groups);
+    return new SavePlan(sequence, history, checkpoint, groups);
   }
 
   /// Before anything is written, rather than with the manifest.
-  private static void checkEntries(UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
+  private static void checkEntries(
+      UnsavedCheckpoint checkpoint, SaveHistory history, List<NewSafetensors> groups) {
     long entries = checkpoint.state().size();
+    entries += history.saves().size();
     entries += checkpoint.metrics().size();
     entries += checkpoint.metadata().size();
     for (NewSafetensors group : groups) {
@@ -80,6 +85,7 @@ record SavePlan(long sequence, UnsavedCheckpoint checkpoint, List<NewSafetensors
     return new Manifest(
         checkpoint.step(),
         sequence,
+        history,
         new LinkedHashMap<>(checkpoint.state()),
         new LinkedHashMap<>(checkpoint.metrics()),
         new LinkedHashMap<>(checkpoint.metadata()),

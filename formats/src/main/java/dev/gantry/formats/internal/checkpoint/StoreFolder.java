@@ -30,7 +30,9 @@ public final class StoreFolder {
   /// The name of the file that makes a folder a checkpoint.
   public static final String MANIFEST = "manifest.json";
 
-  private static final Pattern CHECKPOINT = Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?");
+  /// On the disk, and in another store.
+  private static final Pattern CHECKPOINT =
+      Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?(-[0-9a-f]{16})?");
 
   /// The files of a group, see [UnsavedCheckpoint].
   private static final Pattern TENSORS =
@@ -63,7 +65,7 @@ public final class StoreFolder {
   /// Folders with the name of a checkpoint, whole or not.
   List<Path> checkpoints() {
     return FolderEntries.of(root).stream()
-        .filter(child -> CHECKPOINT.matcher(child.getFileName().toString()).matches())
+        .filter(child -> isCheckpoint(child.getFileName().toString()))
         .filter(child -> Files.isDirectory(child, LinkOption.NOFOLLOW_LINKS))
         .toList();
   }
@@ -93,13 +95,25 @@ public final class StoreFolder {
   }
 
   /// Which step's a checkpoint is, by its folder's name; empty where that is no number that fits.
-  static OptionalLong step(Path checkpoint) {
+  public static OptionalLong step(Path checkpoint) {
     Matcher name = CHECKPOINT.matcher(checkpoint.getFileName().toString());
     try {
       return name.matches() ? OptionalLong.of(Long.parseLong(name.group(1))) : OptionalLong.empty();
     } catch (NumberFormatException _) {
       return OptionalLong.empty();
     }
+  }
+
+  static boolean isCheckpoint(String folderName) {
+    return CHECKPOINT.matcher(folderName).matches();
+  }
+
+  /// The name of a checkpoint's copy in another store. No two savers give one name, and no saver gives one
+  /// twice.
+  ///
+  /// @param saver 16 hexadecimal digits
+  static String copyName(CheckpointFolder checkpoint, String saver) {
+    return "gantry-step-" + checkpoint.step() + "-" + checkpoint.sequence() + "-" + saver;
   }
 
   /// A folder for a checkpoint, which is not there yet: `gantry-step-N`, or else
@@ -184,7 +198,7 @@ public final class StoreFolder {
     int slash = name.indexOf('/');
     String file = name.substring(slash + 1);
     return slash > 0
-        && CHECKPOINT.matcher(name.substring(0, slash)).matches()
+        && isCheckpoint(name.substring(0, slash))
         && (file.equals(MANIFEST) || TENSORS.matcher(file).matches());
   }
 

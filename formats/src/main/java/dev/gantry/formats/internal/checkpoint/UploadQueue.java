@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.checkpoint.Retention;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.Optional;
 import java.util.SequencedSet;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -15,25 +19,32 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Copies saved checkpoints to another store in the background, one after the other. One that fails is
-/// tried again with the next. Thread-safe.
+/// tried again with the next, and holds up no other unless the store refuses. Thread-safe.
 final class UploadQueue implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(UploadQueue.class);
 
   private final RemoteFolder remote;
   private final Retention retention;
+  private final Runnable afterUpload;
   private final ExecutorService thread =
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().name("gantry-uploader").daemon().factory());
 
-  /// Those to come, in the order in which they were saved; guarded by this.
+  /// Those that are not there yet, in the order in which they were saved; guarded by this.
   private final SequencedSet<CheckpointFolder> waiting = new LinkedHashSet<>();
 
   private @Nullable CheckpointFolder current;
+
+  /// The one that was submitted last.
+  private @Nullable CheckpointFolder newest;
+
   private @Nullable Throwable failure;
 
-  UploadQueue(RemoteFolder remote, Retention retention) {
+  /// @param afterUpload called by the thread that uploads: what was held may be removed now
+  UploadQueue(RemoteFolder remote, Retention retention, Runnable afterUpload) {
     this.remote = remote;
     this.retention = retention;
+    this.afterUpload = afterUpload;
   }
 
   RemoteFolder remote() {
@@ -42,6 +53,7 @@ final class UploadQueue implements AutoCloseable {
 
   synchronized void submit(CheckpointFolder checkpoint) {
     waiting.add(checkpoint);
+    newest = checkpoint;
     thread.execute(this::uploadAll);
   }
 
@@ -49,45 +61,68 @@ final class UploadQueue implements AutoCloseable {
   /// saved last. Others that wait may be removed, and are not uploaded then.
   synchronized boolean holds(CheckpointFolder checkpoint) {
     return checkpoint.equals(current)
-        || (!waiting.isEmpty() && checkpoint.equals(waiting.getLast()));
+        || (checkpoint.equals(newest) && waiting.contains(checkpoint));
   }
 
-  private synchronized Optional<CheckpointFolder> next() {
-    current = waiting.isEmpty() ? null : waiting.removeFirst();
-    return Optional.ofNullable(current);
+  /// @param done which are not to be tried again for now
+  private synchronized Optional<CheckpointFolder> next(Set<CheckpointFolder> done) {
+    Optional<CheckpointFolder> next =
+        waiting.stream().filter(checkpoint -> !done.contains(checkpoint)).findFirst();
+    current = next.orElse(null);
+    return next;
+  }
+
+  private synchronized void ended(CheckpointFolder checkpoint) {
+    waiting.remove(checkpoint);
+    current = null;
   }
 
   private void uploadAll() {
     fail(null);
-    for (Optional<CheckpointFolder> next = next(); next.isPresent(); next = next()) {
+    Set<CheckpointFolder> failed = new HashSet<>();
+    for (Optional<CheckpointFolder> next = next(failed); next.isPresent(); next = next(failed)) {
       CheckpointFolder checkpoint = next.get();
       try {
         remote.upload(checkpoint, retention);
         LOG.debug("{} is in {}", checkpoint.folder().getFileName(), remote);
+        ended(checkpoint);
+        afterUpload.run();
       } catch (RuntimeException | Error e) {
         if (StoreFolder.hasNoManifest(checkpoint.folder())) {
           LOG.info("step {} was removed before it was uploaded", checkpoint.step());
-        } else {
-          LOG.warn(
-              "step {} is not in {}, which is tried again with the next save: {}",
-              checkpoint.step(),
-              remote,
-              String.valueOf(e instanceof GantryException ? e.getMessage() : e));
-          putBack(checkpoint);
-          fail(e);
-          return;
+          ended(checkpoint);
+          continue;
+        }
+        LOG.warn(
+            "step {} is not in {}, which is tried again with the next save: {}",
+            checkpoint.step(),
+            remote,
+            String.valueOf(e instanceof GantryException ? e.getMessage() : e));
+        failed.add(checkpoint);
+        fail(e);
+        if (isOfStore(e)) {
+          break;
         }
       }
     }
+    synchronized (this) {
+      current = null;
+    }
   }
 
-  private synchronized void putBack(CheckpointFolder checkpoint) {
-    waiting.addFirst(checkpoint);
-    current = null;
+  /// Whether the next checkpoint would fail, too.
+  private boolean isOfStore(Throwable failure) {
+    return failure instanceof TransferException transfer
+        && transfer.failure() instanceof Failure.Remote(int status, _)
+        // Without a status it may be the file that could not be read.
+        && (status > 0 || !remote.isOurs());
   }
 
   private synchronized void fail(@Nullable Throwable reason) {
-    failure = reason;
+    // The first one of a round.
+    if (failure == null || reason == null) {
+      failure = reason;
+    }
   }
 
   /// Waits until all that was submitted is in the store, and tries what failed once more.

@@ -229,7 +229,7 @@ class CheckpointStoreTest {
   @Test
   void allNamesOfAPlanAreRecognisedAsASavers() throws IOException {
     Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
-    for (NewFile file : SavePlan.of(checkpoint(7), 1, 50_000).files()) {
+    for (NewFile file : SavePlan.of(checkpoint(7), 1, SaveHistory.NONE, 50_000).files()) {
       Files.write(unfinished.resolve(file.file()), new byte[1]);
     }
     open(Retention.ALL).close();

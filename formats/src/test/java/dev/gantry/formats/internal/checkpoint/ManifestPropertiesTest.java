@@ -82,6 +82,7 @@ class ManifestPropertiesTest {
     return Combinators.combine(
             Arbitraries.longs().greaterOrEqual(0),
             Arbitraries.longs().greaterOrEqual(0),
+            maps(Arbitraries.longs().greaterOrEqual(0)).map(SaveHistory::new),
             maps(texts()),
             maps(metrics()),
             maps(texts()),
@@ -114,6 +115,7 @@ class ManifestPropertiesTest {
             new Manifest(
                 7,
                 3,
+                SaveHistory.NONE.then("a", 3),
                 new LinkedHashMap<>(Map.of("a", "b")),
                 new LinkedHashMap<>(Map.of("loss", 0.5)),
                 new LinkedHashMap<>(),

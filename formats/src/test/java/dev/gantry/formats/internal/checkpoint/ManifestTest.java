@@ -31,6 +31,7 @@ class ManifestTest {
       new Manifest(
           7,
           3,
+          SaveHistory.NONE.then("0123456789abcdef", 1).then("fedcba9876543210", 3),
           new LinkedHashMap<>(Map.of("epoch", "3")),
           new LinkedHashMap<>(Map.of("loss", Double.NaN)),
           new LinkedHashMap<>(Map.of("é", "\uD83D\uDE00")),
@@ -104,6 +105,9 @@ class ManifestTest {
         "step-too-large | {'step':9223372036854775808}",
         "invalid-step | {'step':null}",
         "negative-sequence | {'sequence':-3}",
+        "not-an-object | {'history':[]}",
+        "negative-save | {'history':{'a':-1}}",
+        "duplicate-name | {'history':{'a':1,'a':2}}",
         "not-an-object | {'state':[]}",
         "invalid-state | {'state':{'epoch':3}}",
         "invalid-state | {'state':{'epoch':null}}",

@@ -22,6 +22,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,6 +34,7 @@ import java.util.SequencedMap;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -85,7 +87,7 @@ class RemoteFolderTest {
   private List<Long> there() {
     StoreFolder fresh = new StoreFolder(folder.resolve("look"), session.folders());
     fresh.create();
-    return RemoteFolder.open(session, remote, fresh).checkpoints().stream()
+    return RemoteFolder.open(session, remote, fresh, "0123456789abcdef").checkpoints().stream()
         .map(CheckpointFolder::step)
         .toList();
   }
@@ -111,7 +113,7 @@ class RemoteFolderTest {
 
   private void requireFetchable(String name, long step) {
     try (CheckpointStore store = open(name, Retention.ALL, Retention.ALL)) {
-      store.fetchLatest();
+      store.fetchLatest(false);
       CheckpointFolder latest = CheckpointStore.list(folder.resolve(name)).latest().orElseThrow();
       assertThat(latest.step()).isEqualTo(step);
       requireWhole(latest);
@@ -259,6 +261,186 @@ class RemoteFolderTest {
     assertThat(there()).containsExactly(1L, 5L);
   }
 
+  /// The machine before has saved steps 1 to 3; this one goes on from 1.
+  @Test
+  void aStepThatIsThereIsSavedAgain() {
+    try (CheckpointStore first = open("a", Retention.ALL, Retention.ALL)) {
+      for (long step = 1; step <= 3; step++) {
+        save(first, step);
+      }
+    }
+    try (CheckpointStore second = open("b", Retention.ALL, Retention.ALL)) {
+      second.fetch(1);
+      for (long step = 2; step <= 4; step++) {
+        save(second, step);
+        second.awaitUploads();
+      }
+    }
+    assertThat(there()).containsExactly(1L, 2L, 3L, 4L);
+    assertThat(here("b")).containsExactly(1L, 2L, 3L, 4L);
+    try (CheckpointStore third = open("c", Retention.ALL, Retention.ALL)) {
+      for (long step = 1; step <= 4; step++) {
+        third.fetch(step);
+      }
+    }
+    CheckpointStore.list(folder.resolve("c")).checkpoints().forEach(this::requireWhole);
+  }
+
+  /// Of every manifest that is there at any moment, all files are, with the bytes that it tells of.
+  @Test
+  void noReaderEverSeesAManifestOfOtherData() {
+    try (CheckpointStore first = open("a", Retention.ALL, TWO)) {
+      save(first, 1);
+      save(first, 2);
+    }
+    try (CheckpointStore second = open("b", Retention.ALL, TWO)) {
+      second.fetch(1);
+      AtomicInteger looks = new AtomicInteger();
+      MemoryStore.beforeEachWrite(_ -> {
+        requireAllWhole();
+        looks.incrementAndGet();
+      });
+      // With other bytes, of the same sizes.
+      UnsavedCheckpoint other = checkpoint(7);
+      var _ =
+          second.save(
+              new UnsavedCheckpoint(2, other.groups(), Map.of(), Map.of(), Map.of()),
+              WriteOptions.defaults());
+      second.awaitUploads();
+      assertThat(looks).hasValueGreaterThan(3);
+    }
+    MemoryStore.beforeEachWrite(null);
+    requireAllWhole();
+  }
+
+  private void requireAllWhole() {
+    for (String name : MemoryStore.names(bucket + "/run")) {
+      if (name.endsWith("/" + StoreFolder.MANIFEST)) {
+        Manifest manifest = Manifest.read(Location.of(remote + "/" + name), session);
+        for (Manifest.FileEntry entry : manifest.files()) {
+          Location file =
+              Location.of(remote + "/" + name.replace(StoreFolder.MANIFEST, entry.name()));
+          try (FileBytes bytes = FileBytes.open(file, session)) {
+            assertThat(bytes.crc32c(0, bytes.length()))
+                .as(file.toString())
+                .isEqualTo(entry.crc32c());
+          }
+        }
+      }
+    }
+  }
+
+  /// Another saver takes the folder before each call that the first one's upload makes.
+  @Test
+  void aSupersededSaverChangesNoFileOfAnother() {
+    for (int next = 0; ; next++) {
+      int call = next;
+      String place = "run-" + call;
+      AtomicInteger left = new AtomicInteger(call);
+      Map<String, Integer> ofSecond = new LinkedHashMap<>();
+      CheckpointStore first = open("a" + call, place);
+      CheckpointStore[] second = new CheckpointStore[1];
+      save(first, 1);
+      first.awaitUploads();
+      MemoryStore.beforeEachWrite(_ -> {
+        if (left.getAndDecrement() == 0) {
+          MemoryStore.beforeEachWrite(null);
+          second[0] = open("b" + call, place);
+          UnsavedCheckpoint other = checkpoint(9);
+          var _ =
+              second[0].save(
+                  new UnsavedCheckpoint(2, other.groups(), Map.of(), Map.of(), Map.of()),
+                  WriteOptions.defaults());
+          second[0].awaitUploads();
+          ofSecond.putAll(sums(place));
+        }
+      });
+      save(first, 2);
+      boolean failed = false;
+      try {
+        first.close();
+      } catch (TransferException e) {
+        assertThat(e).hasMessageContaining("another saver has taken this folder");
+        failed = true;
+      }
+      MemoryStore.beforeEachWrite(null);
+      if (second[0] == null) {
+        assertThat(failed).isFalse();
+        break;
+      }
+      assertThat(failed).as("call " + call).isTrue();
+      second[0].close();
+      assertThat(sums(place)).as("call " + call).containsAllEntriesOf(ofSecond);
+      try (CheckpointStore third = open("c" + call, place)) {
+        third.fetchLatest(false);
+        CheckpointFolder latest =
+            CheckpointStore.list(folder.resolve("c" + call)).latest().orElseThrow();
+        int sum =
+            session.checksum(
+                new Source.FilePart(latest.open("model").tensors().get("first").extent()));
+        assertThat(sum)
+            .as("call " + call)
+            .isEqualTo(session.checksum(checkpoint(9).groups().get("model").getFirst().source()));
+      }
+    }
+  }
+
+  private CheckpointStore open(String name, String place) {
+    return CheckpointStore.open(
+        session,
+        folder.resolve(name),
+        Retention.ALL,
+        50_000,
+        Optional.of(
+            new CheckpointStore.Remote(
+                Location.of("memory://" + bucket + "/" + place), Retention.ALL)));
+  }
+
+  /// Of each checkpoint's file.
+  private Map<String, Integer> sums(String place) {
+    Map<String, Integer> sums = new LinkedHashMap<>();
+    for (String name : MemoryStore.names(bucket + "/" + place)) {
+      if (name.startsWith("gantry-step-")) {
+        try (FileBytes bytes =
+            FileBytes.open(Location.of("memory://" + bucket + "/" + place + "/" + name), session)) {
+          sums.put(name, bytes.crc32c(0, bytes.length()));
+        }
+      }
+    }
+    return sums;
+  }
+
+  /// A file of it is lost before it is uploaded.
+  @Test
+  void aCheckpointThatCannotBeReadHoldsUpNoOther() throws IOException {
+    CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
+    MemoryStore.beforeEachWrite(_ -> {
+      throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
+    });
+    save(store, 1);
+    assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
+    try (Stream<Path> files = Files.list(folder.resolve("a/gantry-step-1"))) {
+      Files.delete(files.filter(file -> file.toString().endsWith("rs")).findFirst().orElseThrow());
+    }
+    MemoryStore.beforeEachWrite(null);
+    save(store, 2);
+    save(store, 3);
+    assertThatThrownBy(store::awaitUploads).hasMessageContaining("gantry-step-1");
+    assertThatThrownBy(store::close).hasMessageContaining("gantry-step-1");
+    assertThat(there()).containsExactly(2L, 3L);
+  }
+
+  @Test
+  void whatTheRulesDoNotKeepGoesWhenItIsUploaded() {
+    try (CheckpointStore store = open("a", TWO, TWO)) {
+      for (long step = 1; step <= 6; step++) {
+        save(store, step);
+      }
+      store.awaitUploads();
+      assertThat(here("a")).containsExactly(5L, 6L);
+    }
+  }
+
   @Test
   void onlyOursIsRemoved() {
     List<String> foreign =
@@ -323,11 +505,11 @@ class RemoteFolderTest {
     }
     MemoryStore.put(bucket + "/run/" + data, new byte[(int) size]);
     try (CheckpointStore store = open("b", Retention.ALL, Retention.ALL)) {
-      assertThatThrownBy(store::fetchLatest)
+      assertThatThrownBy(() -> store.fetchLatest(false))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("checksum-mismatch");
       MemoryStore.put(bucket + "/run/" + data, new byte[3]);
-      assertThatThrownBy(store::fetchLatest).hasMessageContaining("wrong-size");
+      assertThatThrownBy(() -> store.fetchLatest(false)).hasMessageContaining("wrong-size");
     }
     assertThat(here("b")).isEmpty();
     assertThat(Files.exists(folder.resolve("b/gantry-step-1"))).isFalse();
@@ -342,7 +524,7 @@ class RemoteFolderTest {
     }
     String lost =
         MemoryStore.names(bucket + "/run").stream()
-            .filter(name -> name.startsWith("gantry-step-2/model-"))
+            .filter(name -> name.startsWith("gantry-step-2-") && name.contains("/model-"))
             .findFirst()
             .orElseThrow();
     try (MemoryStore there = new MemoryStore()) {

@@ -60,6 +60,7 @@ class RetentionPropertiesTest {
               new Manifest(
                   save.step(),
                   sequence,
+                  SaveHistory.NONE,
                   new LinkedHashMap<>(),
                   metrics,
                   new LinkedHashMap<>(),

@@ -33,6 +33,7 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -196,6 +197,31 @@ class StoreFaultTest {
           catchThrowableOfType(
               TransferException.class, () -> saveQueued(faulty(function, call, fault, false)));
       requireAfter(failure, fault, "queued: " + function + " " + number);
+    }
+  }
+
+  @Test
+  void aStepWhoseSaveFailedIsSavedAgainAndStays() {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    save(calls);
+    restore();
+    // The manifest's.
+    calls = faulty(Function.PWRITE, calls.count(Function.PWRITE), new Fails(Errno.ENOSPC), false);
+    try (GantrySession faulty = Sessions.over(calls);
+        CheckpointStore store = TestCheckpoints.open(faulty, root, TestCheckpoints.last(KEPT))) {
+      assertThat(catchThrowable(() -> store.save(THIRD.unsaved(), TestCheckpoints.options())))
+          .hasMessageContaining("ENOSPC");
+      store.save(THIRD.unsaved(), TestCheckpoints.options());
+      assertThat(TestCheckpoints.requireAllWhole(root, "")).containsExactly(SECOND, THIRD);
+    }
+  }
+
+  @Test
+  void aStepThatWasRemovedByHandIsSavedAgainAndStays() {
+    try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(KEPT))) {
+      TestCheckpoints.delete(root.resolve("gantry-step-2"));
+      store.save(SECOND.unsaved(), TestCheckpoints.options());
+      assertThat(TestCheckpoints.requireAllWhole(root, "")).containsExactly(FIRST, SECOND);
     }
   }
 }

@@ -12,9 +12,11 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import java.nio.file.Path;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -152,9 +154,8 @@ public record CheckpointChoice(
       CheckpointStore.Listing listing, long step) {
     return listing.damaged().stream()
         .filter(damage -> {
-          Path manifest = damage.file().path();
-          Path folder = manifest.getName(manifest.getNameCount() - 2);
-          return folder.toString().matches("gantry-step-" + step + "(-[0-9]+)?");
+          OptionalLong found = StoreFolder.step(folder(damage));
+          return found.isPresent() && found.getAsLong() == step;
         })
         .findFirst();
   }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.spi.WritableStore;
+import dev.gantry.formats.internal.files.Folder;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.TreeMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Finds the checkpoints in a folder of another store, as [StoreScan] does on the disk.
+///
+/// @param root of the local folder: checkpoints there have folders below it, by their names in the store
+record RemoteScan(GantrySession session, WritableStore store, Location.Remote location, Path root) {
+  private static final Logger LOG = LoggerFactory.getLogger(RemoteScan.class);
+
+  /// @param name from the folder on
+  Location at(String name) {
+    return Folder.child(location, name);
+  }
+
+  /// The sizes of the files of each checkpoint, whole or not.
+  SequencedMap<String, Map<String, Long>> folders() {
+    SequencedMap<String, Map<String, Long>> folders = new TreeMap<>();
+    for (WritableStore.Entry entry : store.below(location)) {
+      if (StoreFolder.isOfCheckpoint(entry.name())) {
+        int slash = entry.name().indexOf('/');
+        folders
+            .computeIfAbsent(entry.name().substring(0, slash), _ -> new TreeMap<>())
+            .put(entry.name().substring(slash + 1), entry.size());
+      }
+    }
+    return folders;
+  }
+
+  /// All that are whole, in the order in which they were saved. As on the disk, one look does not tell:
+  /// what two looks in succession find was there between them.
+  ///
+  /// @throws TransferException if the store does not answer, or refuses
+  List<CheckpointFolder> checkpoints() {
+    Map<String, CheckpointFolder> known = new HashMap<>();
+    Map<String, Map<String, Long>> before = complete();
+    while (true) {
+      List<CheckpointFolder> found = new ArrayList<>();
+      List<TransferException> gone = new ArrayList<>();
+      before.forEach((folder, sizes) -> read(folder, sizes, known, gone));
+      before.keySet().stream().filter(known::containsKey).map(known::get).forEach(found::add);
+      found.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+      Map<String, Map<String, Long>> after = complete();
+      if (after.keySet().equals(before.keySet())) {
+        if (!gone.isEmpty()) {
+          throw gone.getFirst();
+        }
+        return found;
+      }
+      before = after;
+    }
+  }
+
+  private Map<String, Map<String, Long>> complete() {
+    Map<String, Map<String, Long>> folders = folders();
+    folders.values().removeIf(sizes -> !sizes.containsKey(StoreFolder.MANIFEST));
+    return folders;
+  }
+
+  /// @param known to which what is whole is added
+  /// @param gone is told what was removed meanwhile
+  private void read(
+      String folder,
+      Map<String, Long> sizes,
+      Map<String, CheckpointFolder> known,
+      List<TransferException> gone) {
+    if (known.containsKey(folder)) {
+      return;
+    }
+    try {
+      Manifest manifest = Manifest.read(at(folder + "/" + StoreFolder.MANIFEST), session);
+      requireFiles(manifest, folder, sizes);
+      known.put(folder, new CheckpointFolder(root.resolve(folder), manifest.head()));
+    } catch (MalformedFileException e) {
+      LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
+    } catch (TransferException e) {
+      if (!Folder.isNotFound(e)) {
+        throw e;
+      }
+      gone.add(e);
+    }
+  }
+
+  /// @param sizes of what is in the folder, by name
+  void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
+    for (Manifest.FileEntry file : manifest.files()) {
+      String name = folder + "/" + file.name();
+      Long size = sizes.get(file.name());
+      if (size == null || size != file.size() || !StoreFolder.isOfCheckpoint(name)) {
+        throw new MalformedFileException(
+            at(name),
+            0,
+            size == null ? "missing-file" : "wrong-size",
+            (size == null ? "not there" : size + " bytes")
+                + ", where the manifest has "
+                + file.size());
+      }
+    }
+  }
+
+  /// The manifest and the sizes of a checkpoint's files, as they are now.
+  ///
+  /// @throws MalformedFileException if a file is missing, or it is another save by now
+  Manifest require(CheckpointFolder checkpoint) {
+    String folder = name(checkpoint);
+    Location there = at(folder + "/" + StoreFolder.MANIFEST);
+    Manifest manifest = Manifest.read(there, session);
+    if (!manifest.head().equals(checkpoint.head())) {
+      throw new MalformedFileException(
+          there, 0, "changed-manifest", "it is of another save than when the folder was listed");
+    }
+    Map<String, Long> sizes = new HashMap<>();
+    store
+        .below(at(folder + "/"))
+        .forEach(entry -> {
+          long _ = sizes.merge(entry.name(), entry.size(), (_, now) -> now);
+        });
+    requireFiles(manifest, folder, sizes);
+    return manifest;
+  }
+
+  /// Opens a group's tensors.
+  ///
+  /// @throws MalformedFileException if a file is missing, or a header or the index is damaged
+  SavedGroup open(CheckpointFolder checkpoint, String group) {
+    CheckpointFiles files =
+        new CheckpointFiles(at(name(checkpoint) + "/" + StoreFolder.MANIFEST), require(checkpoint));
+    return SavedGroup.of(files, group);
+  }
+
+  /// The name of a checkpoint in the store.
+  static String name(CheckpointFolder checkpoint) {
+    return checkpoint.folder().getFileName().toString();
+  }
+}

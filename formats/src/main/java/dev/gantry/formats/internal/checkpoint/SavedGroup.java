@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.sums.KnownSums;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/// The tensors of a checkpoint's group, to be read only: a training may save and remove meanwhile.
+///
+/// @param sums which the manifest has of them, for loads to compare
+public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownSums.Known>> sums) {
+  static SavedGroup of(CheckpointFiles files, String group) {
+    WeightsCatalogue tensors = files.open(group);
+    return new SavedGroup(tensors, () -> files.sums(tensors));
+  }
+
+  /// Opens a checkpoint of a local folder.
+  ///
+  /// @return empty if none is chosen
+  /// @throws MalformedFileException if the one that is chosen is damaged
+  /// @throws TransferException if a file cannot be opened or read
+  public static Optional<SavedGroup> choose(
+      Path directory,
+      String group,
+      Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
+    return choose(() -> choice.apply(CheckpointStore.list(directory)), saved -> saved.group(group));
+  }
+
+  /// Opens the checkpoint of another store's folder that was saved last.
+  ///
+  /// @return empty if there is none
+  /// @throws dev.gantry.core.MisuseException if no store serves the location, or it cannot list what is there
+  /// @throws MalformedFileException if it is damaged
+  /// @throws TransferException if the store does not answer, or refuses
+  public static Optional<SavedGroup> latest(
+      GantrySession session, Location.Remote folder, String group) {
+    RemoteScan scan = new RemoteScan(session, session.writable(folder), folder, Path.of("."));
+    return choose(
+        () -> scan.checkpoints().reversed().stream().findFirst(), saved -> scan.open(saved, group));
+  }
+
+  private static Optional<SavedGroup> choose(
+      Supplier<Optional<CheckpointFolder>> choice, Function<CheckpointFolder, SavedGroup> open) {
+    Optional<CheckpointFolder> chosen = choice.get();
+    while (chosen.isPresent()) {
+      try {
+        return chosen.map(open);
+      } catch (MalformedFileException | TransferException failed) {
+        // It may have been removed since it was listed: then another one is chosen now.
+        Optional<CheckpointFolder> now = choice.get();
+        if (now.equals(chosen)) {
+          throw failed;
+        }
+        chosen = now;
+      }
+    }
+    return Optional.empty();
+  }
+}
