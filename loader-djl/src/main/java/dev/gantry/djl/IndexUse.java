@@ -5,7 +5,8 @@ package dev.gantry.djl;
 /// error, unless none is to be used.
 public enum IndexUse {
   /// By their indexes, where each file has one of it as it is now and they serve all features; else
-  /// as streams, for a reason that is logged.
+  /// as streams, for a reason that is logged. Ranks that shuffle then have another order than those that
+  /// have indexes: by default that is refused.
   WHERE_THERE,
   /// By their indexes, which are built where they are missing or old, or lack a feature: that reads
   /// the files once, and writes beside them. Compressed files cannot be indexed, and features cannot be read by an

@@ -93,6 +93,7 @@ public final class TfRecordDataset extends GantryDataset {
     private List<Location> files = List.of();
     private final List<FeatureSpec> features = new ArrayList<>();
     private IndexUse indexUse = IndexUse.WHERE_THERE;
+    private boolean isIndexUseChosen;
     private TfRecordOptions options = TfRecordOptions.defaults();
 
     private Builder() {}
@@ -129,9 +130,12 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// Whether indexes are used; by default, where they are there.
+    /// Whether indexes are used; by default, where they are there. Several workers that shuffle must all
+    /// read by indexes or all as streams: where this one has no index then, that is refused unless this was
+    /// called.
     public Builder optIndex(IndexUse chosen) {
       indexUse = MisuseException.requireGiven("optIndex", chosen);
+      isIndexUseChosen = true;
       return this;
     }
 
@@ -181,7 +185,7 @@ public final class TfRecordDataset extends GantryDataset {
             case NONE -> source.streamed();
             case REQUIRE -> source.indexed();
             case BUILD -> source.built();
-            case WHERE_THERE -> source.preferablyIndexed();
+            case WHERE_THERE -> source.preferablyIndexed(isIndexUseChosen);
           };
       return new TfRecordDataset(batches, normalized(batches, fields, roles), settings);
     }

@@ -23,6 +23,7 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -144,6 +145,47 @@ class TfRecordDatasetTest {
       List<Long> labels = checkedLabels(streamed, manager);
       assertThat(labels).containsExactlyInAnyOrderElementsOf(numbers());
       assertThat(checkedLabels(indexed, manager)).isEqualTo(labels);
+    }
+  }
+
+  /// Rank 0 has indexes and rank 1 has none: without a shuffle they read in one order.
+  @Test
+  void ranksReadByIndexesOrAsStreamsButWithAShuffleOnlyAlike() {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
+    List<Long> seen = new ArrayList<>();
+    for (IndexUse use : List.of(IndexUse.NONE, IndexUse.BUILD)) {
+      try (TfRecordDataset rank =
+              dataset(files).optIndex(use).optRank(use == IndexUse.NONE ? 1 : 0, 2).build();
+          NDManager manager = NDManager.newBaseManager()) {
+        seen.addAll(checkedLabels(rank, manager));
+      }
+    }
+    assertThat(seen).containsExactlyInAnyOrderElementsOf(numbers());
+
+    List<Path> without = ImageRecords.write(folder.resolve("other"), SAMPLES, 3, Compression.NONE);
+    assertThatThrownBy(() -> dataset(without).optRank(1, 2).optShuffle(3).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContainingAll(
+            "optIndex must be given where several ranks shuffle", "gantry-index is not there");
+    dataset(without).optRank(1, 2).build().close();
+    for (IndexUse use : List.of(IndexUse.WHERE_THERE, IndexUse.NONE, IndexUse.BUILD)) {
+      try (TfRecordDataset rank =
+          dataset(without).optRank(1, 2).optShuffle(3).optIndex(use).build()) {
+        assertThat(rank.isIndexed()).isEqualTo(use == IndexUse.BUILD);
+      }
+    }
+    dataset(without).optRank(1, 2).optShuffle(3).build().close();
+  }
+
+  @Test
+  void filesThatWereCopiedAreReadByTheIndexesThatCameAlong() throws IOException {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 2, Compression.NONE);
+    TfRecordDataset.buildIndexes(files);
+    for (Path file : files) {
+      Files.setLastModifiedTime(file, FileTime.fromMillis(1));
+    }
+    try (TfRecordDataset rank = dataset(files).optRank(0, 2).optShuffle(3).build()) {
+      assertThat(rank.isIndexed()).isTrue();
     }
   }
 

@@ -27,13 +27,19 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.SequencedMap;
+import java.util.zip.CRC32C;
 
 /// Reads a file once, from beginning to end, gathers what its index holds, and writes the index. For
 /// one use.
 final class IndexBuilder implements AutoCloseable {
   /// Between two reports of progress: some ten a second where the file comes from memory.
   private static final long REPORT_BYTES = 64L << 20;
+
+  /// How files are read that are indexed.
+  static final TfRecordOptions ALL =
+      TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);
 
   private final Location file;
   private final TfRecordIndex.Options options;
@@ -42,6 +48,7 @@ final class IndexBuilder implements AutoCloseable {
   private final CompleteReader reader;
   private final Column offsets = new Column();
   private final SequencedMap<String, FeatureColumns> features = new LinkedHashMap<>();
+  private final CRC32C recordsSum = new CRC32C();
   private long records;
 
   IndexBuilder(Location file, TfRecordIndex.Options options, GantrySession session) {
@@ -86,9 +93,7 @@ final class IndexBuilder implements AutoCloseable {
   }
 
   private void read() {
-    TfRecordOptions all =
-        TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);
-    try (TfRecordReader source = TfRecordReader.open(session, file, all)) {
+    try (TfRecordReader source = TfRecordReader.open(session, file, ALL)) {
       if (source.compression() != Compression.NONE) {
         throw new MisuseException(
             file
@@ -128,6 +133,7 @@ final class IndexBuilder implements AutoCloseable {
     } catch (CompleteReader.LimitException e) {
       throw new MisuseException(file + ": record " + source.number() + ": " + e.getMessage());
     }
+    recordsSum.update(source.record().asByteBuffer());
     offsets.addLong(source.offset() + IndexFormat.HEADER_BYTES);
     for (String name : reader.names()) {
       features
@@ -159,7 +165,8 @@ final class IndexBuilder implements AutoCloseable {
   private IndexNotes notes(Map<String, Integer> checksums) {
     List<TfRecordIndex.Feature> summaries =
         features.values().stream().map(FeatureColumns::summary).toList();
-    return new IndexNotes(stamp, records, summaries, checksums);
+    return new IndexNotes(
+        stamp, records, OptionalInt.of((int) recordsSum.getValue()), summaries, checksums);
   }
 
   @Override

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.SortedMap;
@@ -22,10 +23,12 @@ import java.util.TreeMap;
 /// What stands in the notes (`__metadata__`) of an index.
 ///
 /// @param stamp of the file that was indexed
+/// @param recordsSum CRC32C of all records' data; empty where an older version wrote the index
 /// @param checksums CRC32C of each tensor's bytes
 record IndexNotes(
     FileStamp stamp,
     long records,
+    OptionalInt recordsSum,
     List<TfRecordIndex.Feature> features,
     Map<String, Integer> checksums) {
   private static final String FORMAT = "format";
@@ -34,6 +37,7 @@ record IndexNotes(
   private static final String FILE_MODIFIED = "file_mtime_ns";
   private static final String FILE_VERSION = "file_version";
   private static final String RECORDS = "records";
+  private static final String RECORDS_SUM = "records_crc32c";
   private static final String CHECKSUM = "crc32c";
   private static final String TENSOR_CHECKSUM = "crc32c/";
   private static final String NUMBER = "number";
@@ -59,6 +63,7 @@ record IndexNotes(
       notes.put(FILE_VERSION, stamp.version());
     }
     notes.put(RECORDS, Long.toString(records));
+    recordsSum.ifPresent(sum -> notes.put(RECORDS_SUM, digits(sum)));
     checksums.forEach((tensor, sum) -> notes.put(TENSOR_CHECKSUM + tensor, digits(sum)));
     for (int number = 0; number < features.size(); number++) {
       put(notes, number, features.get(number));
@@ -147,7 +152,11 @@ record IndexNotes(
       }
       String fileVersion = notes.getOrDefault(FILE_VERSION, "");
       FileStamp stamp = new FileStamp(size, modified, fileVersion);
-      return new IndexNotes(stamp, records, features(records), checksums);
+      OptionalInt recordsSum =
+          notes.containsKey(RECORDS_SUM)
+              ? OptionalInt.of(checksum(RECORDS_SUM))
+              : OptionalInt.empty();
+      return new IndexNotes(stamp, records, recordsSum, features(records), checksums);
     }
 
     private List<TfRecordIndex.Feature> features(long records) {

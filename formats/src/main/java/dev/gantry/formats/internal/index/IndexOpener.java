@@ -16,23 +16,32 @@ import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.time.Instant;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.zip.CRC32C;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// Opens an index, and checks all of it before it is used.
 final class IndexOpener {
+  private static final Logger LOG = LoggerFactory.getLogger(IndexOpener.class);
+
   private final Location file;
   private final Location index;
   private final GantrySession session;
+  private final boolean byRecords;
 
-  IndexOpener(Location file, GantrySession session) {
+  /// @param byRecords whether the records of a local file are compared where its time is another
+  IndexOpener(Location file, GantrySession session, boolean byRecords) {
     this.file = file;
     this.index = TfRecordIndex.indexFile(file);
     this.session = session;
+    this.byRecords = byRecords;
   }
 
   TfRecordIndex.Found open() {
@@ -86,10 +95,37 @@ final class IndexOpener {
     }
     IndexNotes notes = parser.parse();
     String change = stamp.changeSince(notes.stamp(), written);
-    if (!change.isEmpty()) {
+    if (!change.isEmpty() && !(stamp.size() == notes.stamp().size() && hasItsRecords(notes))) {
       return new Unusable(index + " is stale: " + change);
     }
     return new Usable(map(header.get(), notes, identity));
+  }
+
+  /// Whether a local file, such as a copy, has the very records that were indexed. All of it is read.
+  private boolean hasItsRecords(IndexNotes notes) {
+    if (!byRecords
+        || notes.recordsSum().isEmpty()
+        || !(file instanceof Location.Local(var path, _))) {
+      return false;
+    }
+    LOG.info(
+        "{} is not as old as it was when it was indexed: its {} bytes are compared with its index;"
+            + " an index that is built anew spares this",
+        file,
+        notes.stamp().size());
+    SourceFile.Identity before = SourceFile.Identity.look(path);
+    CRC32C sum = new CRC32C();
+    long records = 0;
+    try (TfRecordReader reader = TfRecordReader.open(session, file, IndexBuilder.ALL)) {
+      for (; reader.next(); records++) {
+        sum.update(reader.record().asByteBuffer());
+      }
+    } catch (MalformedFileException _) {
+      return false;
+    }
+    return records == notes.records()
+        && (int) sum.getValue() == notes.recordsSum().getAsInt()
+        && SourceFile.Identity.look(path).equals(before);
   }
 
   private Optional<SafetensorsHeader> header() {

@@ -67,7 +67,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   }
 
   private static TfRecordIndex index(Location file, GantrySession session) {
-    return switch (TfRecordIndex.open(file, session)) {
+    return switch (TfRecordIndex.openByRecords(file, session)) {
       case Usable(TfRecordIndex index) -> index;
       case Unusable(String reason) ->
           throw new MisuseException(reason + "; index the file, or stream it");

@@ -100,7 +100,13 @@ public final class TfRecordIndex implements AutoCloseable {
   /// As [#open(Path, GantrySession)], of any store. A remote index is loaded, and takes as much of the
   /// CPU's memory as it has bytes.
   public static Found open(Location file, GantrySession session) {
-    return new IndexOpener(file, session).open();
+    return new IndexOpener(file, session, false).open();
+  }
+
+  /// As [#open(Location, GantrySession)]; but where a local file has another time than when it was indexed,
+  /// as copies have, all of it is read: the index is of use if the records are those that were indexed.
+  static Found openByRecords(Location file, GantrySession session) {
+    return new IndexOpener(file, session, true).open();
   }
 
   /// The file that is indexed.

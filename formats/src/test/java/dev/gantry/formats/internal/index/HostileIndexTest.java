@@ -28,6 +28,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.SortedMap;
 import org.junit.jupiter.api.AfterEach;
@@ -116,7 +117,8 @@ class HostileIndexTest {
     Map<String, Integer> checksums = new HashMap<>();
     tensors.forEach(tensor ->
         checksums.put(tensor.name(), Crc32c.of(((Memory.OnHost) tensor.source()).segment())));
-    return new IndexNotes(stamp, records.length, features, checksums).toNotes();
+    return new IndexNotes(stamp, records.length, OptionalInt.empty(), features, checksums)
+        .toNotes();
   }
 
   private TfRecordIndex.Found open(SortedMap<String, String> notes) {

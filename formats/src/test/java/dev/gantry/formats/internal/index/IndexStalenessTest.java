@@ -4,17 +4,25 @@ package dev.gantry.formats.internal.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
+import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -142,5 +150,46 @@ class IndexStalenessTest {
     Path copy = Files.copy(file, folder.resolve("copy"), StandardCopyOption.COPY_ATTRIBUTES);
     Files.copy(TfRecordIndex.indexFile(file), TfRecordIndex.indexFile(copy));
     ((Usable) TfRecordIndex.open(copy, session)).index().close();
+  }
+
+  /// By which datasets open it: the same records under another time are the file that was indexed.
+  @Test
+  void aCopyWithATimeOfItsOwnIsKnownByItsRecords() throws IOException {
+    build();
+    Path copy = folder.resolve("copy");
+    byte[] bytes = Files.readAllBytes(file);
+    Files.copy(TfRecordIndex.indexFile(file), TfRecordIndex.indexFile(copy));
+    Files.write(copy, bytes);
+    shift(copy, Files.getLastModifiedTime(file), 5);
+    assertThat(TfRecordIndex.open(copy, session)).isInstanceOf(Unusable.class);
+    ((Usable) TfRecordIndex.openByRecords(Location.of(copy), session)).index().close();
+
+    // Damaged, and other records of the same size.
+    bytes[bytes.length / 2]++;
+    Files.write(copy, bytes);
+    shift(copy, Files.getLastModifiedTime(file), 5);
+    requireStaleByRecords(copy);
+    writeReversed(copy);
+    assertThat(Files.size(copy)).isEqualTo(Files.size(file));
+    shift(copy, Files.getLastModifiedTime(file), 5);
+    requireStaleByRecords(copy);
+  }
+
+  private void writeReversed(Path copy) {
+    List<byte[]> records = new ArrayList<>();
+    try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+      while (reader.next()) {
+        records.addFirst(reader.record().toArray(ValueLayout.JAVA_BYTE));
+      }
+    }
+    try (TfRecordWriter writer = TfRecordWriter.create(session, copy, Compression.NONE)) {
+      records.forEach(writer::write);
+      writer.commit();
+    }
+  }
+
+  private void requireStaleByRecords(Path copy) {
+    assertThat(((Unusable) TfRecordIndex.openByRecords(Location.of(copy), session)).reason())
+        .contains("stale: the file was modified after it was indexed");
   }
 }

@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.event.Level;
 
 /// The two ways to batches of TFRecord files, and the choice between them.
 ///
@@ -42,14 +43,27 @@ public record RecordBatches(
   }
 
   /// Reads by the indexes if they serve, else as streams.
-  public Batches preferablyIndexed() {
+  ///
+  /// @param isChosen whether the caller asked for just this
+  /// @throws MisuseException if it did not, and other ranks, which may have indexes, would have another
+  ///     order
+  public Batches preferablyIndexed(boolean isChosen) {
     try {
       return indexed();
     } catch (MisuseException e) {
       if (order.shuffle() instanceof Shuffle.Blocks) {
         throw e;
       }
-      LOG.info("TFRecord files are read as streams: {}", e.getMessage());
+      boolean differs = order.world() > 1 && !(order.shuffle() instanceof Shuffle.None);
+      if (differs && !isChosen) {
+        throw new MisuseException(
+            "optIndex must be given where several ranks shuffle, since those with indexes have"
+                + " another order than those without: BUILD or REQUIRE on all, or NONE on all ("
+                + e.getMessage()
+                + ")");
+      }
+      LOG.atLevel(differs ? Level.WARN : Level.INFO)
+          .log("TFRecord files are read as streams: {}", e.getMessage());
       return streamed();
     }
   }
