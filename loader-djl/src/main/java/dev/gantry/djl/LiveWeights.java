@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
 import ai.djl.nn.SymbolBlock;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.live.GuardedParameters;
+import dev.gantry.djl.internal.live.OffloadedParameters;
+import dev.gantry.djl.internal.live.Steps;
 import dev.gantry.djl.internal.weights.BlockShapes;
-import dev.gantry.djl.internal.weights.OffloadedParameters;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
+import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Supplier;
+import java.util.stream.BaseStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -27,7 +35,14 @@ import org.jspecify.annotations.Nullable;
 /// while the server runs.
 ///
 /// Give [#block] to the model. Its `forward`, and whatever else takes a [ParameterStore], waits while the weights are being replaced, and is
-/// refused while they are away; a replacement waits for calls of `forward` that have begun.
+/// refused while they are away; a replacement waits for calls of `forward` that have begun. Of a prediction
+/// that goes on after its call, as a stream of tokens, this holds for each step: a step has the weights of one
+/// refresh, and the next one may have others.
+///
+/// From [#of] to [#close], predictions that use the given block itself are refused: those of predictors that were
+/// made before `setBlock(live.block())`, and those that a block computes on threads of its own. Arrays of the
+/// block that DJL made are replaced: whoever has kept one finds it closed. A TorchScript
+/// module holds its weights itself, so this cannot be seen there.
 ///
 /// ```java
 /// LiveWeights live = LiveWeights.of(block);
@@ -49,8 +64,15 @@ public final class LiveWeights implements AutoCloseable {
   // From predictors' stores to those that hold the arrays since the last restore.
   private final Map<ParameterStore, ParameterStore> stores = new WeakHashMap<>();
 
+  /// Empty where the block's parameters only name weights that native code holds.
+  private final Optional<GuardedParameters> guarded;
+
   private LiveWeights(Block target) {
     this.target = target;
+    this.guarded =
+        target instanceof SymbolBlock
+            ? Optional.empty()
+            : Optional.of(new GuardedParameters(target.getParameters(), this::isCovered));
     this.block =
         (Block)
             Proxy.newProxyInstance(
@@ -79,7 +101,9 @@ public final class LiveWeights implements AutoCloseable {
     if (!BlockShapes.isComplete(block)) {
       throw new MisuseException("the block must be initialised, as after Weights.load");
     }
-    return new LiveWeights(block);
+    LiveWeights live = new LiveWeights(block);
+    live.guarded.ifPresent(GuardedParameters::guard);
+    return live;
   }
 
   /// The block for models and predictors. It is the given one, but for waiting, and has that one's
@@ -99,17 +123,41 @@ public final class LiveWeights implements AutoCloseable {
         || !(arguments[0] instanceof ParameterStore store)) {
       return invoke(method, arguments);
     }
+    boolean later = isLater(method.getReturnType());
+    @Nullable Object[] current = arguments.clone();
     lock.readLock().lock();
     try {
-      if (refusal != null) {
-        throw new MisuseException(refusal);
-      }
-      @Nullable Object[] current = arguments.clone();
-      current[0] = current(store);
-      return invoke(method, current);
+      requireWhole();
+      current[0] = later ? new CurrentStore(store) : current(store);
+      Object result = invoke(method, current);
+      return later ? Steps.each(result, this::covered) : result;
     } finally {
       lock.readLock().unlock();
     }
+  }
+
+  private static boolean isLater(Class<?> result) {
+    return Iterator.class.isAssignableFrom(result) || BaseStream.class.isAssignableFrom(result);
+  }
+
+  private <T> T covered(Supplier<T> step) {
+    lock.readLock().lock();
+    try {
+      requireWhole();
+      return step.get();
+    } finally {
+      lock.readLock().unlock();
+    }
+  }
+
+  private void requireWhole() {
+    if (refusal != null) {
+      throw new MisuseException(refusal);
+    }
+  }
+
+  private boolean isCovered() {
+    return lock.getReadHoldCount() > 0 || lock.isWriteLockedByCurrentThread();
   }
 
   @SuppressWarnings("ReferenceEquality")
@@ -125,6 +173,21 @@ public final class LiveWeights implements AutoCloseable {
     }
     synchronized (stores) {
       return stores.computeIfAbsent(store, old -> new ParameterStore(old.getManager(), false));
+    }
+  }
+
+  /// The store of a prediction that goes on after its call: a restore may come between two of its steps.
+  private final class CurrentStore extends ParameterStore {
+    private final ParameterStore given;
+
+    CurrentStore(ParameterStore given) {
+      super(given.getManager(), false);
+      this.given = given;
+    }
+
+    @Override
+    public NDArray getValue(Parameter parameter, Device device, boolean training) {
+      return current(given).getValue(parameter, device, training);
     }
   }
 
@@ -226,6 +289,7 @@ public final class LiveWeights implements AutoCloseable {
         throw new MisuseException("the weights are not offloaded: there is nothing to restore");
       }
       parameters().restore();
+      guarded.ifPresent(GuardedParameters::guard);
       refusal = null;
       wasRestored = true;
       synchronized (stores) {
@@ -274,6 +338,7 @@ public final class LiveWeights implements AutoCloseable {
     lock.writeLock().lock();
     try {
       closed = true;
+      guarded.ifPresent(GuardedParameters::release);
       if (offloaded != null) {
         offloaded.close();
       }

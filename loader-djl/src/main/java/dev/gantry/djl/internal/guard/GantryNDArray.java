@@ -13,11 +13,15 @@ import ai.djl.ndarray.internal.NDArrayEx;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
+import ai.djl.util.NativeResource;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
@@ -49,6 +53,9 @@ public abstract class GantryNDArray extends PtNDArray {
   private static final int LARGEST_BUFFER_BYTES = Integer.MAX_VALUE - 8;
   private static final int COMPLEX128_BYTES = 16;
 
+  private static final PrivateField<AtomicReference<@Nullable Long>> HANDLE =
+      PrivateField.of(NativeResource.class, "handle", AtomicReference.class.getName() + "<T>");
+
   /// Handles of DJL's that are no address.
   private static final long NO_TENSOR = 0;
 
@@ -62,6 +69,8 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// Whether other processes read the memory, so that this one must not write to it.
   private boolean readOnly;
+
+  private volatile @Nullable Runnable beforeUse;
 
   private @Nullable NDArrayEx operations;
 
@@ -118,15 +127,49 @@ public abstract class GantryNDArray extends PtNDArray {
     if (handle == STRINGS) {
       return plain;
     }
+    return successor(plain, PyTorch.library().share(handle), plain.size(), readOnly);
+  }
+
+  /// @param handle of the plain array's tensor, which the new array owns
+  private static GantryNDArray successor(
+      PtNDArray plain, long handle, long elements, boolean readOnly) {
     TorchLibrary torch = PyTorch.library();
     DataType type = torch.dtype(handle).flatMap(PyTorch::dataType).orElse(DataType.UNKNOWN);
-    GantryNDArray guarded =
-        over(plain.getManager(), torch.share(handle), type, plain.size(), readOnly);
+    GantryNDArray guarded = over(plain.getManager(), handle, type, elements, readOnly);
     guarded.setName(plain.getName());
     NDScope.unregister(plain);
     plain.detach();
     guarded.source.set(plain);
     return guarded;
+  }
+
+  /// As [#guard], but whoever has kept the array finds it closed.
+  ///
+  /// @throws MisuseException if the array belongs to another engine
+  public static GantryNDArray takeOver(NDArray array) {
+    PtNDArray plain = TorchArrays.torchArray(array);
+    if (plain instanceof GantryNDArray ours) {
+      return ours;
+    }
+    PrivateField.requireAll(List.of(HANDLE));
+    long elements = plain.size();
+    // Not a second handle: an operation that has begun goes on with this one.
+    long handle = Objects.requireNonNull(HANDLE.get(plain).getAndSet(null));
+    return successor(plain, handle, elements, false);
+  }
+
+  /// Lets each use of the array call this first, which may throw; null for nothing.
+  public void askBeforeUse(@Nullable Runnable question) {
+    beforeUse = question;
+  }
+
+  @Override
+  public Long getHandle() {
+    Runnable question = beforeUse;
+    if (question != null) {
+      question.run();
+    }
+    return super.getHandle();
   }
 
   /// What a method of this array returns for an array that DJL has made.

@@ -83,7 +83,7 @@ public final class NewArrays implements AutoCloseable {
   }
 
   /// Gives a parameter that has no array this one.
-  static void give(NDManager manager, Parameter parameter, NDArray array) {
+  public static void give(NDManager manager, Parameter parameter, NDArray array) {
     if (parameter.getShape() == null) {
       parameter.setArray(array);
       return;

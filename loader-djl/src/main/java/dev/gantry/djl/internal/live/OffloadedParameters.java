@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.weights;
+package dev.gantry.djl.internal.live;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -16,6 +16,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.ParkedBytes;
 import dev.gantry.djl.internal.guard.ArrayMemory;
 import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.weights.NewArrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;

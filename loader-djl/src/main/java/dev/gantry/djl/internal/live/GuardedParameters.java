@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.live;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.guard.GantryNDArray;
+import dev.gantry.djl.internal.torch.PrivateField;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+
+/// The parameters of a block whose arrays know, at each use, whether they may be used now. A predictor that has
+/// the block itself, and not [LiveWeights#block()][dev.gantry.djl.LiveWeights#block()], would read them while they
+/// change or after they were freed.
+public final class GuardedParameters {
+  private static final PrivateField<NDArray> ARRAY =
+      PrivateField.of(Parameter.class, "array", NDArray.class.getName());
+  private static final StackWalker CALLERS =
+      StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
+
+  private final List<Parameter> parameters;
+  private final BooleanSupplier isCovered;
+
+  /// @param isCovered whether this thread may use the arrays
+  public GuardedParameters(ParameterList parameters, BooleanSupplier isCovered) {
+    PrivateField.requireAll(List.of(ARRAY));
+    this.parameters = parameters.values();
+    this.isCovered = isCovered;
+  }
+
+  /// Guards the arrays that the parameters have now. Arrays of DJL's own are taken over; who has kept one
+  /// finds it closed.
+  public void guard() {
+    IdentityHashMap<NDArray, GantryNDArray> taken = new IdentityHashMap<>();
+    for (Parameter parameter : parameters) {
+      GantryNDArray array = taken.computeIfAbsent(ARRAY.get(parameter), GantryNDArray::takeOver);
+      array.askBeforeUse(this::requireCovered);
+      ARRAY.set(parameter, array);
+    }
+  }
+
+  /// Lets anyone use the arrays.
+  public void release() {
+    for (Parameter parameter : parameters) {
+      if (parameter.isInitialized() && parameter.getArray() instanceof GantryNDArray array) {
+        array.askBeforeUse(null);
+      }
+    }
+  }
+
+  /// Reading an array's values is no prediction.
+  private void requireCovered() {
+    if (!isCovered.getAsBoolean()
+        && CALLERS.walk(frames -> frames.anyMatch(GuardedParameters::isPrediction))) {
+      throw new MisuseException(
+          "the weights are LiveWeights', and this prediction does not go through live.block():"
+              + " make the predictor after model.setBlock(live.block())");
+    }
+  }
+
+  private static boolean isPrediction(StackWalker.StackFrame frame) {
+    return frame.getMethodName().startsWith("forward")
+        && Block.class.isAssignableFrom(frame.getDeclaringClass());
+  }
+}

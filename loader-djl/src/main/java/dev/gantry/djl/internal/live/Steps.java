@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.live;
+
+import java.util.Iterator;
+import java.util.Spliterator;
+import java.util.Spliterators;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
+import org.jspecify.annotations.Nullable;
+
+/// What a block computes step by step, after the call that began it has returned. Each step is taken within a
+/// frame, such as a lock.
+///
+/// @param <T> what a step gives
+public final class Steps<T> implements Iterator<T> {
+  /// What is around each step.
+  public interface Frame {
+    <R> R within(Supplier<R> step);
+  }
+
+  private final Iterator<T> steps;
+  private final Frame frame;
+
+  private Steps(Iterator<T> steps, Frame frame) {
+    this.steps = steps;
+    this.frame = frame;
+  }
+
+  /// What to give instead of a result that computes later; any other result as it is
+  public static @Nullable Object each(@Nullable Object result, Frame frame) {
+    return switch (result) {
+      case Iterator<?> steps -> new Steps<>(steps, frame);
+      case Stream<?> stream -> stream(stream, frame);
+      case null, default -> result;
+    };
+  }
+
+  private static <T> Stream<T> stream(Stream<T> stream, Frame frame) {
+    Iterator<T> steps = new Steps<>(stream.iterator(), frame);
+    return StreamSupport.stream(
+            Spliterators.spliteratorUnknownSize(steps, Spliterator.ORDERED), false)
+        .onClose(stream::close);
+  }
+
+  @Override
+  public boolean hasNext() {
+    return frame.within(steps::hasNext);
+  }
+
+  @Override
+  public T next() {
+    return frame.within(steps::next);
+  }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What keeps predictors and changes of their weights apart.
+@NullMarked
+package dev.gantry.djl.internal.live;
+
+import org.jspecify.annotations.NullMarked;
