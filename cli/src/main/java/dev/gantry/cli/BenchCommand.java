@@ -11,6 +11,7 @@ import dev.gantry.cli.internal.bench.result.ResultJson;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.process.TemporaryFolder;
+import dev.gantry.cli.internal.process.Termination;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import java.io.IOException;
@@ -19,6 +20,7 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -37,7 +39,7 @@ final class BenchCommand implements Callable<Integer> {
   private static final int MOST_MIB = 1 << 20;
   private static final int SECONDS = 200;
   private static final int GPU_SECONDS = 420;
-  private static final int QUICK_SECONDS = 36;
+  private static final int QUICK_SECONDS = 50;
 
   @Spec private CommandSpec spec;
 
@@ -83,7 +85,7 @@ final class BenchCommand implements Callable<Integer> {
       names = "--seconds",
       paramLabel = "N",
       description =
-          "Once they are used up, no point gets more repeats; "
+          "Once they are used up, nothing more is begun, and what is left out is said; "
               + SECONDS
               + " by default, "
               + GPU_SECONDS
@@ -110,7 +112,15 @@ final class BenchCommand implements Callable<Integer> {
   @Override
   public Integer call() throws Exception {
     check();
-    Result result = from == null ? measure() : ResultJson.read(Files.readString(from));
+    if (from == null) {
+      measure();
+    } else {
+      report(ResultJson.read(Files.readString(from)));
+    }
+    return 0;
+  }
+
+  private void report(Result result) throws IOException {
     PrintWriter printer = spec.commandLine().getOut();
     write(result);
     if (json) {
@@ -122,7 +132,6 @@ final class BenchCommand implements Callable<Integer> {
         printer.flush();
       }
     }
-    return 0;
   }
 
   /// @throws MisuseException if an option is wrong
@@ -156,26 +165,49 @@ final class BenchCommand implements Callable<Integer> {
     }
   }
 
-  private Result measure() throws Exception {
+  private void measure() throws Exception {
     try (TemporaryFolder work = TemporaryFolder.create("gantry-bench-", folder, false);
         Progress progress = Progress.ofSteps("bench", 1);
-        Bench bench =
-            new Bench(
-                new Settings(
-                    work.path(),
-                    file,
-                    sizes.stream().map(size -> (long) size << 20).toList(),
-                    device.device(),
-                    quick,
-                    repeats != null ? repeats : quick ? 3 : 5,
-                    seconds != null ? seconds : budget(device.device()),
-                    new Version().getVersion()[0],
-                    "gantry "
-                        + String.join(
-                            " ", spec.commandLine().getParent().getParseResult().originalArgs())),
-                progress)) {
-      return bench.run();
+        Bench bench = new Bench(settings(work.path()), progress)) {
+      // A run may heed no interrupt, so whoever ends the command gets the report from this thread.
+      Thread hook = new Thread(() -> reportSoFar(bench), "gantry-bench-report");
+      Runtime.getRuntime().addShutdownHook(hook);
+      boolean goesOn;
+      Result result;
+      try {
+        result = bench.run();
+      } finally {
+        goesOn = Termination.removeHook(hook);
+      }
+      if (goesOn) {
+        report(result);
+      }
     }
+  }
+
+  private void reportSoFar(Bench bench) {
+    try {
+      Optional<Result> result = bench.soFar("the command was ended by a signal");
+      if (result.isPresent()) {
+        report(result.get());
+      }
+    } catch (IOException e) {
+      spec.commandLine().getErr().println("gantry: " + e);
+    }
+  }
+
+  private Settings settings(Path work) {
+    return new Settings(
+        work,
+        file,
+        sizes.stream().map(size -> (long) size << 20).toList(),
+        device.device(),
+        quick,
+        repeats != null ? repeats : quick ? 3 : 5,
+        seconds != null ? seconds : budget(device.device()),
+        new Version().getVersion()[0],
+        "gantry "
+            + String.join(" ", spec.commandLine().getParent().getParseResult().originalArgs()));
   }
 
   private int budget(Device target) {

@@ -11,6 +11,7 @@ import dev.gantry.cli.internal.bench.result.Results;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.testing.NoLeaks;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -48,7 +49,7 @@ class BenchCommandTest {
   private CommandLineRun bench(Object... more) {
     return CommandLineRun.of(
         Stream.concat(
-                Stream.of("bench", "--quick", "--seconds", 20, "--repeats", 2, "--device", "host"),
+                Stream.of("bench", "--quick", "--seconds", 600, "--repeats", 2, "--device", "host"),
                 Stream.concat(Stream.of("--folder", temporary), Arrays.stream(more)))
             .toArray());
   }
@@ -153,6 +154,62 @@ class BenchCommandTest {
     // The flight recorder saw the load's reads.
     assertThat(html).contains("What each thread did", "thread ");
     assertThat(PageTest.elements(page, "svg")).hasSizeGreaterThanOrEqualTo(8);
+  }
+
+  @Test
+  void partsThatAreNotBegunInTimeAreLeftOutAndNamed() throws IOException {
+    CommandLineRun run =
+        CommandLineRun.of(
+            "bench",
+            "--seconds",
+            1,
+            "--size-mib",
+            "1,2",
+            "--device",
+            "host",
+            "--json",
+            "--folder",
+            temporary);
+
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(absences(run.json()))
+        .contains(
+            "loads, 2 MiB in 41 tensors, cold: the budget of 1 s was used up",
+            "request size and threads, 2 MiB in 1 tensor, hot: the budget of 1 s was used up");
+  }
+
+  private static List<String> absences(Object json) {
+    return ((List<?>) ((Map<?, ?>) json).get("absences"))
+        .stream()
+            .map(absence -> (Map<?, ?>) absence)
+            .map(absence -> absence.get("what") + ": " + absence.get("reason"))
+            .toList();
+  }
+
+  @Test
+  void whatWasMeasuredIsWrittenWhenTheCommandIsEnded() throws Exception {
+    Path out = temporary.resolve("out");
+    List<String> arguments =
+        List.of("bench", "--device", "host", "--size-mib", "1", "--out", out.toString());
+    Process process =
+        ChildCommand.start(
+            Stream.concat(arguments.stream(), Stream.of("--folder", temporary.toString())));
+    try (BufferedReader err = process.errorReader()) {
+      assertThat(err.lines().anyMatch(line -> line.contains("part 4 of"))).isTrue();
+      // Unlike the process's own call, this leaves its output open.
+      process.toHandle().destroy();
+      String table = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+
+      assertThat(process.waitFor()).as(table).isEqualTo(143);
+      assertThat(table).contains("memory copy", "GB/s", "ended by a signal");
+    } finally {
+      process.destroyForcibly();
+    }
+    Object json = JsonTree.parse(Files.readString(out.resolve("bench.json")));
+    assertThat((List<?>) ((Map<?, ?>) json).get("points")).isNotEmpty();
+    assertThat(absences(json))
+        .contains("loads, 1 MiB in 20 tensors, hot: the command was ended by a signal");
+    assertThat(out.resolve("bench.html")).exists();
   }
 
   @Test

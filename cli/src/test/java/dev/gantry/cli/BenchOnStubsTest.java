@@ -24,7 +24,7 @@ class BenchOnStubsTest {
             "bench",
             "--quick",
             "--seconds",
-            "120",
+            "600",
             "--repeats",
             "1",
             "--size-mib",

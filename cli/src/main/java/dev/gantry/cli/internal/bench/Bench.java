@@ -6,7 +6,6 @@ import dev.gantry.cli.internal.bench.result.Group;
 import dev.gantry.cli.internal.bench.result.Heat;
 import dev.gantry.cli.internal.bench.result.Point;
 import dev.gantry.cli.internal.bench.result.Result;
-import dev.gantry.cli.internal.bench.result.Run;
 import dev.gantry.cli.internal.bench.result.Trace;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.core.Device;
@@ -23,15 +22,13 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumSet;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -53,19 +50,20 @@ public final class Bench implements AutoCloseable {
   private static final long MOST_TRACED_BYTES = 1L << 30;
   private static final int TRIES = 3;
 
-  /// What is left out, or ends, when the time is used up. All else is measured once at least.
-  private static final Set<Group> MAY_BE_LEFT_OUT = EnumSet.of(Group.GRID, Group.CUFILE);
+  /// What ends when its share of the time is used up. All else that was begun is measured once at least,
+  /// as long as the bench has time left.
+  private static final Set<Group> END_EARLY = EnumSet.of(Group.GRID, Group.CUFILE);
 
   private final Settings settings;
   private static final Logger LOG = LoggerFactory.getLogger(Bench.class);
 
   private final Progress progress;
   private final GantrySession session = GantrySession.open();
-  private final List<Point> points = new ArrayList<>();
-  private final List<Absence> absences = new ArrayList<>();
-  private final Set<String> failed = new HashSet<>();
+  private final Findings found;
   private final List<CuFileTrial> closing = new ArrayList<>();
-  private int shortened;
+
+  /// When the budget is used up, by [System#nanoTime].
+  private final long end;
 
   /// @param ceiling name of the ceiling to compare with; empty for none
   private record Entry(
@@ -84,14 +82,35 @@ public final class Bench implements AutoCloseable {
   /// @param weight its share of the time
   private record Block(
       Group group, String what, Heat heat, List<Path> files, double weight, Contenders contenders) {
-    String name() {
-      return group.title();
+    String place() {
+      return what + (heat == Heat.NONE ? "" : ", " + heat);
+    }
+
+    String title() {
+      return group.title() + ", " + place();
     }
   }
 
   public Bench(Settings settings, Progress progress) {
     this.settings = settings;
     this.progress = progress;
+    this.end = System.nanoTime() + settings.budgetSeconds() * 1_000_000_000L;
+    this.found = new Findings(settings);
+  }
+
+  /// What was found so far, as one who is told to end has it. Thread-safe.
+  ///
+  /// @param reason why there is no more of it
+  public Optional<Result> soFar(String reason) {
+    return found.soFar(reason);
+  }
+
+  private String usedUp() {
+    return "the budget of " + settings.budgetSeconds() + " s was used up";
+  }
+
+  private boolean isUsedUp() {
+    return System.nanoTime() >= end;
   }
 
   /// @throws IOException if there is no room for the files, or they cannot be read or written
@@ -99,11 +118,11 @@ public final class Bench implements AutoCloseable {
   public Result run() throws Exception {
     Diagnosis diagnosis = session.diagnose();
     Device device = settings.device();
-    long begin = System.nanoTime();
+    found.on(MachineProbe.look(diagnosis, settings.folder()));
     try (PythonPeers python =
         PythonPeers.start(
             "python3", device.equals(Device.HOST) ? "cpu" : device.toString(), settings.folder())) {
-      absences.addAll(python.absences());
+      python.absences().forEach(found::absent);
       progress.say("making files");
       List<Subject> subjects = subjects(diagnosis, python);
       List<Block> blocks = new ArrayList<>(ceilings(subjects));
@@ -120,29 +139,14 @@ public final class Bench implements AutoCloseable {
       if (device instanceof Device.Cuda cuda) {
         blocks.addAll(cuFile(largest(subjects, MOST_TRACED_BYTES), cuda));
       }
-      measure(blocks, begin);
+      measure(blocks);
       addProcessStarts(largest, first);
       progress.say("one load, looked at closely");
-      Trace trace = trace(largest(subjects, MOST_TRACED_BYTES));
+      Trace trace = isUsedUp() ? Trace.none(usedUp()) : trace(largest(subjects, MOST_TRACED_BYTES));
       if (device.equals(Device.HOST)) {
-        absences.add(new Absence("PCIe, transports to a GPU", gpuAbsence(diagnosis)));
+        found.absent(new Absence("PCIe, transports to a GPU", gpuAbsence(diagnosis)));
       }
-      return new Result(
-          new Run(
-              settings.version(),
-              MachineProbe.commit(),
-              settings.command(),
-              Instant.now().truncatedTo(ChronoUnit.SECONDS),
-              device.toString(),
-              settings.quick(),
-              settings.repeats(),
-              settings.budgetSeconds(),
-              (System.nanoTime() - begin) / 1e9,
-              shortened),
-          MachineProbe.look(diagnosis, settings.folder()),
-          points,
-          absences,
-          trace);
+      return found.result(trace);
     }
   }
 
@@ -165,7 +169,10 @@ public final class Bench implements AutoCloseable {
         settings.sizes().isEmpty()
             ? Subjects.sizes(settings.device(), settings.quick(), deviceBytes, settings.folder())
             : settings.sizes();
-    return Subjects.make(settings.folder(), sizes, python.isEmpty() ? 0 : 1);
+    Subjects.Made made =
+        Subjects.make(settings.folder(), sizes, python.isEmpty() ? 0 : 1, end, System::nanoTime);
+    made.leftOut().forEach(what -> absent(what, usedUp() + " by making files"));
+    return made.subjects();
   }
 
   private static Subject largest(List<Subject> subjects, long mostBytes) {
@@ -274,7 +281,7 @@ public final class Bench implements AutoCloseable {
 
   /// The best of the ceilings of a kind that were measured.
   private String best(String kind) {
-    return points.stream()
+    return found.points().stream()
         .filter(point -> point.group() == Group.CEILING && point.name().startsWith(kind))
         .max(Comparator.comparingDouble(Point::median))
         .map(Point::name)
@@ -360,17 +367,7 @@ public final class Bench implements AutoCloseable {
   }
 
   private void absent(String what, String reason) {
-    Absence absence = new Absence(what, withoutPaths(reason));
-    if (!absences.contains(absence)) {
-      absences.add(absence);
-    }
-  }
-
-  /// Who fails everywhere for one reason is named once, with where it was first.
-  private void absent(Block block, Absence failure) {
-    if (failed.add(failure.what() + withoutPaths(failure.reason()))) {
-      absent(failure.what() + ", first " + block.what() + ", " + block.heat(), failure.reason());
-    }
+    found.absent(new Absence(what, withoutPaths(reason)));
   }
 
   /// Files are named elsewhere, and differ from block to block.
@@ -391,7 +388,7 @@ public final class Bench implements AutoCloseable {
   private void addProcessStarts(Subject subject, FirstLoad first) {
     List<Double> seconds = first.processSeconds();
     if (!seconds.isEmpty()) {
-      points.add(
+      found.add(
           new Point(
               Group.FIRST_LOAD,
               "Gantry, from the start of the process",
@@ -483,32 +480,26 @@ public final class Bench implements AutoCloseable {
     }
   }
 
-  private void measure(List<Block> blocks, long begin) throws Exception {
-    double used = (System.nanoTime() - begin) / 1e9;
+  private void measure(List<Block> blocks) throws Exception {
+    found.plan(blocks.stream().map(Block::title).toList());
     Budget budget =
         new Budget(
-            settings.budgetSeconds() - used,
+            (end - System.nanoTime()) / 1e9,
             blocks.stream().mapToDouble(Block::weight).sum(),
             System::nanoTime);
     int done = 0;
     for (Block block : blocks) {
       progress.onProgress(done++, blocks.size());
-      LOG.info(
-          "part {} of {}: {}, {}, {}",
-          done,
-          blocks.size(),
-          block.name(),
-          block.what(),
-          block.heat());
-      progress.say(block.what() + (block.heat() == Heat.NONE ? "" : ", " + block.heat()));
+      LOG.info("part {} of {}: {}", done, blocks.size(), block.title());
+      progress.say(block.place());
       long deadline = budget.deadline(block.weight());
-      if (deadline <= System.nanoTime() && MAY_BE_LEFT_OUT.contains(block.group())) {
-        absent(
-            block.name() + ", " + block.what() + ", " + block.heat(),
-            "the budget of " + settings.budgetSeconds() + " s was used up");
+      boolean ended = deadline <= System.nanoTime() && END_EARLY.contains(block.group());
+      if (isUsedUp() || ended) {
+        absent(block.title(), usedUp());
       } else {
         measure(block, deadline);
       }
+      found.done();
     }
     progress.onProgress(done, blocks.size());
   }
@@ -524,14 +515,17 @@ public final class Bench implements AutoCloseable {
     List<Entry> entries = new ArrayList<>();
     try {
       entries.addAll(contenders(block));
-      boolean whole = !MAY_BE_LEFT_OUT.contains(block.group());
-      Turns turns = new Turns(settings.repeats(), whole, System::nanoTime);
+      long last = END_EARLY.contains(block.group()) ? deadline : end;
       List<Contender> contenders = entries.stream().map(Entry::contender).toList();
-      Turns.Outcome outcome =
-          turns.run(contenders, () -> prepare(block), warmsUp(block, entries), deadline);
-      outcome.failures().forEach(failure -> absent(block, failure));
-      for (int i = 0; i < entries.size(); i++) {
-        add(block, entries.get(i), outcome.seconds().get(i));
+      Turns turns = new Turns(contenders, settings.repeats(), last, System::nanoTime);
+      found.begin(() -> points(block, entries, turns));
+      turns.run(() -> prepare(block), warmsUp(block, entries), deadline);
+      for (Absence failure : turns.failures()) {
+        found.failed(block.place(), new Absence(failure.what(), withoutPaths(failure.reason())));
+      }
+      if (turns.leftOut() > 0) {
+        absent(
+            block.title() + ", " + turns.leftOut() + " of " + entries.size() + " points", usedUp());
       }
     } finally {
       entries.forEach(entry -> entry.contender().close());
@@ -545,7 +539,7 @@ public final class Bench implements AutoCloseable {
     try {
       return block.contenders().make();
     } catch (DeviceUnavailableException | TransferException e) {
-      absent(block.name() + ", " + block.what() + ", " + block.heat(), Turns.reason(e));
+      absent(block.title(), Turns.reason(e));
       return List.of();
     }
   }
@@ -556,25 +550,27 @@ public final class Bench implements AutoCloseable {
         && entries.stream().noneMatch(entry -> entry.group() == Group.FIRST_LOAD);
   }
 
-  private void add(Block block, Entry entry, List<Double> seconds) {
-    if (seconds.isEmpty()) {
-      return;
+  private static List<Point> points(Block block, List<Entry> entries, Turns turns) {
+    List<Point> points = new ArrayList<>();
+    for (int i = 0; i < entries.size(); i++) {
+      Entry entry = entries.get(i);
+      Contender contender = entry.contender();
+      List<Double> seconds = turns.seconds(i);
+      if (!seconds.isEmpty()) {
+        points.add(
+            new Point(
+                entry.group(),
+                contender.name(),
+                block.what(),
+                contender instanceof LinkCeiling ? Heat.NONE : block.heat(),
+                entry.bytes(),
+                seconds.stream().map(time -> entry.bytes() / 1e9 / time).toList(),
+                entry.ceiling(),
+                entry.parameters(),
+                contender.note()));
+      }
     }
-    if (seconds.size() < settings.repeats()) {
-      shortened++;
-    }
-    Contender contender = entry.contender();
-    points.add(
-        new Point(
-            entry.group(),
-            contender.name(),
-            block.what(),
-            contender instanceof LinkCeiling ? Heat.NONE : block.heat(),
-            entry.bytes(),
-            seconds.stream().map(time -> entry.bytes() / 1e9 / time).toList(),
-            entry.ceiling(),
-            entry.parameters(),
-            contender.note()));
+    return points;
   }
 
   /// Why files cannot be made cold; empty where they can.

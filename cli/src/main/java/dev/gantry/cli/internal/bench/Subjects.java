@@ -14,6 +14,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.LongSupplier;
 
 /// The files that a bench loads: a user's own, or made of random bytes.
 final class Subjects {
@@ -51,11 +52,17 @@ final class Subjects {
     return fitting.isEmpty() ? List.of(Math.max(MIB, room / MIB * MIB)) : fitting;
   }
 
-  /// Makes two files of each size: one tensor, and many small ones.
+  /// @param leftOut what was not made in time
+  record Made(List<Subject> subjects, List<String> leftOut) {}
+
+  /// Makes two files of each size, the smaller ones first: one tensor, and many small ones. Those that
+  /// would take more than half of the time that is left are left out, except for the first two.
   ///
   /// @param copies of each file that others make
+  /// @param end of the time, by `clock` in nanoseconds
   /// @throws IOException if there is no room
-  static List<Subject> make(Path folder, List<Long> sizes, int copies) throws IOException {
+  static Made make(Path folder, List<Long> sizes, int copies, long end, LongSupplier clock)
+      throws IOException {
     long needed = sizes.stream().mapToLong(size -> 2 * size * (1 + copies)).sum();
     needed += sizes.stream().mapToLong(size -> size).max().orElse(0);
     long room = Files.getFileStore(folder).getUsableSpace();
@@ -69,21 +76,33 @@ final class Subjects {
               (needed + (needed >> 3)) / 1_000_000));
     }
     List<Subject> subjects = new ArrayList<>();
-    for (long size : sizes) {
-      int small = Math.clamp(size / SMALL_BYTES, 2, MOST_SMALL);
-      for (int tensors : new int[] {1, small}) {
-        Path file = folder.resolve("bench-" + size / MIB + "-" + tensors + ".safetensors");
-        long bytes = RandomCheckpoint.make(file, size, tensors, "F32");
-        String what =
-            String.format(
-                Locale.ROOT,
-                "%,d MiB in %s",
-                size / MIB,
-                tensors == 1 ? "1 tensor" : String.format(Locale.ROOT, "%,d tensors", tensors));
-        subjects.add(new Subject(file, what, bytes, tensors == 1, true));
+    List<String> leftOut = new ArrayList<>();
+    long begin = clock.getAsLong();
+    long madeBytes = 0;
+    for (long size : sizes.stream().sorted().toList()) {
+      long now = clock.getAsLong();
+      if (madeBytes > 0 && (double) (now - begin) / madeBytes * 2 * size > (end - now) / 2.0) {
+        leftOut.add(String.format(Locale.ROOT, "files of %,d MiB", size / MIB));
+        continue;
+      }
+      for (int tensors : new int[] {1, Math.clamp(size / SMALL_BYTES, 2, MOST_SMALL)}) {
+        subjects.add(make(folder, size, tensors));
+        madeBytes += size;
       }
     }
-    return subjects;
+    return new Made(subjects, leftOut);
+  }
+
+  private static Subject make(Path folder, long size, int tensors) throws IOException {
+    Path file = folder.resolve("bench-" + size / MIB + "-" + tensors + ".safetensors");
+    long bytes = RandomCheckpoint.make(file, size, tensors, "F32");
+    String what =
+        String.format(
+            Locale.ROOT,
+            "%,d MiB in %s",
+            size / MIB,
+            tensors == 1 ? "1 tensor" : String.format(Locale.ROOT, "%,d tensors", tensors));
+    return new Subject(file, what, bytes, tensors == 1, true);
   }
 
   /// A user's own file.

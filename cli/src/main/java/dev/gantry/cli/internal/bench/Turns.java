@@ -6,7 +6,9 @@ import dev.gantry.cli.internal.demo.CheckFailedException;
 import dev.gantry.core.DeviceUnavailableException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.LongSupplier;
+import java.util.stream.IntStream;
 
 /// Lets contenders run in turns, so that what else the machine does meets all of them alike. Each turn
 /// begins with another contender.
@@ -17,33 +19,49 @@ final class Turns {
     void run() throws Exception;
   }
 
-  /// @param seconds of each contender's runs that count, in order; empty where it failed
-  /// @param failures of contenders, which ran no more
-  record Outcome(List<List<Double>> seconds, List<Absence> failures) {}
-
+  private final List<Contender> contenders;
   private final int repeats;
-  private final boolean whole;
+  private final long last;
   private final LongSupplier clock;
+  private final List<List<Double>> seconds = new ArrayList<>();
+  private final List<Absence> failures = new ArrayList<>();
+  private final boolean[] failed;
 
   /// @param repeats of each contender, if there is time
-  /// @param whole whether each contender runs once even past the deadline; otherwise those whose turn has
-  ///     not come by then have no seconds
+  /// @param last when no run is begun any more, by the clock
   /// @param clock in nanoseconds
-  Turns(int repeats, boolean whole, LongSupplier clock) {
+  Turns(List<Contender> contenders, int repeats, long last, LongSupplier clock) {
+    this.contenders = List.copyOf(contenders);
     this.repeats = repeats;
-    this.whole = whole;
+    this.last = last;
     this.clock = clock;
+    // Another thread asks for what was measured so far.
+    contenders.forEach(_ -> seconds.add(new CopyOnWriteArrayList<>()));
+    failed = new boolean[contenders.size()];
+  }
+
+  /// Those of a contender's runs that count, in order; empty where it failed. May be asked while they run.
+  List<Double> seconds(int contender) {
+    return List.copyOf(seconds.get(contender));
+  }
+
+  /// Of contenders, which ran no more.
+  List<Absence> failures() {
+    return failures;
+  }
+
+  /// How many contenders did not run, since the time was used up.
+  int leftOut() {
+    return (int)
+        IntStream.range(0, contenders.size())
+            .filter(i -> !failed[i] && seconds.get(i).isEmpty())
+            .count();
   }
 
   /// @param warmUp whether a turn comes first, if there is time, that compiles code and does not count
   /// @param deadline by the clock: a turn that would end after it is not begun, except for the first one
   ///     that counts, and the warm-up ends with it
-  Outcome run(List<Contender> contenders, Preparation before, boolean warmUp, long deadline)
-      throws Exception {
-    List<List<Double>> seconds = new ArrayList<>();
-    List<Absence> failures = new ArrayList<>();
-    contenders.forEach(_ -> seconds.add(new ArrayList<>()));
-    boolean[] failed = new boolean[contenders.size()];
+  void run(Preparation before, boolean warmUp, long deadline) throws Exception {
     long longest = 0;
     for (int turn = warmUp && clock.getAsLong() < deadline ? 0 : 1; turn <= repeats; turn++) {
       long begin = clock.getAsLong();
@@ -52,28 +70,32 @@ final class Turns {
       }
       for (int i = 0; i < contenders.size(); i++) {
         int next = (i + turn) % contenders.size();
-        boolean late = clock.getAsLong() >= deadline;
-        if (failed[next] || (late && (turn == 0 || !whole))) {
-          continue;
-        }
-        Contender contender = contenders.get(next);
-        try {
-          before.run();
-          double took = contender.run();
-          if (turn > 0) {
-            seconds.get(next).add(took);
-          }
-        } catch (CheckFailedException | InterruptedException e) {
-          throw e;
-        } catch (Exception | OutOfMemoryError | LinkageError e) {
-          failed[next] = true;
-          seconds.get(next).clear();
-          failures.add(new Absence(contender.name(), reason(e)));
+        if (!failed[next] && clock.getAsLong() < (turn == 0 ? deadline : last)) {
+          run(next, before, turn > 0);
         }
       }
       longest = turn == 0 ? 0 : Math.max(longest, clock.getAsLong() - begin);
     }
-    return new Outcome(seconds, failures);
+  }
+
+  private void run(int number, Preparation before, boolean counts) throws Exception {
+    Contender contender = contenders.get(number);
+    try {
+      before.run();
+      double took = contender.run();
+      if (counts) {
+        seconds.get(number).add(took);
+      }
+    } catch (CheckFailedException | InterruptedException e) {
+      throw e;
+    } catch (Exception | OutOfMemoryError | LinkageError e) {
+      if (Thread.interrupted()) {
+        throw new InterruptedException();
+      }
+      failed[number] = true;
+      seconds.get(number).clear();
+      failures.add(new Absence(contender.name(), reason(e)));
+    }
   }
 
   /// One line.

@@ -43,13 +43,10 @@ public final class TemporaryFolder implements AutoCloseable {
 
   @Override
   public void close() throws IOException {
-    try {
-      Runtime.getRuntime().removeShutdownHook(hook);
-    } catch (IllegalStateException _) {
-      // The JVM is ending; the hook does it.
-      return;
+    // The hook does it where the JVM is ending.
+    if (Termination.removeHook(hook)) {
+      delete();
     }
-    delete();
   }
 
   private void deleteAtExit() {

@@ -34,61 +34,72 @@ class TurnsTest {
     };
   }
 
-  private Turns turns(int repeats) {
-    return new Turns(repeats, true, () -> now);
+  private Turns run(int repeats, boolean warmUp, long deadline, Contender... contenders)
+      throws Exception {
+    Turns turns = new Turns(List.of(contenders), repeats, NEVER, () -> now);
+    turns.run(() -> {}, warmUp, deadline);
+    return turns;
   }
 
   @Test
   void eachTurnBeginsWithAnother() throws Exception {
-    turns(3)
-        .run(
-            List.of(contender("a", 1), contender("b", 1), contender("c", 1)),
-            () -> {},
-            true,
-            NEVER);
+    run(3, true, NEVER, contender("a", 1), contender("b", 1), contender("c", 1));
 
     assertThat(log).containsExactly("a", "b", "c", "b", "c", "a", "c", "a", "b", "a", "b", "c");
   }
 
   @Test
   void warmUpDoesNotCount() throws Exception {
-    Turns.Outcome warm = turns(2).run(List.of(contender("a", 1)), () -> {}, true, NEVER);
-    assertThat(warm.seconds()).containsExactly(List.of(1.0, 1.0));
+    Turns warm = run(2, true, NEVER, contender("a", 1));
+    assertThat(warm.seconds(0)).containsExactly(1.0, 1.0);
     assertThat(log).hasSize(3);
 
     log.clear();
-    Turns.Outcome cold = turns(2).run(List.of(contender("a", 1)), () -> {}, false, NEVER);
-    assertThat(cold.seconds()).containsExactly(List.of(1.0, 1.0));
+    Turns cold = run(2, false, NEVER, contender("a", 1));
+    assertThat(cold.seconds(0)).containsExactly(1.0, 1.0);
     assertThat(log).hasSize(2);
   }
 
   /// A turn takes 3 seconds: two of them fit into 7, and a third would not.
   @Test
   void noTurnBeginsThatWouldPassTheDeadline() throws Exception {
-    Turns.Outcome outcome =
-        turns(10).run(List.of(contender("a", 1), contender("b", 2)), () -> {}, false, (long) 7e9);
+    Turns turns = run(10, false, (long) 7e9, contender("a", 1), contender("b", 2));
 
-    assertThat(outcome.seconds()).containsExactly(List.of(1.0, 1.0), List.of(2.0, 2.0));
+    assertThat(turns.seconds(0)).containsExactly(1.0, 1.0);
+    assertThat(turns.seconds(1)).containsExactly(2.0, 2.0);
   }
 
   @Test
-  void oneTurnCountsEvenIfTheTimeIsUsedUp() throws Exception {
-    Turns.Outcome outcome = turns(5).run(List.of(contender("a", 1)), () -> {}, true, 0);
+  void oneTurnCountsEvenIfTheBlocksShareIsUsedUp() throws Exception {
+    Turns turns = run(5, true, 0, contender("a", 1));
 
-    assertThat(outcome.seconds()).containsExactly(List.of(1.0));
+    assertThat(turns.seconds(0)).containsExactly(1.0);
     assertThat(log).as("no time to warm up").hasSize(1);
   }
 
   /// Each of the 4 takes a second, and the time ends after 2.
   @Test
-  void aBlockThatMayEndEarlyLeavesOutThoseWhoseTurnHasNotCome() throws Exception {
+  void whoseTurnHasNotComeWhenTheTimeEndsIsLeftOut() throws Exception {
     List<Contender> contenders =
         List.of(contender("a", 1), contender("b", 1), contender("c", 1), contender("d", 1));
-    Turns.Outcome outcome =
-        new Turns(3, false, () -> now).run(contenders, () -> {}, false, (long) 2e9);
+    Turns turns = new Turns(contenders, 3, (long) 2e9, () -> now);
+    turns.run(() -> {}, false, NEVER);
 
-    assertThat(outcome.seconds()).containsExactly(List.of(), List.of(1.0), List.of(1.0), List.of());
     assertThat(log).containsExactly("b", "c");
+    assertThat(turns.seconds(0)).isEmpty();
+    assertThat(turns.seconds(1)).containsExactly(1.0);
+    assertThat(turns.leftOut()).isEqualTo(2);
+  }
+
+  @Test
+  void whatWasMeasuredIsThereWhileOthersRun() throws Exception {
+    List<List<Double>> seen = new ArrayList<>();
+    List<Turns> own = new ArrayList<>();
+    Contender looking = Contender.of("a", () -> seen.add(own.getFirst().seconds(1)));
+    own.add(new Turns(List.of(looking, contender("b", 1)), 1, NEVER, () -> now));
+    own.getFirst().run(() -> {}, false, NEVER);
+
+    assertThat(seen).containsExactly(List.of(1.0));
   }
 
   @Test
@@ -100,11 +111,12 @@ class TurnsTest {
               log.add("b");
               throw new IOException("no such thing\nat all");
             });
-    Turns.Outcome outcome =
-        turns(2).run(List.of(contender("a", 1), failing), () -> {}, true, NEVER);
+    Turns turns = run(2, true, NEVER, contender("a", 1), failing);
 
-    assertThat(outcome.seconds()).containsExactly(List.of(1.0, 1.0), List.of());
-    assertThat(outcome.failures()).containsExactly(new Absence("b", "IOException: no such thing"));
+    assertThat(turns.seconds(0)).containsExactly(1.0, 1.0);
+    assertThat(turns.seconds(1)).isEmpty();
+    assertThat(turns.failures()).containsExactly(new Absence("b", "IOException: no such thing"));
+    assertThat(turns.leftOut()).isZero();
     assertThat(log).containsExactly("a", "b", "a", "a");
   }
 
@@ -122,9 +134,8 @@ class TurnsTest {
             () -> {
               throw new OutOfMemoryError("heap");
             });
-    Turns.Outcome outcome = turns(1).run(List.of(library, memory), () -> {}, true, NEVER);
 
-    assertThat(outcome.failures())
+    assertThat(run(1, true, NEVER, library, memory).failures())
         .containsExactly(
             new Absence("a", "UnsatisfiedLinkError: no torch"),
             new Absence("b", "OutOfMemoryError: heap"));
@@ -132,18 +143,16 @@ class TurnsTest {
 
   @Test
   void conditionsThatCannotBeMadeAreAFailure() throws Exception {
-    Turns.Outcome outcome =
-        turns(1)
-            .run(
-                List.of(contender("a", 1)),
-                () -> {
-                  throw new IOException("pages stay");
-                },
-                false,
-                NEVER);
+    Turns turns = new Turns(List.of(contender("a", 1)), 1, NEVER, () -> now);
+    turns.run(
+        () -> {
+          throw new IOException("pages stay");
+        },
+        false,
+        NEVER);
 
-    assertThat(outcome.seconds()).containsExactly(List.of());
-    assertThat(outcome.failures()).containsExactly(new Absence("a", "IOException: pages stay"));
+    assertThat(turns.seconds(0)).isEmpty();
+    assertThat(turns.failures()).containsExactly(new Absence("a", "IOException: pages stay"));
   }
 
   @Test
@@ -154,14 +163,13 @@ class TurnsTest {
             () -> {
               throw new CheckFailedException("wrong bytes");
             });
-    assertThatThrownBy(() -> turns(1).run(List.of(wrong), () -> {}, true, NEVER))
-        .isInstanceOf(CheckFailedException.class);
+    assertThatThrownBy(() -> run(1, true, NEVER, wrong)).isInstanceOf(CheckFailedException.class);
   }
 
   @Test
   void conditionsAreMadeBeforeEachRun() throws Exception {
-    turns(1)
-        .run(List.of(contender("a", 1), contender("b", 1)), () -> log.add("prepare"), false, NEVER);
+    new Turns(List.of(contender("a", 1), contender("b", 1)), 1, NEVER, () -> now)
+        .run(() -> log.add("prepare"), false, NEVER);
 
     assertThat(log).containsExactly("prepare", "b", "prepare", "a");
   }
