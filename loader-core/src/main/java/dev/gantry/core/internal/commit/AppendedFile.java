@@ -17,7 +17,7 @@ import java.util.Set;
 /// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old
 /// file or the new one:
 ///
-/// 1. create a file with a unique temporary name in the target's folder
+/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until 4
 /// 2. append to it, through the page cache
 /// 3. synchronise it
 /// 4. rename it to its target
@@ -39,7 +39,6 @@ public final class AppendedFile implements AutoCloseable {
   private final SessionCounters counters;
   private final Folders folders;
   private final Path file;
-  private final Path temporary;
   private final TargetFile target;
   private final HostSlab buffer;
   private long written;
@@ -55,14 +54,14 @@ public final class AppendedFile implements AutoCloseable {
     this.counters = counters;
     folders = new Folders(calls);
     this.file = file;
-    temporary = TemporaryName.beside(file);
-    target = new TargetFile(calls, temporary, file, true);
+    Leftovers.remove(calls, Folders.parent(file));
+    target = TargetFile.create(calls, file, true, true);
     buffer =
         Cleanup.orUndo(
             () -> HostSlab.allocate(BUFFER_BYTES),
             () -> {
+              folders.removeFile(target.file());
               target.close();
-              folders.removeFile(temporary);
             });
   }
 
@@ -145,7 +144,7 @@ public final class AppendedFile implements AutoCloseable {
   /// Step 4.
   private void rename() {
     require(State.SYNCHRONISED);
-    folders.rename(temporary, file);
+    folders.rename(target.file(), file);
     state = State.RENAMED;
     counters.addFiles(1);
   }
@@ -159,11 +158,11 @@ public final class AppendedFile implements AutoCloseable {
       closed = true;
       try {
         buffer.release();
-        target.close();
-      } finally {
         if (state != State.RENAMED) {
-          folders.removeFile(temporary);
+          folders.removeFile(target.file());
         }
+      } finally {
+        target.close();
       }
     }
   }

@@ -13,7 +13,6 @@ import dev.gantry.core.internal.plan.WritePlanner;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.FileTransport;
 import dev.gantry.core.internal.transport.Transports;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -25,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes one file by the protocol that leaves the old file or the new one, whatever crashes:
 ///
-/// 1. create a file with a unique temporary name in the target's folder
+/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until 6
 /// 2. allocate room for all of its blocks
 /// 3. write whole blocks, the last one padded with zeros, in any order
 /// 4. trim the file to its true size
@@ -63,7 +62,7 @@ final class FileCommit {
   private final NewFile file;
   private final WritePlan plan;
   private final WriteOptions options;
-  private final Path temporary;
+  private final boolean held;
   private final AtomicInteger writesLeft;
 
   /// By write and piece.
@@ -79,14 +78,16 @@ final class FileCommit {
 
   private boolean renamed;
 
-  FileCommit(Transports transports, NewFile file, WriteOptions options) {
+  /// @param held whether the file stays open, and its lock held, until it has its name: not where there
+  ///     are more files than a process may have open
+  FileCommit(Transports transports, NewFile file, WriteOptions options, boolean held) {
     this.transports = transports;
     this.file = file;
     this.options = options;
     plan =
         WritePlanner.plan(
             file.parts().stream().map(Source::length).toList(), options.requestBytes());
-    temporary = TemporaryName.beside(file.file());
+    this.held = held;
     writesLeft = new AtomicInteger(plan.writes().size());
     checksums = new int[plan.writes().size()][];
   }
@@ -119,7 +120,7 @@ final class FileCommit {
     TargetFile opened = target;
     if (opened == null) {
       try {
-        opened = new TargetFile(transports.calls(), temporary, file.file(), options.pageCache());
+        opened = TargetFile.create(transports.calls(), file.file(), options.pageCache(), held);
         target = opened;
         opened.allocate(plan.paddedSize());
         transport = transport(opened);
@@ -162,21 +163,26 @@ final class FileCommit {
     TargetFile opened = open();
     opened.truncate(plan.size());
     opened.sync();
-    close();
+    if (!held) {
+      close();
+    }
   }
 
   /// Step 6.
   void rename(Folders folders) {
-    folders.rename(temporary, file.file());
+    folders.rename(open().file(), file.file());
     renamed = true;
+    close();
   }
 
   /// Closes the file at any step, and removes it unless it was renamed.
   ///
   /// @param failure keeps what fails besides
   void abandon(Folders folders, Throwable failure) {
-    Runnable remove = target == null || renamed ? () -> {} : () -> folders.removeFile(temporary);
-    Cleanup.runAll(List.of(this::close, remove), failure);
+    TargetFile opened = target;
+    Runnable remove =
+        opened == null || renamed ? () -> {} : () -> folders.removeFile(opened.file());
+    Cleanup.runAll(List.of(remove, this::close), failure);
   }
 
   private synchronized void close() {

@@ -11,6 +11,8 @@ import dev.gantry.core.internal.store.DirectAlignment;
 import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.spi.Descriptors;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -29,6 +31,7 @@ final class TargetFile implements AutoCloseable {
   private static final int MODE = 0666;
 
   private final FileCalls calls;
+  private final Path file;
   private final Path target;
   private final int buffered;
   private final int direct;
@@ -46,6 +49,27 @@ final class TargetFile implements AutoCloseable {
     this(calls, file, target, pageCache, FileCalls.O_CREAT | FileCalls.O_EXCL);
   }
 
+  /// A new file with a temporary name.
+  ///
+  /// @param held whether to hold its lock until [#close], so that [Leftovers] knows it is in use
+  /// @throws TransferException if the file cannot be created
+  static TargetFile create(FileCalls calls, Path target, boolean pageCache, boolean held) {
+    while (true) {
+      TargetFile file =
+          new TargetFile(calls, TemporaryName.beside(target, held), target, pageCache);
+      if (!held || file.hold()) {
+        return file;
+      }
+      file.close();
+    }
+  }
+
+  /// False where another process took the file for a leftover before it was locked.
+  private boolean hold() {
+    int result = calls.lock(buffered, FileCalls.F_WRLCK, 0, 0);
+    return result != -Errno.EAGAIN.code() && !Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
+  }
+
   /// A file that is to be changed in place. It is created if it is not there.
   static TargetFile inPlace(FileCalls calls, Path file, boolean pageCache) {
     return new TargetFile(calls, file, file, pageCache, FileCalls.O_CREAT);
@@ -53,6 +77,7 @@ final class TargetFile implements AutoCloseable {
 
   private TargetFile(FileCalls calls, Path file, Path target, boolean pageCache, int creation) {
     this.calls = calls;
+    this.file = file;
     this.target = target;
     // Not only for writing: cuFile reads too, if it writes parts of blocks.
     RegularFile opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
@@ -62,6 +87,11 @@ final class TargetFile implements AutoCloseable {
     directAbsence = pageCache ? "not wanted" : descriptor < 0 ? refusal("open", -descriptor) : "";
     alignment = DirectAlignment.of(opened.stat());
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
+  }
+
+  /// The name under which it was opened.
+  Path file() {
+    return file;
   }
 
   /// For cuFile.

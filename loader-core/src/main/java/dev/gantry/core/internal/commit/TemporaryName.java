@@ -11,26 +11,43 @@ import java.util.regex.Pattern;
 public final class TemporaryName {
   private static final String PREFIX = ".gantry-";
   private static final String SUFFIX = ".tmp";
+  private static final String HELD_SUFFIX = ".held.tmp";
   private static final int RANDOM_BYTES = 8;
-  private static final Pattern PATTERN =
-      Pattern.compile(
-          Pattern.quote(PREFIX) + "[0-9a-f]{" + 2 * RANDOM_BYTES + "}" + Pattern.quote(SUFFIX));
+  private static final Pattern HELD = pattern(HELD_SUFFIX);
+  private static final Pattern PATTERN = pattern(SUFFIX);
 
   /// Not seeded, since two processes must not draw the same name.
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private TemporaryName() {}
 
+  private static Pattern pattern(String suffix) {
+    return Pattern.compile(
+        Pattern.quote(PREFIX) + "[0-9a-f]{" + 2 * RANDOM_BYTES + "}" + Pattern.quote(suffix));
+  }
+
   /// A unique name in the target's folder.
-  static Path beside(Path target) {
+  ///
+  /// @param held whether the writer holds the file's lock until the file has its own name
+  static Path beside(Path target, boolean held) {
     byte[] random = new byte[RANDOM_BYTES];
     RANDOM.nextBytes(random);
-    return target.resolveSibling(PREFIX + HexFormat.of().formatHex(random) + SUFFIX);
+    return target.resolveSibling(
+        PREFIX + HexFormat.of().formatHex(random) + (held ? HELD_SUFFIX : SUFFIX));
   }
 
   /// Whether a file has such a name: a crash left it, unless it is being written.
   public static boolean is(Path file) {
+    return isHeld(file) || matches(PATTERN, file);
+  }
+
+  /// Whether a file has the name of one that its writer holds: a crash left it if nobody does.
+  static boolean isHeld(Path file) {
+    return matches(HELD, file);
+  }
+
+  private static boolean matches(Pattern pattern, Path file) {
     Path name = file.getFileName();
-    return name != null && PATTERN.matcher(name.toString()).matches();
+    return name != null && pattern.matcher(name.toString()).matches();
   }
 }

@@ -40,6 +40,9 @@ import org.jspecify.annotations.Nullable;
 /// Writes files: all of them are on the disk before the first gets its name. For one use, by one
 /// thread.
 public final class WriteOperation {
+  /// Of a process's descriptors files may take two each until all have their names.
+  private static final int DESCRIPTORS_SHARE = 8;
+
   private final Transports transports;
   private final WriteOptions options;
   private final Folders folders;
@@ -62,7 +65,9 @@ public final class WriteOperation {
     this.counter = new TransferCounter(transports.counters());
     this.folders = new Folders(transports.calls());
     requireUniqueNames(files);
-    this.files = files.stream().map(file -> new FileCommit(transports, file, options)).toList();
+    boolean held = files.size() <= transports.calls().mostDescriptors() / DESCRIPTORS_SHARE;
+    this.files =
+        files.stream().map(file -> new FileCommit(transports, file, options, held)).toList();
     bufferBytes = bufferBytes(files.stream(), options);
     devices =
         files.stream()
@@ -124,6 +129,7 @@ public final class WriteOperation {
     long start = System.nanoTime();
     try {
       openSources();
+      folders().forEach(folder -> Leftovers.remove(transports.calls(), folder));
       // The copies that follow are ordered with no stream but their own.
       devices.forEach(device -> CudaContext.of(device).synchronize());
       long total = files.stream().mapToLong(FileCommit::size).sum();
@@ -133,10 +139,7 @@ public final class WriteOperation {
       files.stream().filter(file -> file.size() == 0).forEach(FileCommit::finish);
       workers.throwIfCancelled();
       files.forEach(file -> file.rename(folders));
-      files.stream()
-          .map(file -> Folders.parent(file.file().file()))
-          .distinct()
-          .forEach(folders::sync);
+      folders().forEach(folders::sync);
     } catch (RuntimeException | Error failure) {
       files.forEach(file -> file.abandon(folders, failure));
       transports.counters().addSave(false);
@@ -154,6 +157,10 @@ public final class WriteOperation {
         tasks.size(),
         files.stream().map(FileCommit::report).toList(),
         Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  private Stream<Path> folders() {
+    return files.stream().map(file -> Folders.parent(file.file().file())).distinct();
   }
 
   private @Nullable Path first() {

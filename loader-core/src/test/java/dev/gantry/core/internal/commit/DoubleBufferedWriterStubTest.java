@@ -57,7 +57,9 @@ class DoubleBufferedWriterStubTest {
     PinnedSlab second = PinnedSlab.allocate(context, BYTES);
     slabs = List.of(source, first, second);
     Source part = new Memory.OnDevice(context.device(), source.address(), BYTES);
-    file = new FileCommit(transports, new NewFile(folder.resolve("file"), List.of(part)), options);
+    file =
+        new FileCommit(
+            transports, new NewFile(folder.resolve("file"), List.of(part)), options, true);
     DoubleBufferedWriter.Buffers buffers =
         new DoubleBufferedWriter.Buffers(
             first, second, () -> ends.add("given back"), () -> ends.add("abandoned"));

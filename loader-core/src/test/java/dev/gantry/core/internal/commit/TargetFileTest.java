@@ -364,7 +364,7 @@ class TargetFileTest {
   void aFileSystemInMemory(boolean pageCache) throws IOException {
     Path memory = Path.of("/dev/shm");
     assumeTrue(Files.isWritable(memory), "no tmpfs");
-    path = TemporaryName.beside(memory.resolve("weights"));
+    path = TemporaryName.beside(memory.resolve("weights"), true);
     try (TargetFile file = open(pageCache)) {
       file.allocate(LENGTH);
       boolean _ = file.write(all(), 0);

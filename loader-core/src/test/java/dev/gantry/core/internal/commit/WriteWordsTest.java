@@ -91,10 +91,10 @@ class WriteWordsTest {
   @Test
   void temporaryNamesAreKnownAndShort() {
     Path target = folder.resolve("x".repeat(255));
-    Path temporary = TemporaryName.beside(target);
+    Path temporary = TemporaryName.beside(target, true);
     assertThat(temporary.getParent()).isEqualTo(folder);
     assertThat(TemporaryName.is(temporary)).isTrue();
-    assertThat(TemporaryName.beside(target)).isNotEqualTo(temporary);
+    assertThat(TemporaryName.beside(target, true)).isNotEqualTo(temporary);
     assertThat(TemporaryName.is(target)).isFalse();
     assertThat(TemporaryName.is(Path.of(".gantry-.tmp"))).isFalse();
     assertThat(TemporaryName.is(Path.of(".gantry-not-hexadecimal-.tmp"))).isFalse();

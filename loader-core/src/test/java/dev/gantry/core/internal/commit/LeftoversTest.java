@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.commit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.testing.NoLeaks;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What killed writers leave, and what living ones have in hand.
+@EnabledOnOs(OS.LINUX)
+@Timeout(60)
+@ExtendWith(NoLeaks.class)
+class LeftoversTest {
+  private static final FileCalls CALLS = FileCalls.ofPlatform();
+
+  @TempDir private Path folder;
+
+  /// Begins a file, and commits it when it is told to.
+  static final class Writer {
+    public static void main(String[] arguments) throws IOException {
+      try (AppendedFile file =
+          new AppendedFile(CALLS, Path.of(arguments[0]), new SessionCounters())) {
+        file.append(MemorySegment.ofArray(new byte[1 << 20]));
+        System.out.println("ready");
+        if (System.in.read() >= 0) {
+          AppendedFile.commit(List.of(file));
+        }
+      }
+    }
+  }
+
+  private Process start() throws IOException {
+    Process process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Writer.class.getName(),
+                folder.resolve("theirs").toString())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    BufferedReader lines = process.inputReader();
+    assertThat(lines.readLine()).isEqualTo("ready");
+    return process;
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(file -> file.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private void write(String name) {
+    try (AppendedFile file = new AppendedFile(CALLS, folder.resolve(name), new SessionCounters())) {
+      AppendedFile.commit(List.of(file));
+    }
+  }
+
+  @Test
+  void theNextWriterRemovesWhatAKilledOneLeft() throws Exception {
+    start().destroyForcibly().waitFor();
+    assertThat(names()).hasSize(1).allMatch(name -> name.startsWith(".gantry-"));
+
+    write("ours");
+
+    assertThat(names()).containsExactly("ours");
+  }
+
+  @Test
+  void theFileOfALivingWriterStays() throws Exception {
+    Process other = start();
+    try {
+      write("ours");
+      assertThat(names()).hasSize(2);
+
+      other.getOutputStream().write('\n');
+      other.getOutputStream().flush();
+      assertThat(other.waitFor()).isZero();
+    } finally {
+      other.destroyForcibly();
+    }
+    assertThat(names()).containsExactly("ours", "theirs");
+  }
+
+  @Test
+  void ownFilesAndThoseOfOthersStay() throws IOException {
+    Path folderOfThatName =
+        Files.createDirectory(folder.resolve(".gantry-0123456789abcdef.held.tmp"));
+    Path notHeld = Files.createFile(folder.resolve(".gantry-0123456789abcdef.tmp"));
+    try (TargetFile own = TargetFile.create(CALLS, folder.resolve("own"), true, true)) {
+      Leftovers.remove(CALLS, folder);
+
+      assertThat(own.file()).exists();
+      assertThat(folderOfThatName).exists();
+      assertThat(notHeld).exists();
+    }
+  }
+}
