@@ -1,21 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.files;
 
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.util.stream.Stream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-/// A temporary folder of files that are to be uploaded. It goes with all that is in it.
-public record UploadFolder(Path path) implements AutoCloseable {
-  /// @throws dev.gantry.core.TransferException if it cannot be made
+/// A temporary folder of files that are to be uploaded. It goes with all that is in it: when it is closed,
+/// or when the next one is made after its process was killed.
+public final class UploadFolder implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(UploadFolder.class);
+
+  private static final String PREFIX = "gantry-upload-";
+  private static final String USER = "upload";
+
+  private final Path path;
+
+  /// Tells other processes that this one is alive.
+  private final FolderLock lock;
+
+  private UploadFolder(Path path, FolderLock lock) {
+    this.path = path;
+    this.lock = lock;
+  }
+
+  /// @throws TransferException if it cannot be made
   public static UploadFolder make() {
+    Path parent = Path.of(System.getProperty("java.io.tmpdir", ""));
     try {
-      return new UploadFolder(Files.createTempDirectory("gantry-upload-"));
+      Path path = Files.createTempDirectory(parent, PREFIX);
+      UploadFolder made = new UploadFolder(path, FolderLock.take(path, USER));
+      made.removeLeftovers();
+      return made;
     } catch (IOException e) {
-      throw FileErrors.of("create", System.getProperty("java.io.tmpdir", ""), e);
+      throw FileErrors.of("create", parent.toString(), e);
     }
+  }
+
+  /// What cannot be removed stays.
+  private void removeLeftovers() {
+    try (DirectoryStream<Path> folders =
+        Files.newDirectoryStream(path.resolveSibling(""), PREFIX + "*")) {
+      for (Path folder : folders) {
+        if (isLeftover(folder)) {
+          removeLeftover(folder);
+        }
+      }
+    } catch (IOException | DirectoryIteratorException _) {
+      // They stay.
+    }
+  }
+
+  /// Only this user's: another one could put a link in the folder's place. One without a lock's file has
+  /// just been made.
+  private boolean isLeftover(Path folder) throws IOException {
+    return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+        && Files.getOwner(folder, LinkOption.NOFOLLOW_LINKS).equals(Files.getOwner(path))
+        && Files.isRegularFile(FolderLock.file(folder), LinkOption.NOFOLLOW_LINKS);
+  }
+
+  private static void removeLeftover(Path folder) {
+    try (UploadFolder left = new UploadFolder(folder, FolderLock.take(folder, USER))) {
+      LOG.info("{}: removed what an upload that was killed has left", left.path());
+    } catch (MisuseException | TransferException _) {
+      // It is in use.
+    }
+  }
+
+  /// Where it is.
+  public Path path() {
+    return path;
   }
 
   /// A file in this folder.
@@ -25,10 +86,13 @@ public record UploadFolder(Path path) implements AutoCloseable {
 
   @Override
   public void close() {
-    try (Stream<Path> files = Files.list(path)) {
-      for (Path file : files.toList()) {
-        Files.delete(file);
+    try {
+      for (Path file : FolderEntries.of(path)) {
+        if (!file.equals(FolderLock.file(path))) {
+          Files.delete(file);
+        }
       }
+      lock.remove();
       Files.delete(path);
     } catch (IOException e) {
       throw FileErrors.of("delete", path.toString(), e);

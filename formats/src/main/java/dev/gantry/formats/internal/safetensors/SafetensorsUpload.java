@@ -26,9 +26,14 @@ public final class SafetensorsUpload {
   private final Location.Remote target;
   private final boolean oneFile;
   private final WritableStore store;
+  private final UnfinishedUpload mark;
   private final List<Location> uploaded = new ArrayList<>();
 
-  /// @param target a file, or a folder that has neither data files nor an index
+  /// Files of an upload that was killed.
+  private final List<String> leftovers;
+
+  /// @param target a file, or a folder that has neither data files nor an index, but those of an upload
+  ///     that was killed
   /// @throws MisuseException if the store takes no files, or the weights would be mixed up with others
   /// @throws TransferException if the store does not answer
   public SafetensorsUpload(GantrySession session, Location.Remote target, boolean oneFile) {
@@ -36,23 +41,34 @@ public final class SafetensorsUpload {
     this.target = target;
     this.oneFile = oneFile;
     this.store = session.writable(target);
-    requireNone(SafetensorsOpener.INDEX_SUFFIX);
-    if (!oneFile) {
-      requireNone(SafetensorsOpener.FILE_SUFFIX);
+    this.mark = new UnfinishedUpload(session, store, target);
+    if (oneFile) {
+      Location folder = target.sibling("");
+      List<String> beside =
+          store.list(folder).orElse(List.of()).stream().map(Location::fileName).toList();
+      String reason = " has an index, by which readers go: ";
+      requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, beside, reason);
+      leftovers = List.of();
+    } else {
+      List<WritableStore.Entry> there =
+          store.below(target).stream().filter(file -> !file.name().contains("/")).toList();
+      List<String> names = new ArrayList<>(there.stream().map(WritableStore.Entry::name).toList());
+      String reason = " holds weights already: ";
+      requireNone(target, SafetensorsOpener.INDEX_SUFFIX, names, reason);
+      leftovers =
+          there.stream().filter(mark.leftovers(there)).map(WritableStore.Entry::name).toList();
+      names.removeAll(leftovers);
+      requireNone(target, SafetensorsOpener.FILE_SUFFIX, names, reason);
     }
   }
 
-  private void requireNone(String suffix) {
-    Location folder = oneFile ? target.sibling("") : target;
-    store
-        .list(folder)
-        .flatMap(files -> new Folder(folder, files).named(suffix).stream().findFirst())
+  private static void requireNone(
+      Location folder, String suffix, List<String> names, String reason) {
+    names.stream()
+        .filter(name -> name.endsWith(suffix))
+        .findFirst()
         .ifPresent(found -> {
-          throw new MisuseException(
-              folder
-                  + (oneFile ? " has an index, by which readers go: " : " holds weights already: ")
-                  + found.fileName()
-                  + "; name another place");
+          throw new MisuseException(folder + reason + found + "; name another place");
         });
   }
 
@@ -72,9 +88,16 @@ public final class SafetensorsUpload {
     long all = files.stream().mapToLong(NewFile::size).sum();
     long before = 0;
     try {
+      if (!oneFile) {
+        mark.begin(folder, files);
+        leftovers.forEach(name -> store.remove(Folder.child(target, name)));
+      }
       for (NewFile file : files) {
         done.add(upload(file, options, before, all));
         before += file.size();
+      }
+      if (!oneFile) {
+        mark.end();
       }
       return done;
     } catch (RuntimeException | Error failure) {
@@ -89,6 +112,9 @@ public final class SafetensorsUpload {
             List.of(file),
             options.withProgress((bytes, _) -> options.progress().onProgress(before + bytes, all)));
     Location at = oneFile ? target : Folder.child(target, file.file().getFileName().toString());
+    if (!oneFile) {
+      mark.requireOurs();
+    }
     store.upload(file.file(), at);
     uploaded.add(at);
     try {
@@ -101,12 +127,20 @@ public final class SafetensorsUpload {
 
   /// A single file that was uploaded is whole.
   private void takeBack(Throwable failure) {
+    // A store would not even ask for the removal on a thread that is interrupted.
+    boolean interrupted = Thread.interrupted();
     try {
       if (!oneFile) {
+        mark.requireOurs();
         uploaded.forEach(store::remove);
+        mark.end();
       }
     } catch (GantryException besides) {
       failure.addSuppressed(besides);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 }

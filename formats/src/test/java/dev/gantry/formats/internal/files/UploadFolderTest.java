@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class UploadFolderTest {
+  /// Begins an upload and stays.
+  static final class Uploading {
+    public static void main(String[] arguments) throws IOException {
+      try (UploadFolder folder = UploadFolder.make()) {
+        Files.write(folder.file("weights"), new byte[1000]);
+        System.out.println(folder.path());
+        int _ = System.in.read();
+      }
+    }
+  }
+
+  private static Process start() throws IOException {
+    return new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "--enable-native-access=ALL-UNNAMED",
+            "-cp",
+            System.getProperty("java.class.path"),
+            Uploading.class.getName())
+        .redirectError(ProcessBuilder.Redirect.INHERIT)
+        .start();
+  }
+
+  @Test
+  void theNextUploadRemovesWhatAKilledOneLeftAndNothingElse() throws Exception {
+    Process killed = start();
+    Process alive = start();
+    Path others = Files.createTempDirectory("gantry-upload-");
+    try (BufferedReader killedLines = killed.inputReader();
+        BufferedReader aliveLines = alive.inputReader()) {
+      Path left = Path.of(killedLines.readLine());
+      Path used = Path.of(aliveLines.readLine());
+      killed.toHandle().destroyForcibly();
+      killed.onExit().join();
+      assertThat(left.resolve("weights")).exists();
+
+      UploadFolder next = UploadFolder.make();
+      next.close();
+
+      assertThat(left).doesNotExist();
+      assertThat(used.resolve("weights")).exists();
+      assertThat(others).exists();
+      assertThat(next.path()).doesNotExist();
+      alive.getOutputStream().close();
+      assertThat(alive.waitFor()).isZero();
+      assertThat(used).doesNotExist();
+    } finally {
+      killed.destroyForcibly();
+      alive.destroyForcibly();
+      Files.delete(others);
+    }
+  }
+}
