@@ -5,6 +5,7 @@ import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -16,16 +17,27 @@ public sealed interface Location {
   }
 
   /// Text with `://` after a scheme names a file of the store that serves this scheme, such as
-  /// `https://host/folder/model.safetensors`; `file://` and all other text is a path.
+  /// `https://host/folder/model.safetensors`; `file:/` and all other text is a path.
   ///
-  /// @throws MisuseException if the text is neither a path nor a URI
+  /// @throws MisuseException if the text is neither a path nor a URI, or begins like a URI that lacks a
+  ///     slash, as `s3:/bucket/key` does; `./s3:/bucket/key` is a path
   static Location of(String text) {
     try {
-      if (!Remote.SCHEME.matcher(text).lookingAt()) {
+      Matcher start = Remote.SCHEME.matcher(text);
+      if (!start.lookingAt()) {
         return of(Path.of(text));
       }
       URI uri = new URI(text);
-      return uri.getScheme().equalsIgnoreCase("file") ? of(Path.of(uri)) : new Remote(uri);
+      if (uri.getScheme().equalsIgnoreCase("file")) {
+        return of(Path.of(uri));
+      }
+      if (!start.group().endsWith("//")) {
+        throw new MisuseException(
+            "location must have two slashes after its scheme (was "
+                + text
+                + "); a path of this name begins with ./");
+      }
+      return new Remote(uri);
     } catch (URISyntaxException | IllegalArgumentException e) {
       throw new MisuseException("location must be a path or a URI: " + e.getMessage());
     }
@@ -96,7 +108,7 @@ public sealed interface Location {
   ///
   /// @param uri with a scheme, such as `https`
   record Remote(URI uri, @Nullable Object version) implements Location {
-    private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://");
+    private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://?");
 
     public Remote {
       if (uri.getScheme() == null) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class LocationTest {
@@ -21,6 +22,21 @@ class LocationTest {
   @Test
   void aFileUriIsAPath() {
     assertThat(Location.of("file:///tmp/a%20b")).isEqualTo(Location.of(Path.of("/tmp/a b")));
+    assertThat(Location.of("file:/tmp/a%20b")).isEqualTo(Location.of(Path.of("/tmp/a b")));
+  }
+
+  @Test
+  void aSchemeWithOneSlashIsMisuse() {
+    for (String text : List.of("s3:/bucket/key", "gantry-resident:/x", "HTTPS:/host/file")) {
+      assertThatThrownBy(() -> Location.of(text))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "location must have two slashes after its scheme (was "
+                  + text
+                  + "); a path of this name begins with ./");
+    }
+    assertThat(Location.of("./s3:/bucket/key").path()).isEqualTo(Path.of("./s3:/bucket/key"));
+    assertThat(Location.of("a:/b").path()).isEqualTo(Path.of("a:/b"));
   }
 
   @Test
