@@ -2,6 +2,7 @@
 package dev.gantry.cli;
 
 import dev.gantry.cli.internal.demo.CheckFailedException;
+import dev.gantry.cli.internal.output.StandardOutput;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
@@ -15,6 +16,7 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -118,16 +120,32 @@ public final class GantryCommand {
   ///
   /// @return the exit code
   static int run(String... arguments) {
-    GantryCommand gantry = new GantryCommand();
-    return gantry.run(new CommandLine(gantry), arguments);
+    StandardOutput out = new StandardOutput();
+    return run(
+        out.writer(),
+        new PrintWriter(System.err, true, System.err.charset()),
+        out::failure,
+        arguments);
   }
 
   /// Runs one command line that prints to the caller's writers.
   ///
   /// @return the exit code
   public static int run(PrintWriter out, PrintWriter err, String... arguments) {
+    return run(out, err, () -> "it takes no more", arguments);
+  }
+
+  /// @param refusal why `out` did not take all that was printed
+  private static int run(
+      PrintWriter out, PrintWriter err, Supplier<String> refusal, String... arguments) {
     GantryCommand gantry = new GantryCommand();
-    return gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
+    int code = gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
+    // Only here is it known that nothing more is printed.
+    if (out.checkError() && code == 0) {
+      err.println("gantry: standard output is incomplete: " + refusal.get());
+      return EXIT_IO;
+    }
+    return code;
   }
 
   private int run(CommandLine commands, String... arguments) {
