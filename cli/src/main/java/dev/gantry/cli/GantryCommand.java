@@ -3,6 +3,7 @@ package dev.gantry.cli;
 
 import dev.gantry.cli.internal.demo.CheckFailedException;
 import dev.gantry.cli.internal.output.StandardOutput;
+import dev.gantry.cli.internal.process.Termination;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
@@ -113,7 +114,7 @@ public final class GantryCommand {
   }
 
   static void main(String[] arguments) {
-    System.exit(run(arguments));
+    System.exit(Termination.guard(() -> run(arguments)));
   }
 
   /// Runs one command line.
@@ -158,7 +159,9 @@ public final class GantryCommand {
       return EXIT_USAGE;
     });
     commands.setExecutionExceptionHandler((e, command, _) -> {
-      command.getErr().println("gantry: " + oneLine(e));
+      command
+          .getErr()
+          .println("gantry: " + (Termination.hasBegun() ? "ended by a signal" : oneLine(e)));
       if (verbose) {
         e.printStackTrace(command.getErr());
       }

@@ -7,14 +7,21 @@ import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardWatchEventKinds;
+import java.nio.file.WatchKey;
+import java.nio.file.WatchService;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class ConvertCommandTest {
   @TempDir private Path temporary;
@@ -81,6 +88,42 @@ class ConvertCommandTest {
     assertThat(SafetensorsOpener.open(folder).metadata())
         .isEqualTo(SafetensorsOpener.open(model).metadata())
         .isNotEmpty();
+  }
+
+  /// What is written when the command is ended is gone, or has come to its end.
+  @ParameterizedTest
+  @ValueSource(strings = {"one.safetensors", "folder"})
+  void aCommandThatIsEndedLeavesNothing(String name) throws Exception {
+    long bytes = 128L << 20;
+    Path large = temporary.resolve("large.safetensors");
+    byte[] header =
+        ("{\"a\":{\"dtype\":\"U8\",\"shape\":[" + bytes + "],\"data_offsets\":[0," + bytes + "]}}")
+            .getBytes(StandardCharsets.UTF_8);
+    try (RandomAccessFile file = new RandomAccessFile(large.toFile(), "rw")) {
+      file.writeLong(Long.reverseBytes(header.length));
+      file.write(header);
+      file.setLength(Long.BYTES + header.length + bytes);
+    }
+    Path parent = Files.createDirectory(temporary.resolve("parent"));
+    Path out = parent.resolve(name);
+    try (WatchService watch = parent.getFileSystem().newWatchService()) {
+      parent.register(watch, StandardWatchEventKinds.ENTRY_CREATE);
+      Process process = ChildCommand.start(Stream.of("convert", large.toString(), out.toString()));
+      try {
+        // The temporary file, or the folder that it is to be in.
+        WatchKey _ = watch.take();
+        process.toHandle().destroy();
+        assertThat(process.waitFor()).isEqualTo(143);
+      } finally {
+        process.destroyForcibly();
+      }
+    }
+    assertThat(names(parent)).isSubsetOf(name);
+    if (Files.exists(out)) {
+      assertThat(SafetensorsOpener.open(out).tensors().get("a").bytes()).isEqualTo(bytes);
+      assertThat(Files.isDirectory(out) ? names(out) : List.of())
+          .noneMatch(file -> file.startsWith("."));
+    }
   }
 
   /// 5 GB is more than there is.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.output;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.ProgressListener;
+import dev.gantry.core.TransferException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +18,7 @@ import org.jspecify.annotations.Nullable;
 public final class Progress implements ProgressListener, AutoCloseable {
   private static final Path STANDARD_ERROR = Path.of("/proc/self/fd/2");
 
+  private final String task;
   private final @Nullable ProgressBar bar;
 
   public Progress(String task, long totalBytes) {
@@ -23,6 +26,7 @@ public final class Progress implements ProgressListener, AutoCloseable {
   }
 
   private Progress(String task, long total, UnaryOperator<ProgressBarBuilder> unit) {
+    this.task = task;
     bar = isTerminal() ? unit.apply(bar(task, total)).build() : null;
   }
 
@@ -52,8 +56,12 @@ public final class Progress implements ProgressListener, AutoCloseable {
     }
   }
 
+  /// @throws TransferException if the thread is interrupted: a loop that never waits would not notice
   @Override
   public void onProgress(long done, long total) {
+    if (Thread.currentThread().isInterrupted()) {
+      throw new TransferException(task, "by the caller", new Failure.Cancelled());
+    }
     if (bar != null) {
       bar.maxHint(total);
       bar.stepTo(done);
