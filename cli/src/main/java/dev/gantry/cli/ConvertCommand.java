@@ -12,6 +12,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.tfrecord.Compression;
@@ -121,7 +122,8 @@ final class ConvertCommand implements Callable<Integer> {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
     }
     if (samplesPerShard != null) {
-      MisuseException.requireRange(SAMPLES, samplesPerShard, 1, Long.MAX_VALUE);
+      MisuseException.requireRange(
+          SAMPLES, samplesPerShard, 1, ShardOptions.MOST_SAMPLES_PER_SHARD);
     }
     try (GantrySession session = GantrySession.open()) {
       Input opened = Input.open(session, input);

@@ -152,6 +152,7 @@ public final class GantryCommand {
   private int run(CommandLine commands, String... arguments) {
     commands.setCaseInsensitiveEnumValuesAllowed(true);
     commands.registerConverter(Location.class, GantryCommand::location);
+    commands.registerConverter(Path.class, GantryCommand::path);
     commands.setParameterExceptionHandler((e, _) -> {
       String hint =
           e.getCommandLine().getParent() == null ? "; ./gantry --help lists the commands" : "";
@@ -192,6 +193,13 @@ public final class GantryCommand {
     } catch (MisuseException e) {
       throw new TypeConversionException(e.getMessage());
     }
+  }
+
+  private static Path path(String text) {
+    if (location(text) instanceof Location.Local(Path path, _)) {
+      return path;
+    }
+    throw new TypeConversionException("must be a local path (was " + text + ")");
   }
 
   private static String oneLine(Exception e) {

@@ -2,15 +2,14 @@
 package dev.gantry.cli;
 
 import dev.gantry.cli.internal.input.Input;
+import dev.gantry.cli.internal.output.LoadRuns;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -26,9 +25,9 @@ import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -92,6 +91,9 @@ final class LoadCommand implements Runnable {
       description = "Load nothing: print the memory that a load takes at most, and what there is.")
   private boolean dryRun;
 
+  @Option(names = "--json", description = "Print JSON.")
+  private boolean json;
+
   @Override
   public void run() {
     TransferOptions options = options();
@@ -103,64 +105,36 @@ final class LoadCommand implements Runnable {
       }
       return;
     }
-    TransferReport last = TransferReport.NOTHING;
-    Table table =
-        new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
     try (GantrySession session = GantrySession.open()) {
-      WeightsCatalogue weights = Input.weights(session, file);
-      List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
-      List<Device> targets = devices.devices();
-      List<KnownSums.Known> sums = verify ? RecordedSums.of(weights) : List.of();
-      for (int run = 1; run <= repeat; run++) {
-        long start = System.nanoTime();
-        List<LoadedTensors> loaded;
-        try (Progress bar = new Progress("load", weights.totalBytes())) {
-          loaded =
-              LoadedTensors.loadOnEach(
-                  session,
-                  tensors,
-                  targets,
-                  options.withProgress(bar).withSums(verify ? new KnownSums(sums) : null));
-        }
-        double seconds = (System.nanoTime() - start) / 1e9;
-        LiveResources.Snapshot held = LiveResources.snapshot();
-        last = loaded.getFirst().report();
-        table.row(
-            Integer.toString(run),
-            targets.stream().map(Device::toString).collect(Collectors.joining(",")),
-            Transfers.transports(last),
-            Transfers.percent(last.directBytes(), last.bytes())
-                + (last.unknownBytes() > 0
-                    ? ", not known to be cold "
-                        + Transfers.percent(last.unknownBytes(), last.bytes())
-                    : ""),
-            String.format(Locale.ROOT, "%.3f", seconds),
-            String.format(Locale.ROOT, "%.2f", weights.totalBytes() / 1e9 / seconds),
-            ((held.hostBytes() + held.deviceBytes()) >> 20) + " MiB");
-        Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
-      }
-    }
-    table.print(out);
-    printDevices(last, out);
-    if (verify) {
-      out.println("verified: the checksums of all tensors are those that were recorded");
+      load(session, options).show(out, json);
     }
   }
 
-  /// How the bytes got to each of several devices.
-  private static void printDevices(TransferReport report, PrintWriter out) {
-    if (report.devices().isEmpty()) {
-      return;
+  private LoadRuns load(GantrySession session, TransferOptions options) {
+    WeightsCatalogue weights = Input.weights(session, file);
+    List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
+    List<Device> targets = devices.devices();
+    List<KnownSums.Known> sums = verify ? RecordedSums.of(weights) : List.of();
+    List<LoadRuns.Run> runs = new ArrayList<>();
+    while (runs.size() < repeat) {
+      long start = System.nanoTime();
+      List<LoadedTensors> loaded;
+      try (Progress bar = new Progress("load", weights.totalBytes())) {
+        loaded =
+            LoadedTensors.loadOnEach(
+                session,
+                tensors,
+                targets,
+                options.withProgress(bar).withSums(verify ? new KnownSums(sums) : null));
+      }
+      double seconds = (System.nanoTime() - start) / 1e9;
+      LiveResources.Snapshot held = LiveResources.snapshot();
+      runs.add(
+          new LoadRuns.Run(
+              seconds, loaded.getFirst().report(), held.hostBytes() + held.deviceBytes()));
+      Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
     }
-    Table table = new Table("device", "from the host", "from other devices", "why not from others");
-    for (TransferReport.DeviceReport device : report.devices()) {
-      table.row(
-          device.device().toString(),
-          bytes(device.fromHostBytes()),
-          bytes(device.fromDevicesBytes()),
-          device.reason());
-    }
-    table.print(out);
+    return new LoadRuns(targets, weights.totalBytes(), runs, LiveResources.mostUsed(), verify);
   }
 
   private void printMemory(Device target, TransferOptions options, PrintWriter out) {
@@ -191,6 +165,9 @@ final class LoadCommand implements Runnable {
 
   private TransferOptions options() {
     try {
+      if (json && dryRun) {
+        throw new MisuseException("--json must not stand beside --dry-run");
+      }
       TransferOptions options = TransferOptions.defaults().withCachePolicy(cache);
       if (transport != null) {
         options = options.withTransport(transport);

@@ -2,12 +2,16 @@
 package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.cli.internal.process.ChildJvm;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.io.Writer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -103,6 +107,101 @@ class GantryCommandTest {
     // ENAMETOOLONG.
     Path file = temporary.resolve("x".repeat(300));
     assertOneLine(CommandLineRun.of(command, file), 74);
+  }
+
+  /// A disk that is full.
+  private static final class FullWriter extends Writer {
+    @Override
+    public void write(char[] text, int offset, int length) throws IOException {
+      throw new IOException("No space left on device");
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "inspect FILE",
+        "inspect --json FILE",
+        "digest FILE",
+        "digest --json FILE",
+        "load --device host FILE",
+        "load --device host --json FILE",
+        "load --device host --dry-run FILE",
+        "convert FILE OUT",
+        "index --json FILE",
+        "doctor",
+        "doctor --json",
+        "--help"
+      })
+  void anAnswerThatIsCutOffIsExitCode74(String line) {
+    StringWriter err = new StringWriter();
+    int exitCode =
+        GantryCommand.run(
+            new PrintWriter(new FullWriter()),
+            new PrintWriter(err),
+            line.replace("FILE", model.toString())
+                .replace("OUT", temporary.resolve("out").toString())
+                .split(" ", -1));
+    assertThat(exitCode).as(err.toString()).isEqualTo(74);
+    assertThat(err.toString()).startsWith("gantry: standard output is incomplete").hasLineCount(1);
+  }
+
+  @Test
+  void aFullDeviceIsNamed() throws Exception {
+    Path full = Path.of("/dev/full");
+    assumeTrue(Files.exists(full));
+    Process process =
+        ChildCommand.of(Stream.of("inspect", "--json", model.toString()))
+            .redirectOutput(full.toFile())
+            .start();
+    String err = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as(err).isEqualTo(74);
+    assertThat(err).isEqualTo("gantry: standard output is incomplete: No space left on device\n");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "answer s3://bucket/model --input x|s3://bucket/model",
+        "answer FILE --input http://host/x|http://host/x",
+        "doctor s3://bucket/model|s3://bucket/model",
+        "inspect s3:/bucket/model|s3:/bucket/model",
+        "load gantry-resident:/x|gantry-resident:/x",
+        "doctor s3:/bucket/model|s3:/bucket/model"
+      })
+  void whatIsNoPathIsNamed(String words) {
+    String[] parts = words.split("\\|", 2);
+    String[] arguments = parts[0].replace("FILE", model.toString()).split(" ", -1);
+    CommandLineRun run = CommandLineRun.of((Object[]) arguments);
+    assertOneLine(run, 64);
+    assertThat(run.err()).contains("(was " + parts[1] + ")");
+  }
+
+  @Test
+  void loadAsJsonHasEachRunAndTheMemory() {
+    CommandLineRun run =
+        CommandLineRun.of("load", "--device", "host", "--repeat", "2", "--json", model);
+    Map<?, ?> document = (Map<?, ?>) run.json();
+    assertThat(document.get("bytes")).isEqualTo(59_248);
+    assertThat(document.get("devices")).isEqualTo(List.of("host"));
+    List<?> runs = (List<?>) document.get("runs");
+    assertThat(runs).hasSize(2);
+    for (Object one : runs) {
+      Map<?, ?> load = (Map<?, ?>) one;
+      assertThat(((Number) load.get("seconds")).doubleValue()).isPositive();
+      assertThat(((Number) load.get("gbPerSecond")).doubleValue()).isPositive();
+      assertThat((Integer) ((Map<?, ?>) load.get("transport")).get("host")).isPositive();
+    }
+    Map<?, ?> most = (Map<?, ?>) document.get("mostMemory");
+    assertThat((Integer) most.get("hostBytes")).isGreaterThanOrEqualTo(59_248);
+    assertThat(most.get("deviceBytes")).isEqualTo(0);
+    assertThat(document.get("verified")).isEqualTo(false);
   }
 
   @Test

@@ -319,6 +319,13 @@ class RecordConversionTest {
     assertRefused(64, "--field", "--field", "a=U8[1]", model, out);
     assertRefused(64, "--samples-per-shard", "--samples-per-shard", 1, model, out);
     assertRefused(64, "--samples-per-shard", "--samples-per-shard", 0, in, out);
+    assertRefused(
+        64,
+        "--samples-per-shard must be 1 to 2147483647 (was 9999999999)",
+        "--samples-per-shard",
+        9_999_999_999L,
+        in,
+        out);
     assertRefused(64, "--shard-bytes must be at least 1 (was 0)", "--shard-bytes", 0, in, out);
     assertRefused(64, "one of them", "--shard-bytes", 9, "--samples-per-shard", 1, in, out);
     assertRefused(64, "--shards must be 1 to 1024: 0", "--shards", 0, shards, out);

@@ -40,9 +40,6 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
     // One at a time is written as fast as records are read, and shards lie in memory meanwhile.
     ShardOptions options = ShardOptions.defaults().withWriters(1);
     if (samples != null) {
-      if (samples < 1) {
-        throw new MisuseException("--samples-per-shard must be 1 or more: " + samples);
-      }
       return options.withSamplesPerShard(samples);
     }
     return shardBytes == null ? options : options.withShardBytes(shardBytes);

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.output;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.core.Device;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.TransferReport;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/// How fast weights came into memory.
+///
+/// @param bytes of the weights
+/// @param most memory that the loads used at one time
+/// @param verified whether checksums were compared
+public record LoadRuns(
+    List<Device> devices, long bytes, List<Run> runs, MemoryUse most, boolean verified)
+    implements Report {
+  /// One load.
+  ///
+  /// @param heldBytes of the memory that the loaded tensors lie in
+  public record Run(double seconds, TransferReport transfer, long heldBytes) {}
+
+  private double rate(Run run) {
+    return bytes / 1e9 / run.seconds();
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    Table table =
+        new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
+    String names = devices.stream().map(Device::toString).collect(Collectors.joining(","));
+    for (int i = 0; i < runs.size(); i++) {
+      Run run = runs.get(i);
+      TransferReport transfer = run.transfer();
+      table.row(
+          Integer.toString(i + 1),
+          names,
+          Transfers.transports(transfer),
+          Transfers.percent(transfer.directBytes(), transfer.bytes())
+              + (transfer.unknownBytes() > 0
+                  ? ", not known to be cold "
+                      + Transfers.percent(transfer.unknownBytes(), transfer.bytes())
+                  : ""),
+          String.format(Locale.ROOT, "%.3f", run.seconds()),
+          String.format(Locale.ROOT, "%.2f", rate(run)),
+          (run.heldBytes() >> 20) + " MiB");
+    }
+    table.print(out);
+    printDevices(runs.getLast().transfer(), out);
+    if (verified) {
+      out.println("verified: the checksums of all tensors are those that were recorded");
+    }
+  }
+
+  /// How the bytes got to each of several devices.
+  private static void printDevices(TransferReport report, PrintWriter out) {
+    if (report.devices().isEmpty()) {
+      return;
+    }
+    Table table = new Table("device", "from the host", "from other devices", "why not from others");
+    for (TransferReport.DeviceReport device : report.devices()) {
+      table.row(
+          device.device().toString(),
+          String.format(Locale.ROOT, "%,d bytes", device.fromHostBytes()),
+          String.format(Locale.ROOT, "%,d bytes", device.fromDevicesBytes()),
+          device.reason());
+    }
+    table.print(out);
+  }
+
+  @Override
+  public void write(JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeArrayFieldStart("devices");
+    for (Device device : devices) {
+      json.writeString(device.toString());
+    }
+    json.writeEndArray();
+    json.writeNumberField("bytes", bytes);
+    json.writeArrayFieldStart("runs");
+    for (Run run : runs) {
+      json.writeStartObject();
+      json.writeNumberField("seconds", run.seconds());
+      json.writeNumberField("gbPerSecond", rate(run));
+      Transfers.writeTransports(run.transfer(), json);
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeObjectFieldStart("mostMemory");
+    json.writeNumberField("hostBytes", most.hostBytes());
+    json.writeNumberField("pinnedBytes", most.pinnedBytes());
+    json.writeNumberField("deviceBytes", most.deviceBytes());
+    json.writeEndObject();
+    json.writeBooleanField("verified", verified);
+    json.writeEndObject();
+  }
+}
