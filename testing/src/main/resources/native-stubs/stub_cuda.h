@@ -73,6 +73,9 @@ CUdevice stub_device_of(CUcontext context);
 int stub_reaches(CUdevice device, CUdevice peer);
 long stub_contexts(void);
 
+/* The host's GPU that a device is, whatever the order in which this process sees them. */
+int stub_gpu(CUdevice device);
+
 /* Memory. */
 enum kind { DEVICE = 1, PINNED = 2, REGISTERED = 4 };
 
@@ -97,6 +100,7 @@ struct block *stub_block(uintptr_t start, size_t bytes, int kinds);
 struct block *stub_add(uintptr_t start, size_t bytes, enum kind kind);
 CUresult stub_release(uintptr_t start, enum kind kind, CUresult refusal);
 long stub_memory_count(const char *what);
+long stub_mapped_by_others(void);
 
 /* Streams. */
 long stub_stream_count(const char *what);

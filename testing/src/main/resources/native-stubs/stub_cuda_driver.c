@@ -1,6 +1,7 @@
 /* Start, devices, contexts, errors and the stub's figures. */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "stub_cuda.h"
@@ -19,9 +20,38 @@ static struct context primaries[MOST_DEVICES];
 static __thread CUcontext stack[DEEPEST_STACK];
 static __thread int depth;
 
-static int device_count(void) {
+static int host_count(void) {
   long count = stub_environment("GANTRY_STUB_CUDA_DEVICES", 1);
   return count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : (int)count;
+}
+
+/* The host's GPU that this process sees as a device, or -1: the environment may list some of them in
+ * another order, as CUDA_VISIBLE_DEVICES does. */
+int stub_gpu(CUdevice device) {
+  const char *visible = getenv("GANTRY_STUB_CUDA_VISIBLE");
+  if (!visible) {
+    return device < host_count() ? device : -1;
+  }
+  while (*visible) {
+    char *end;
+    long gpu = strtol(visible, &end, 10);
+    if (end == visible || gpu < 0 || gpu >= host_count()) {
+      return -1;
+    }
+    if (device-- == 0) {
+      return (int)gpu;
+    }
+    visible = *end == ',' ? end + 1 : end;
+  }
+  return -1;
+}
+
+static int device_count(void) {
+  int count = 0;
+  while (count < MOST_DEVICES && stub_gpu(count) >= 0) {
+    count++;
+  }
+  return count;
 }
 
 /* -1: as the environment says. */
@@ -112,21 +142,21 @@ EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device) {
   ENTER("cuDeviceGetName", NEEDS_INIT);
   CHECK_DEVICE(device);
-  snprintf(name, (size_t)bytes, "Stub GPU %d", device);
+  snprintf(name, (size_t)bytes, "Stub GPU %d", stub_gpu(device));
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device) {
   ENTER("cuDeviceGetPCIBusId", NEEDS_INIT);
   CHECK_DEVICE(device);
-  snprintf(id, (size_t)bytes, "0000:%02X:00.0", device + 1);
+  snprintf(id, (size_t)bytes, "0000:%02X:00.0", stub_gpu(device) + 1);
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetUuid(unsigned char uuid[16], CUdevice device) {
+EXPORT CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device) {
   ENTER("cuDeviceGetUuid", NEEDS_INIT);
   CHECK_DEVICE(device);
-  memset(uuid, device + 1, 16);
+  memset(uuid, stub_gpu(device) + 1, 16);
   return CUDA_SUCCESS;
 }
 
@@ -142,7 +172,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
   CHECK_DEVICE(device);
   switch (attribute) {
     case 33: /* PCI_BUS_ID */
-      *value = device + 1;
+      *value = stub_gpu(device) + 1;
       break;
     case 40: /* ASYNC_ENGINE_COUNT */
       *value = 2;

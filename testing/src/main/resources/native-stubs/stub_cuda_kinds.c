@@ -1,7 +1,9 @@
 /* Device memory that is not cuMemAlloc's: managed, pooled, and mapped by cuMemMap. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,9 +17,12 @@ struct allocation {
   size_t bytes;
   long references;
   int file;
+  int gpu; /* of the host: another process may see it as another device */
 };
 
-static long live_allocations;
+static long mapped_by_others;
+
+#define FILE_NAME "gantry-stub-device-"
 
 static int default_pool;
 
@@ -75,21 +80,31 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const void *kind, i
   return CUDA_SUCCESS;
 }
 
+/* CUmemAllocationProp, as far as it is looked at. */
+struct kind_of_memory {
+  int type;
+  int handles;
+  int location;
+  int id;
+};
+
 EXPORT CUresult cuMemCreate(
-    struct allocation **handle, size_t bytes, const void *kind, unsigned long long flags) {
-  (void)kind;
+    struct allocation **handle, size_t bytes, const struct kind_of_memory *kind,
+    unsigned long long flags) {
   (void)flags;
   ENTER("cuMemCreate", NEEDS_INIT);
-  if (bytes == 0 || bytes % GRANULARITY_BYTES != 0) {
+  int gpu = stub_gpu(kind->id);
+  if (bytes == 0 || bytes % GRANULARITY_BYTES != 0 || gpu < 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  int file = memfd_create("gantry-stub-device", MFD_CLOEXEC);
+  char name[64];
+  snprintf(name, sizeof name, FILE_NAME "%d", gpu);
+  int file = memfd_create(name, MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, (off_t)bytes) != 0) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *handle = malloc(sizeof **handle);
-  **handle = (struct allocation){bytes, 1, file};
-  live_allocations++;
+  **handle = (struct allocation){bytes, 1, file, gpu};
   return CUDA_SUCCESS;
 }
 
@@ -97,7 +112,6 @@ static void give_up(struct allocation *one) {
   if (--one->references == 0) {
     close(one->file);
     free(one);
-    live_allocations--;
   }
 }
 
@@ -123,15 +137,22 @@ EXPORT CUresult cuMemImportFromShareableHandle(
       || state.st_size % GRANULARITY_BYTES != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  char link[32];
+  char name[64] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", given);
+  char *gpu = readlink(link, name, sizeof name - 1) > 0 ? strstr(name, FILE_NAME) : NULL;
+  if (!gpu) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   *handle = malloc(sizeof **handle);
-  **handle = (struct allocation){(size_t)state.st_size, 1, fcntl(given, F_DUPFD_CLOEXEC, 0)};
-  live_allocations++;
+  **handle = (struct allocation){(size_t)state.st_size, 1, fcntl(given, F_DUPFD_CLOEXEC, 0),
+                                 atoi(gpu + strlen(FILE_NAME))};
   return CUDA_SUCCESS;
 }
 
-/* Made by cuMemCreate or imported, and not given up. */
-long stub_allocation_count(void) {
-  return live_allocations;
+/* How often a device was let reach memory that another GPU has. */
+long stub_mapped_by_others(void) {
+  return mapped_by_others;
 }
 
 EXPORT CUresult cuMemRelease(struct allocation *handle) {
@@ -200,9 +221,12 @@ struct access {
 EXPORT CUresult cuMemSetAccess(
     CUdeviceptr pointer, size_t bytes, const struct access *access, size_t count) {
   ENTER("cuMemSetAccess", NEEDS_INIT);
-  if (!stub_block(pointer, bytes, DEVICE) || count != 1) {
+  struct block *block = stub_block(pointer, bytes, DEVICE);
+  if (!block || !block->mapped || count != 1 || stub_gpu(access->id) < 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  /* The driver lets peers do it. */
+  mapped_by_others += stub_gpu(access->id) != block->mapped->gpu;
   int protection = access->flags == 3 ? PROT_READ | PROT_WRITE : PROT_READ;
   return mprotect((void *)(uintptr_t)pointer, bytes, protection) == 0 ? CUDA_SUCCESS
                                                                       : CUDA_ERROR_INVALID_VALUE;

@@ -318,6 +318,7 @@ long stub_memory_count(const char *what) {
          : strcmp(what, "pinned bytes") == 0           ? total(PINNED, -1)
          : strcmp(what, "registered bytes") == 0       ? total(REGISTERED, -1)
          : strcmp(what, "peak device bytes") == 0      ? peak_device_bytes
+         : strcmp(what, "mapped by others") == 0       ? stub_mapped_by_others()
          : strcmp(what, "freed while pending") == 0    ? freed_while_pending
          : strcmp(what, "freed while registered") == 0 ? freed_while_registered
                                                        : -1;

@@ -117,6 +117,8 @@ public final class Weights implements AutoCloseable {
   ///
   /// @throws MisuseException if the text is neither, or no store serves the URL's scheme; else as
   ///     [#open(Path)]
+  /// @throws dev.gantry.core.DeviceUnavailableException if this process does not see the GPU on which a
+  ///     server's weights lie
   public static Weights open(String location) {
     return open(location, GantrySession.shared());
   }
@@ -142,6 +144,9 @@ public final class Weights implements AutoCloseable {
           () -> {
             GantrySession.of(session).prepareResident(held);
             WeightsCatalogue contents = WeightsFormats.open(held.entry());
+            // Refuses a GPU that this process does not see while the caller can still choose the
+            // files.
+            Device _ = held.device();
             return new Weights(
                 contents,
                 GantrySession.of(session),

@@ -18,6 +18,7 @@ import ai.djl.translate.Translator;
 import ai.djl.translate.TranslatorContext;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.ParameterNames;
@@ -93,7 +94,7 @@ public final class ServeResident {
   private static Weights open(String location, Path folder) {
     try {
       return Weights.open(location);
-    } catch (TransferException e) {
+    } catch (TransferException | DeviceUnavailableException e) {
       System.out.println("reading " + folder + ": " + e.getMessage());
       return Weights.open(folder);
     }

@@ -8,7 +8,8 @@ import java.util.Map;
 /// A JVM of its own in which `libcuda.so.1` and `libcufile.so.0` are the stubs, with this JVM's
 /// class path.
 ///
-/// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
+/// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_VISIBLE` (which of them the process sees, in which
+/// order, as in `1,0`), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
 /// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`),
 /// `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or write), `GANTRY_STUB_CUFILE_VERSION` (1150).
 public final class StubbedJvm {

@@ -12,8 +12,12 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 
 /// The protocol between a server of resident weights and its clients, little endian. A client connects,
@@ -22,7 +26,8 @@ import java.util.List;
 /// descriptors, which come with it; then the text, in JSON. The connection stays open for as long as the
 /// client uses the weights.
 final class Frames {
-  static final int PROTOCOL = 1;
+  /// 1 named a GPU by its ordinal.
+  static final int PROTOCOL = 2;
 
   /// `GNTRYRES`.
   private static final long MAGIC = 0x5345525952544e47L;
@@ -35,44 +40,69 @@ final class Frames {
 
   record Frame(String text, List<Integer> fds) {}
 
-  /// @throws TransferException if the other end has gone, or does not read
-  static void send(int socket, byte[] text, List<Integer> fds) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment header = arena.allocate(HEADER_BYTES, 8);
-      header.set(JAVA_LONG, 0, MAGIC);
-      header.set(JAVA_INT, 8, PROTOCOL);
-      header.set(JAVA_INT, 12, fds.size());
-      header.set(JAVA_INT, 16, text.length);
-      sendAll(socket, header, List.of());
+  /// A frame on its way to a client, which takes it as fast as it likes.
+  static final class Answer {
+    private static final class Piece {
+      private final byte[] bytes;
+      private final List<Integer> fds;
+
+      Piece(byte[] bytes, List<Integer> fds) {
+        this.bytes = bytes;
+        this.fds = fds;
+      }
+    }
+
+    private final Deque<Piece> left = new ArrayDeque<>();
+
+    /// Of the first piece.
+    private int done;
+
+    /// @param fds stay open until all was sent
+    Answer(byte[] text, List<Integer> fds) {
+      ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      header.putLong(MAGIC).putInt(PROTOCOL).putInt(fds.size()).putInt(text.length);
+      left.add(new Piece(header.array(), List.of()));
       for (int from = 0; from < fds.size(); from += LocalSockets.MOST_DESCRIPTORS) {
         int to = Math.min(fds.size(), from + LocalSockets.MOST_DESCRIPTORS);
-        sendAll(socket, arena.allocate(1), fds.subList(from, to));
+        left.add(new Piece(new byte[1], List.copyOf(fds.subList(from, to))));
       }
-      MemorySegment body = arena.allocate(Math.max(1, text.length));
-      MemorySegment.copy(text, 0, body, JAVA_BYTE, 0, text.length);
-      sendAll(socket, body.asSlice(0, text.length), List.of());
+      left.add(new Piece(text, List.of()));
+    }
+
+    /// Sends what the socket takes now.
+    ///
+    /// @return whether all was sent
+    /// @throws TransferException if the other end has gone
+    boolean send(int socket) {
+      while (!left.isEmpty()) {
+        Piece piece = left.getFirst();
+        int count =
+            LocalSockets.send(
+                socket, piece.bytes, done, done == 0 ? piece.fds : List.<Integer>of());
+        if (count == -Errno.EAGAIN.code()) {
+          return false;
+        }
+        if (count != -Errno.EINTR.code()) {
+          requireWell("sendmsg", count);
+          done += count;
+        }
+        if (done == piece.bytes.length) {
+          left.removeFirst();
+          done = 0;
+        }
+      }
+      return true;
     }
   }
 
-  private static void sendAll(int socket, MemorySegment bytes, List<Integer> fds) {
-    long done = 0;
-    while (done < bytes.byteSize()) {
-      int count =
-          LocalSockets.send(socket, bytes.asSlice(done), done == 0 ? fds : List.<Integer>of());
-      if (count != -Errno.EINTR.code()) {
-        requireWell("sendmsg", count);
-        done += count;
-      }
-    }
-  }
-
+  /// @param deadline by `System.nanoTime`, for the whole of it
   /// @throws TransferException if the other end has gone, does not answer, or speaks another protocol.
   ///     No descriptor stays open then
-  static Frame receive(int socket) {
+  static Frame receive(int socket, long deadline) {
     List<Integer> fds = new ArrayList<>();
     boolean complete = false;
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds);
+      MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds, deadline);
       int count = header.get(JAVA_INT, 12);
       int length = header.get(JAVA_INT, 16);
       if (header.get(JAVA_LONG, 0) != MAGIC) {
@@ -83,17 +113,19 @@ final class Frames {
             "the server speaks version "
                 + header.get(JAVA_INT, 8)
                 + " of the protocol, and this client "
-                + PROTOCOL);
+                + PROTOCOL
+                + ": start both with the same version of Gantry");
       }
       if (length < 0 || length > MOST_TEXT_BYTES || count < 0 || count > MOST_DESCRIPTORS) {
         throw refused("the server's answer is not as its protocol says");
       }
       for (int from = 0; from < count; from += LocalSockets.MOST_DESCRIPTORS) {
-        receiveAll(socket, arena.allocate(1), fds);
+        receiveAll(socket, arena.allocate(1), fds, deadline);
       }
       MemorySegment body = arena.allocate(Math.max(1, length)).asSlice(0, length);
       String text =
-          new String(receiveAll(socket, body, fds).toArray(JAVA_BYTE), StandardCharsets.UTF_8);
+          new String(
+              receiveAll(socket, body, fds, deadline).toArray(JAVA_BYTE), StandardCharsets.UTF_8);
       if (fds.size() != count) {
         throw refused(
             fds.size()
@@ -110,10 +142,14 @@ final class Frames {
     }
   }
 
-  private static MemorySegment receiveAll(int socket, MemorySegment bytes, List<Integer> fds) {
+  private static MemorySegment receiveAll(
+      int socket, MemorySegment bytes, List<Integer> fds, long deadline) {
     long done = 0;
     while (done < bytes.byteSize()) {
       int count = LocalSockets.receive(socket, bytes.asSlice(done), fds);
+      if (count == -Errno.EAGAIN.code() || System.nanoTime() - deadline > 0) {
+        throw refused("the server does not answer in time");
+      }
       if (count == 0) {
         throw refused("the server closed the connection");
       }

@@ -5,23 +5,29 @@ import com.fasterxml.jackson.core.JsonEncoding;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
-import dev.gantry.core.Device;
-import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.Wanted;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.regex.Pattern;
 
 /// What a server keeps in memory: what it tells a client, besides the descriptors.
 ///
 /// @param version of the weights: 1, 2, … as they are replaced
-/// @param device where the tensors lie
+/// @param gpu where the tensors lie, by its UUID, since an ordinal names another GPU in another process;
+///     empty if they lie in the host's memory
 /// @param entry the file to open; empty if they are opened as a folder
-public record ResidentCatalogue(
-    int version, Device device, String entry, List<ResidentPart> parts) {
+public record ResidentCatalogue(int version, String gpu, String entry, List<ResidentPart> parts) {
   private static final JsonFactory JSON = new JsonFactory();
+  private static final String UNREADABLE =
+      "the catalogue of resident weights is not as this version writes it";
+  private static final Pattern UUID = Pattern.compile("GPU(-[0-9a-f]+){5}");
 
   public ResidentCatalogue {
     parts = List.copyOf(parts);
@@ -36,7 +42,7 @@ public record ResidentCatalogue(
     try (JsonGenerator json = JSON.createGenerator(text, JsonEncoding.UTF8)) {
       json.writeStartObject();
       json.writeNumberField("version", version);
-      json.writeStringField("device", device.toString());
+      json.writeStringField("gpu", gpu);
       json.writeStringField("entry", entry);
       json.writeArrayFieldStart("files");
       for (ResidentPart part : parts) {
@@ -57,10 +63,10 @@ public record ResidentCatalogue(
     return text.toByteArray();
   }
 
-  /// @throws IOException if it is none
+  /// @throws IOException if it is none, or what it says cannot be
   static ResidentCatalogue parse(String text) throws IOException {
     int version = 0;
-    Device device = Device.HOST;
+    String gpu = "";
     String entry = "";
     List<ResidentPart> parts = new ArrayList<>();
     try (JsonParser json = JSON.createParser(text)) {
@@ -70,7 +76,7 @@ public record ResidentCatalogue(
         json.nextToken();
         switch (name) {
           case "version" -> version = json.getIntValue();
-          case "device" -> device = Device.parse(json.getText());
+          case "gpu" -> gpu = json.getText();
           case "entry" -> entry = json.getText();
           case "files" -> {
             require(json.currentToken() == JsonToken.START_ARRAY);
@@ -81,11 +87,16 @@ public record ResidentCatalogue(
           default -> json.skipChildren();
         }
       }
-    } catch (MisuseException e) {
-      throw new IOException(e.getMessage(), e);
+    } catch (JsonProcessingException e) {
+      throw new IOException(UNREADABLE, e);
     }
-    require(version > 0);
-    return new ResidentCatalogue(version, device, entry, parts);
+    require(version > 0 && (gpu.isEmpty() || UUID.matcher(gpu).matches()));
+    Set<String> names = new HashSet<>();
+    for (ResidentPart part : parts) {
+      require(names.add(part.name()) && !(part.isOnDevice() && gpu.isEmpty()));
+    }
+    require(entry.isEmpty() || names.contains(entry));
+    return new ResidentCatalogue(version, gpu, entry, parts);
   }
 
   private static ResidentPart part(JsonParser json) throws IOException {
@@ -108,15 +119,16 @@ public record ResidentCatalogue(
         default -> json.skipChildren();
       }
     }
-    require(!called.isEmpty() && hostPhase >= 0 && hostPhase <= Integer.MAX_VALUE);
+    require(!called.isEmpty() && !called.contains("/"));
+    require(hostPhase >= 0 && hostPhase < Wanted.MOST_ALIGNMENT_BYTES);
     require(0 <= deviceFrom && deviceFrom <= deviceTo && deviceTo <= size);
-    require(deviceCapacity == 0 || deviceTo - deviceFrom <= deviceCapacity);
+    require(size <= Long.MAX_VALUE - hostPhase && deviceTo - deviceFrom <= deviceCapacity);
     return new ResidentPart(called, size, hostPhase, deviceFrom, deviceTo, deviceCapacity);
   }
 
   private static void require(boolean valid) throws IOException {
     if (!valid) {
-      throw new IOException("the catalogue of resident weights is not as this version writes it");
+      throw new IOException(UNREADABLE);
     }
   }
 }

@@ -16,6 +16,7 @@ import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A file that a server keeps in memory, as its clients see it.
@@ -28,7 +29,7 @@ public final class ResidentFile implements StoredFile {
   private final Location location;
   private final Identity identity;
   private final ResidentPart part;
-  private final Device device;
+  private final Supplier<Device> device;
   private final List<Integer> fds;
 
   /// For reads by the CPU; null until the first.
@@ -36,9 +37,14 @@ public final class ResidentFile implements StoredFile {
 
   private boolean closed;
 
+  /// @param device of the weights; asked only if some of this file's bytes lie there
   /// @param fds of the memory file, and of the device's memory if some bytes lie there
   ResidentFile(
-      Location location, Identity identity, ResidentPart part, Device device, List<Integer> fds) {
+      Location location,
+      Identity identity,
+      ResidentPart part,
+      Supplier<Device> device,
+      List<Integer> fds) {
     this.location = location;
     this.identity = identity;
     this.part = part;
@@ -47,8 +53,10 @@ public final class ResidentFile implements StoredFile {
   }
 
   /// Where the bytes lie that [#map] maps.
+  ///
+  /// @throws dev.gantry.core.DeviceUnavailableException if this process does not see the GPU
   public Device device() {
-    return device;
+    return part.isOnDevice() ? device.get() : Device.HOST;
   }
 
   /// Of the first byte in the slab that [#map] gives: a byte of the file lies at its offset plus this.
@@ -60,7 +68,7 @@ public final class ResidentFile implements StoredFile {
   public boolean maps(long from, long to) {
     return part.isOnDevice()
         ? part.deviceFrom() <= from && to <= part.deviceTo()
-        : device.equals(Device.HOST) && to <= part.size();
+        : to <= part.size();
   }
 
   /// The memory itself, which lives on when this is closed and when the server has gone. It is only
@@ -68,7 +76,7 @@ public final class ResidentFile implements StoredFile {
   ///
   /// @throws TransferException if it cannot be mapped
   public Slab map() {
-    return switch (device) {
+    return switch (device()) {
       case Device.Host _ -> MappedSlab.readOnly(location.toString(), fds.get(0), part.hostBytes());
       case Device.Cuda cuda ->
           SharedDeviceSlab.map(CudaContext.of(cuda), fds.get(1), part.deviceCapacity(), false);
@@ -144,7 +152,7 @@ public final class ResidentFile implements StoredFile {
     if (onDevice == null) {
       onDevice =
           SharedDeviceSlab.map(
-              CudaContext.of((Device.Cuda) device), fds.get(1), part.deviceCapacity(), false);
+              CudaContext.of((Device.Cuda) device()), fds.get(1), part.deviceCapacity(), false);
     }
     return onDevice;
   }

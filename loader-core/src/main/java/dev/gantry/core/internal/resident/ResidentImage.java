@@ -28,13 +28,15 @@ public final class ResidentImage implements AutoCloseable {
   private record Mapping(long address, long size) {}
 
   private final ResidentCatalogue catalogue;
+  private final Device device;
   private final List<Integer> fds = new ArrayList<>();
   private final List<Mapping> mappings = new ArrayList<>();
   private final List<SharedDeviceSlab> slabs = new ArrayList<>();
   private final List<Range> targets = new ArrayList<>();
 
-  private ResidentImage(ResidentCatalogue catalogue) {
+  private ResidentImage(ResidentCatalogue catalogue, Device device) {
     this.catalogue = catalogue;
+    this.device = device;
   }
 
   /// Takes the memory.
@@ -45,7 +47,8 @@ public final class ResidentImage implements AutoCloseable {
   public static ResidentImage allocate(
       int version, String entry, List<ResidentSource> sources, Device device) {
     List<ResidentPart> parts = sources.stream().map(source -> part(source, device)).toList();
-    ResidentImage image = new ResidentImage(new ResidentCatalogue(version, device, entry, parts));
+    ResidentImage image =
+        new ResidentImage(new ResidentCatalogue(version, gpu(device), entry, parts), device);
     boolean whole = false;
     try {
       HostMemory.require(
@@ -63,6 +66,13 @@ public final class ResidentImage implements AutoCloseable {
         image.close();
       }
     }
+  }
+
+  private static String gpu(Device device) {
+    return switch (device) {
+      case Device.Host _ -> "";
+      case Device.Cuda cuda -> CudaSharing.uuid(CudaContext.of(cuda).device().ordinal());
+    };
   }
 
   private static ResidentPart part(ResidentSource source, Device device) {
@@ -128,7 +138,7 @@ public final class ResidentImage implements AutoCloseable {
       }
     }
     if (part.isOnDevice()) {
-      CudaContext context = CudaContext.of((Device.Cuda) catalogue.device());
+      CudaContext context = CudaContext.of((Device.Cuda) device);
       fds.add(create(context, part.deviceCapacity()));
       SharedDeviceSlab slab =
           SharedDeviceSlab.map(context, fds.getLast(), part.deviceCapacity(), true);

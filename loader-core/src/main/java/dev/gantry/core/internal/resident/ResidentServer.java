@@ -7,22 +7,26 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
 import java.io.IOException;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -31,25 +35,45 @@ import org.jspecify.annotations.Nullable;
 /// [#run]; other threads may [#publish] and [#close].
 public final class ResidentServer implements AutoCloseable {
   private static final int LOOK_MILLIS = 200;
-  private static final int ANSWER_SECONDS = 10;
+  private static final int S_IFMT = 0xf000;
+  private static final int S_IFSOCK = 0xc000;
+
+  /// Why a client waits that could be taken later.
+  private static final Set<Errno> WANTS =
+      EnumSet.of(Errno.EMFILE, Errno.ENFILE, Errno.ENOBUFS, Errno.ENOMEM);
+
+  /// Why there is no client to take.
+  private static final Set<Errno> GONE = EnumSet.of(Errno.EAGAIN, Errno.EINTR, Errno.ECONNABORTED);
+
+  private static final Duration LONGEST_ANSWER = Duration.ofSeconds(10);
+
+  /// A client that does not have all of its answer yet, which keeps the image.
+  private record Answering(ResidentImage image, Frames.Answer answer, long deadline) {}
 
   private final Path path;
-  private final FileChannel lockFile;
-  private final FileLock lock;
+
+  /// Its lock is this server's right to the socket. It is the descriptor's, not the process's: closing
+  /// another descriptor of the file does not give it back.
+  private final int lockFile;
+
   private final int socket;
   private final Consumer<String> log;
+
+  /// By connection.
+  private final Map<Integer, Answering> answering = new LinkedHashMap<>();
 
   /// By connection, the version that the client has.
   private final Map<Integer, Integer> readers = new LinkedHashMap<>();
 
+  /// Whether the last client that came could not be taken, for want of descriptors or memory.
+  private boolean full;
+
   private @Nullable ResidentImage current;
   private volatile boolean ended;
 
-  private ResidentServer(
-      Path path, FileChannel lockFile, FileLock lock, int socket, Consumer<String> log) {
+  private ResidentServer(Path path, int lockFile, int socket, Consumer<String> log) {
     this.path = path;
     this.lockFile = lockFile;
-    this.lock = lock;
     this.socket = socket;
     this.log = log;
   }
@@ -75,21 +99,10 @@ public final class ResidentServer implements AutoCloseable {
     Path path = socketPath.toAbsolutePath();
     ResidentWeights.requireShort(path);
     makeFolder(path);
-    try {
-      FileChannel lockFile =
-          FileChannel.open(
-              path.resolveSibling(path.getFileName() + ".lock"),
-              java.util.Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE),
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-      return Cleanup.orUndo(
-          () -> {
-            FileLock lock = lock(lockFile, path);
-            return new ResidentServer(path, lockFile, lock, bind(path), log);
-          },
-          () -> close(lockFile));
-    } catch (IOException e) {
-      throw failed("open", path, e);
-    }
+    int lockFile = lock(path);
+    return Cleanup.orUndo(
+        () -> new ResidentServer(path, lockFile, bind(path), log),
+        () -> Libc.INSTANCE.close(lockFile));
   }
 
   private static void makeFolder(Path path) {
@@ -111,30 +124,34 @@ public final class ResidentServer implements AutoCloseable {
     }
   }
 
-  private static FileLock lock(FileChannel file, Path path) {
-    try {
-      FileLock lock = file.tryLock();
-      if (lock != null) {
-        return lock;
-      }
-    } catch (OverlappingFileLockException _) {
-      // It is this process that serves there.
-    } catch (IOException e) {
-      throw failed("lock", path, e);
-    }
-    throw new MisuseException(
-        "--socket must be one where no server listens (was "
-            + path
-            + ", where one does): name another, or end that one");
+  private static int lock(Path path) {
+    Path file = path.resolveSibling(path.getFileName() + ".lock");
+    int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
+    int opened = FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600));
+    ResidentWeights.requireWell("open", file, opened);
+    return Cleanup.orUndo(
+        () -> {
+          int locked = FileCalls.retried(() -> Libc.INSTANCE.lock(opened, FileCalls.F_WRLCK, 0, 1));
+          if (locked == -Errno.EAGAIN.code() || locked == -Errno.EACCES.code()) {
+            throw new MisuseException(
+                "--socket must be one where no server listens (was "
+                    + path
+                    + ", where one does): name another, or end that one");
+          }
+          ResidentWeights.requireWell("lock", file, locked);
+          return opened;
+        },
+        () -> Libc.INSTANCE.close(opened));
   }
 
   /// The lock is held, so no live server has the socket.
   private static int bind(Path path) {
+    requireSocket(path);
     int removed = Libc.INSTANCE.unlink(path);
     if (removed != -Errno.ENOENT.code()) {
       ResidentWeights.requireWell("unlink", path, removed);
     }
-    int socket = LocalSockets.socket();
+    int socket = LocalSockets.serverSocket();
     ResidentWeights.requireWell("socket", path, socket);
     int listening = LocalSockets.listen(socket, path);
     if (listening < 0) {
@@ -142,6 +159,21 @@ public final class ResidentServer implements AutoCloseable {
     }
     ResidentWeights.requireWell("bind", path, listening);
     return socket;
+  }
+
+  /// What is no socket is no server's.
+  private static void requireSocket(Path path) {
+    try {
+      int mode = (int) Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS);
+      if ((mode & S_IFMT) != S_IFSOCK) {
+        throw new MisuseException(
+            "--socket must name a socket or nothing (was " + path + ", which is no socket)");
+      }
+    } catch (NoSuchFileException _) {
+      // It will be made.
+    } catch (IOException e) {
+      throw failed("stat", path, e);
+    }
   }
 
   private static TransferException failed(String operation, Path path, IOException e) {
@@ -155,14 +187,24 @@ public final class ResidentServer implements AutoCloseable {
   }
 
   /// New clients get this version from now on. The one before goes when its last reader does: this server
-  /// gives up its own hold on it.
+  /// gives up its own hold on it when the clients that are being answered have it.
   ///
   /// @param image owned by this server from now on
   public synchronized void publish(ResidentImage image) {
+    if (ended) {
+      image.close();
+      return;
+    }
     ResidentImage before = current;
     current = image;
     if (before != null) {
-      before.close();
+      giveUp(before);
+    }
+  }
+
+  private void giveUp(ResidentImage image) {
+    if (image != current && answering.values().stream().noneMatch(one -> one.image() == image)) {
+      image.close();
     }
   }
 
@@ -183,59 +225,108 @@ public final class ResidentServer implements AutoCloseable {
   }
 
   /// Answers new clients and sees which ones left, waiting up to `milliseconds` for the first of these.
+  /// Nothing here waits for a client, and `log` is told without the lock, so that it may.
   private void look(int milliseconds) {
-    List<Integer> fds = new ArrayList<>(List.of(socket));
-    synchronized (this) {
-      fds.addAll(readers.keySet());
+    Set<Integer> told = new LinkedHashSet<>();
+    int result = LocalSockets.poll(watched(), told, milliseconds);
+    if (result != -Errno.EINTR.code()) {
+      ResidentWeights.requireWell("poll", path, result);
     }
-    int[] told = LocalSockets.poll(fds, milliseconds);
+    List<String> lines = new ArrayList<>();
     synchronized (this) {
       if (ended) {
         return;
       }
-      for (int i = 1; i < told.length; i++) {
-        // Clients say nothing: whatever there is, is their end.
-        if (told[i] != 0) {
-          leave(fds.get(i));
+      for (int one : told) {
+        // Clients that have their answer say nothing: whatever there is, is their end.
+        if (readers.containsKey(one)) {
+          leave(one, lines);
+        } else if (answering.containsKey(one)) {
+          answer(one, lines);
         }
       }
-      if (told[0] != 0) {
-        accept();
+      for (int one : List.copyOf(answering.keySet())) {
+        if (System.nanoTime() - Objects.requireNonNull(answering.get(one)).deadline() > 0) {
+          drop(one, "a client did not read its answer", lines);
+        }
+      }
+      if (told.contains(socket) || full) {
+        accept(lines);
       }
     }
+    lines.forEach(log);
   }
 
-  private void leave(int reader) {
+  private synchronized Map<Integer, Integer> watched() {
+    Map<Integer, Integer> fds = new LinkedHashMap<>();
+    readers.keySet().forEach(reader -> fds.put(reader, LocalSockets.POLLIN));
+    answering.keySet().forEach(client -> fds.put(client, LocalSockets.POLLOUT));
+    // A client that cannot be taken would end each wait at once.
+    if (!full) {
+      fds.put(socket, LocalSockets.POLLIN);
+    }
+    return fds;
+  }
+
+  private void leave(int reader, List<String> lines) {
     Integer version = readers.remove(reader);
     Libc.INSTANCE.close(reader);
-    log.accept("a client of version " + version + " left; " + readers.size() + " stay");
+    lines.add("a client of version " + version + " left; " + readers.size() + " stay");
   }
 
-  private void accept() {
+  private void accept(List<String> lines) {
     int client = LocalSockets.accept(socket);
     if (client < 0) {
-      if (client == -Errno.EMFILE.code() || client == -Errno.ENFILE.code()) {
-        log.accept("a client was refused: this process may open no more files (ulimit -n)");
-      }
+      refuse(-client, lines);
       return;
     }
+    full = false;
     ResidentImage image = current;
     if (image == null || LocalSockets.peerUser(client) != LocalSockets.user()) {
       Libc.INSTANCE.close(client);
-      log.accept(image == null ? "a client came too early" : "another user's process was refused");
+      lines.add(image == null ? "a client came too early" : "another user's process was refused");
       return;
     }
-    try {
-      ResidentWeights.requireWell(
-          "setsockopt", path, LocalSockets.limitWaits(client, ANSWER_SECONDS));
-      Frames.send(client, image.catalogue().toJson(), image.fds());
-      readers.put(client, image.catalogue().version());
-      log.accept(
-          "a client has version " + image.catalogue().version() + "; " + readers.size() + " now");
-    } catch (TransferException gone) {
-      Libc.INSTANCE.close(client);
-      log.accept("a client left before it had its answer: " + gone.getMessage());
+    Frames.Answer answer = new Frames.Answer(image.catalogue().toJson(), image.fds());
+    long deadline = System.nanoTime() + LONGEST_ANSWER.toNanos();
+    answering.put(client, new Answering(image, answer, deadline));
+    answer(client, lines);
+  }
+
+  private void refuse(int code, List<String> lines) {
+    Errno error = Errno.of(code).orElse(Errno.EIO);
+    boolean wants = WANTS.contains(error);
+    if (!wants && !GONE.contains(error)) {
+      ResidentWeights.requireWell("accept", path, -code);
     }
+    if (wants && !full) {
+      lines.add("clients wait: " + Errno.failure(code).describe() + " (see ulimit -n)");
+    }
+    full = wants;
+  }
+
+  private void answer(int client, List<String> lines) {
+    Answering one = Objects.requireNonNull(answering.get(client));
+    try {
+      if (!one.answer().send(client)) {
+        return;
+      }
+    } catch (TransferException gone) {
+      drop(client, "a client left before it had its answer: " + gone.getMessage(), lines);
+      return;
+    }
+    int version = one.image().catalogue().version();
+    answering.remove(client);
+    giveUp(one.image());
+    readers.put(client, version);
+    lines.add("a client has version " + version + "; " + readers.size() + " now");
+  }
+
+  private void drop(int client, String reason, List<String> lines) {
+    Answering one = Objects.requireNonNull(answering.remove(client));
+    Libc.INSTANCE.close(client);
+    giveUp(one.image());
+    lines.add(reason);
   }
 
   /// Ends [#run], gives up the memory, which clients keep, and removes the socket. Idempotent.
@@ -249,23 +340,14 @@ public final class ResidentServer implements AutoCloseable {
     Libc.INSTANCE.close(socket);
     readers.keySet().forEach(Libc.INSTANCE::close);
     readers.clear();
-    if (current != null) {
-      current.close();
-      current = null;
+    ResidentImage last = current;
+    current = null;
+    for (int client : List.copyOf(answering.keySet())) {
+      drop(client, "", new ArrayList<>());
     }
-    try {
-      lock.release();
-    } catch (IOException _) {
-      // Closing the file gives it up, too.
+    if (last != null) {
+      giveUp(last);
     }
-    close(lockFile);
-  }
-
-  private static void close(FileChannel file) {
-    try {
-      file.close();
-    } catch (IOException _) {
-      // Nothing was written.
-    }
+    Libc.INSTANCE.close(lockFile);
   }
 }

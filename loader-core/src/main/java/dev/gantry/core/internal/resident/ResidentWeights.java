@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.resident;
 
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.CudaSharing;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
 import java.io.IOException;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /// A client's hold on one version of a server's weights: their descriptors, and the connection, which
 /// tells the server that this process reads them. What was mapped stays when this is closed, and when the
@@ -27,8 +35,9 @@ public final class ResidentWeights implements AutoCloseable {
   /// Of locations: `gantry-resident:///run/user/1000/gantry/weights.sock`.
   public static final String SCHEME = "gantry-resident";
 
-  private static final int ANSWER_SECONDS = 10;
-  private static final int ECONNREFUSED = 111;
+  private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
+
+  /// Begins the authority of the files that are held; a server's location has none.
   private static final String NUMBERED = "held-";
 
   private static final AtomicLong LAST = new AtomicLong();
@@ -39,6 +48,11 @@ public final class ResidentWeights implements AutoCloseable {
   private final int socket;
   private final ResidentCatalogue catalogue;
   private final List<Integer> fds;
+  private final Object deviceLock = new Object();
+
+  /// Null until it is asked for.
+  private @Nullable Device device;
+
   private boolean closed;
 
   private ResidentWeights(
@@ -52,51 +66,47 @@ public final class ResidentWeights implements AutoCloseable {
 
   /// Whether a location names weights of a server that are not held yet.
   public static boolean isServer(Location location) {
-    return location instanceof Location.Remote remote
-        && remote.scheme().equals(SCHEME)
-        && !isHeldPath(remote);
+    return isResident(location) && number(location).isEmpty();
   }
 
   /// Whether a location is a file of weights that are held.
   public static boolean isHeld(Location location) {
-    return location instanceof Location.Remote remote
-        && remote.scheme().equals(SCHEME)
-        && isHeldPath(remote);
+    return isResident(location) && number(location).isPresent();
   }
 
-  private static boolean isHeldPath(Location.Remote remote) {
-    return Optional.ofNullable(remote.uri().getPath())
-        .map(path -> path.contains("/" + NUMBERED))
-        .orElse(false);
+  private static boolean isResident(Location location) {
+    return location instanceof Location.Remote remote && remote.scheme().equals(SCHEME);
+  }
+
+  /// By which weights are held.
+  private static Optional<String> number(Location location) {
+    return location instanceof Location.Remote remote
+        ? Optional.ofNullable(remote.uri().getAuthority())
+            .filter(authority -> authority.startsWith(NUMBERED))
+        : Optional.empty();
   }
 
   /// Takes hold of a server's weights, of the version that it has now.
   ///
   /// @throws TransferException if no server listens there, it is another user's, or it does not answer
   public static ResidentWeights hold(Location location) {
+    return hold(location, LONGEST_WAIT);
+  }
+
+  /// @param longest that connecting may take, and the answer
+  static ResidentWeights hold(Location location, Duration longest) {
     Path path = socketPath(location);
     requireShort(path);
     int socket = LocalSockets.socket();
     requireWell("socket", path, socket);
     boolean held = false;
     try {
-      int connected = LocalSockets.connect(socket, path);
-      if (connected == -Errno.ENOENT.code() || connected == -ECONNREFUSED) {
-        throw new TransferException(
-            "connect",
-            path.toString(),
-            new Failure.Remote(
-                0, "no server of resident weights listens there; start one: gantry serve-weights"));
-      }
-      requireWell("connect", path, connected);
+      requireWell("setsockopt", path, LocalSockets.limitWaits(socket, longest));
+      connect(socket, path);
       if (LocalSockets.peerUser(socket) != LocalSockets.user()) {
-        throw new TransferException(
-            "connect",
-            path.toString(),
-            new Failure.Remote(0, "the server is another user's; weights come only from your own"));
+        throw refused(path, "the server is another user's; weights come only from your own");
       }
-      requireWell("setsockopt", path, LocalSockets.limitWaits(socket, ANSWER_SECONDS));
-      Frames.Frame frame = Frames.receive(socket);
+      Frames.Frame frame = Frames.receive(socket, System.nanoTime() + longest.toNanos());
       ResidentWeights weights = of(path, socket, frame);
       held = true;
       return weights;
@@ -107,12 +117,33 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
+  private static void connect(int socket, Path path) {
+    int connected = FileCalls.retried(() -> LocalSockets.connect(socket, path));
+    if (connected == -Errno.ENOENT.code() || connected == -Errno.ECONNREFUSED.code()) {
+      throw refused(
+          path, "no server of resident weights listens there; start one: gantry serve-weights");
+    }
+    if (connected == -Errno.EAGAIN.code()) {
+      throw refused(path, "the server takes no more clients in time");
+    }
+    requireWell("connect", path, connected);
+  }
+
+  private static TransferException refused(Path path, String reason) {
+    return new TransferException("connect", path.toString(), new Failure.Remote(0, reason));
+  }
+
   private static ResidentWeights of(Path path, int socket, Frames.Frame frame) {
     boolean whole = false;
     try {
       ResidentCatalogue catalogue = ResidentCatalogue.parse(frame.text());
       if (catalogue.descriptors() != frame.fds().size()) {
         throw Frames.refused("the server's catalogue does not fit its descriptors");
+      }
+      int at = 0;
+      for (ResidentPart part : catalogue.parts()) {
+        requireFile(part, frame.fds().get(at));
+        at += part.descriptors();
       }
       ResidentWeights weights = new ResidentWeights(path, socket, catalogue, frame.fds());
       whole = true;
@@ -126,11 +157,21 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
+  /// Reading past the end of a file that is mapped would end this process, so it must not shrink.
+  private static void requireFile(ResidentPart part, int fd) {
+    if (!LocalSockets.isSealed(fd) || Libc.INSTANCE.stat(fd).size() < part.hostBytes()) {
+      throw Frames.refused(
+          "the server's memory of " + part.name() + " is shorter than it says, or may change");
+    }
+  }
+
   /// The socket that a location names.
   static Path socketPath(Location location) {
     String path =
         location instanceof Location.Remote remote ? remote.uri().getPath() : location.toString();
-    if (path == null || !path.startsWith("/") || path.length() < 2) {
+    boolean host =
+        location instanceof Location.Remote remote && remote.uri().getAuthority() != null;
+    if (host || path == null || !path.startsWith("/") || path.length() < 2) {
       throw new MisuseException(
           location
               + ": resident weights are named by their socket's absolute path, as in"
@@ -173,8 +214,7 @@ public final class ResidentWeights implements AutoCloseable {
 
   private Location file(String name) {
     try {
-      return new Location.Remote(
-          new URI(SCHEME, "", socketPath + "/" + number + "/" + name, null, null));
+      return new Location.Remote(new URI(SCHEME, number, socketPath + "/" + name, null, null));
     } catch (URISyntaxException e) {
       throw new MisuseException("no file name: " + name + ": " + e.getMessage());
     }
@@ -188,15 +228,42 @@ public final class ResidentWeights implements AutoCloseable {
     return catalogue;
   }
 
+  /// Whether the tensors lie in a GPU's memory; [#device] says which.
+  public boolean areOnGpu() {
+    return !catalogue.gpu().isEmpty();
+  }
+
+  /// Where the tensors lie, as this process names it.
+  ///
+  /// @throws DeviceUnavailableException if this process does not see the server's GPU
+  public Device device() {
+    synchronized (deviceLock) {
+      if (device == null) {
+        device = areOnGpu() ? seen(catalogue.gpu()) : Device.HOST;
+      }
+      return device;
+    }
+  }
+
+  private Device seen(String gpu) {
+    String subject = location(socketPath) + " lies on " + gpu;
+    CudaDriver driver =
+        CudaDriver.load()
+            .orElseThrow(reason -> new DeviceUnavailableException(subject + ": " + reason));
+    return IntStream.range(0, driver.deviceCount())
+        .filter(ordinal -> CudaSharing.uuid(ordinal).equals(gpu))
+        .mapToObj(Device.Cuda::new)
+        .findFirst()
+        .orElseThrow(() ->
+            new DeviceUnavailableException(
+                subject
+                    + ", which this process does not see: CUDA_VISIBLE_DEVICES or the container"
+                    + " leaves it out"));
+  }
+
   /// The weights that hold a file or folder below [#entry]; empty if they were closed, or it is none.
   static Optional<ResidentWeights> holding(Location location) {
-    if (location instanceof Location.Remote remote
-        && remote.scheme().equals(SCHEME)
-        && isHeldPath(remote)) {
-      String[] parts = remote.uri().getPath().split("/", -1);
-      return Optional.ofNullable(HELD.get(parts[parts.length - 2]));
-    }
-    return Optional.empty();
+    return number(location).filter(_ -> isResident(location)).map(HELD::get);
   }
 
   /// A file with descriptors of its own, which live on when this is closed; empty if there is none of
@@ -229,7 +296,7 @@ public final class ResidentWeights implements AutoCloseable {
                 location,
                 new ResidentFile.Identity(socketPath, number, part.name()),
                 part,
-                catalogue.device(),
+                this::device,
                 own));
       }
       at += part.descriptors();

@@ -431,7 +431,9 @@ public final class GantrySession implements Session {
   /// Begins to open the device of a server's weights in the background: the libraries that the program
   /// starts meanwhile take longer.
   public void prepareResident(ResidentWeights weights) {
-    DevicePreparation.beginContext(weights.catalogue().device());
+    if (weights.areOnGpu()) {
+      DevicePreparation.beginContext(weights::device);
+    }
   }
 
   @Override

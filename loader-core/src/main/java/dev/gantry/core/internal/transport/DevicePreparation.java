@@ -36,10 +36,8 @@ public final class DevicePreparation {
   }
 
   /// As [#begin], but only what memory of others needs to be mapped there: the CUDA context.
-  public static void beginContext(Device device) {
-    if (device instanceof Device.Cuda) {
-      begin(() -> device, CudaContext::of);
-    }
+  public static void beginContext(Supplier<Device> choice) {
+    begin(choice, CudaContext::of);
   }
 
   private static void begin(Supplier<Device> choice, Consumer<Device.Cuda> preparation) {

@@ -77,7 +77,7 @@ class ResidentLoadTest {
       session.freeIdle();
       LiveResources.Snapshot before = LiveResources.snapshot();
       try (ResidentWeights held = ResidentWeights.hold(server.location())) {
-        assertThat(held.catalogue().device()).isEqualTo(device);
+        assertThat(held.device()).isEqualTo(device);
         Location kept = held.entry();
         // The last one is not aligned.
         List<Wanted> wanted =

@@ -61,6 +61,7 @@ class ResidentProcessTest {
   private static final int CLIENTS = 50;
   private static final int NOT_SUPPORTED = 801;
   private static final int OTHER_USER = 65_534;
+  private static final String VISIBLE = "GANTRY_STUB_CUDA_VISIBLE";
   private static final Device GPU = new Device.Cuda(0);
 
   @TempDir private Path folder;
@@ -85,7 +86,8 @@ class ResidentProcessTest {
     public static void main(String[] arguments) {
       try (GantrySession session = GantrySession.open();
           ResidentServer server = ResidentServer.listen(Path.of(arguments[1]), _ -> {})) {
-        server.publish(keep(session, Path.of(arguments[0]), GPU));
+        Device device = arguments.length > 2 ? Device.parse(arguments[2]) : GPU;
+        server.publish(keep(session, Path.of(arguments[0]), device));
         System.out.println("ready");
         server.run();
       }
@@ -98,18 +100,18 @@ class ResidentProcessTest {
       Path file = Path.of(arguments[0]).resolve("weights");
       Path socket = Path.of(arguments[0]).resolve("private/s.sock");
       byte[] expected = Arrays.copyOfRange(makeFile(file), HEADER, BYTES);
-      Process server = start(file, socket);
+      Process server = start(file, socket, GPU);
       Location location = ResidentWeights.location(socket);
       try (GantrySession session = GantrySession.open()) {
         try (ResidentWeights held = ResidentWeights.hold(location);
-            Loaded loaded = load(session, held)) {
+            Loaded loaded = load(session, held, GPU)) {
           System.out.println(Arrays.equals(bytes(loaded), expected));
           session.freeIdle();
           long before = deviceBytes();
           LiveResources.Snapshot live = LiveResources.snapshot();
           for (int i = 0; i < CLIENTS; i++) {
             try (ResidentWeights another = ResidentWeights.hold(location);
-                Loaded more = load(session, another)) {
+                Loaded more = load(session, another, GPU)) {
               if (deviceBytes() == before || more.regions().isEmpty()) {
                 throw new IllegalStateException("nothing was mapped");
               }
@@ -130,8 +132,9 @@ class ResidentProcessTest {
       }
     }
 
-    private static Process start(Path file, Path socket) throws IOException {
-      Process process =
+    /// The server sees all devices, in the host's order.
+    private static Process start(Path file, Path socket, Device device) throws IOException {
+      ProcessBuilder builder =
           new ProcessBuilder(
                   Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                   "--enable-native-access=ALL-UNNAMED",
@@ -139,9 +142,11 @@ class ResidentProcessTest {
                   System.getProperty("java.class.path"),
                   Server.class.getName(),
                   file.toString(),
-                  socket.toString())
-              .redirectError(ProcessBuilder.Redirect.INHERIT)
-              .start();
+                  socket.toString(),
+                  device.toString())
+              .redirectError(ProcessBuilder.Redirect.INHERIT);
+      builder.environment().remove(VISIBLE);
+      Process process = builder.start();
       BufferedReader lines = process.inputReader();
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
         if (line.equals("ready")) {
@@ -151,7 +156,7 @@ class ResidentProcessTest {
       throw new IllegalStateException("the server ended");
     }
 
-    private static Loaded load(GantrySession session, ResidentWeights held) {
+    private static Loaded load(GantrySession session, ResidentWeights held, Device device) {
       List<Wanted> wanted =
           IntStream.range(0, (BYTES - HEADER) / PIECE)
               .mapToObj(i -> new Wanted(new Extent(held.entry(), HEADER + i * PIECE, PIECE), 256))
@@ -165,7 +170,7 @@ class ResidentProcessTest {
               256);
       return session.load(
           Stream.concat(wanted.stream(), Stream.of(rest)).toList(),
-          GPU,
+          device,
           TransferOptions.defaults());
     }
 
@@ -219,6 +224,58 @@ class ResidentProcessTest {
         .contains("no server of resident weights listens there");
   }
 
+  /// Maps the memory of a server that names the GPUs in another order, or all of them.
+  static final class Reordered {
+    public static void main(String[] arguments) throws Exception {
+      Path file = Path.of(arguments[0]).resolve("weights");
+      Path socket = Path.of(arguments[0]).resolve("private/s.sock");
+      byte[] expected = Arrays.copyOfRange(makeFile(file), HEADER, BYTES);
+      Process server = Client.start(file, socket, new Device.Cuda(1));
+      try (GantrySession session = GantrySession.open();
+          ResidentWeights held = ResidentWeights.hold(ResidentWeights.location(socket))) {
+        // The bytes that lie in the host's memory are there in any case.
+        Wanted header = new Wanted(new Extent(held.entry(), 0, HEADER), 1);
+        session.load(List.of(header), Device.HOST, TransferOptions.defaults()).close();
+        System.out.println(held.device());
+        try (Loaded loaded = Client.load(session, held, held.device())) {
+          System.out.println(loaded.report().bytes());
+          System.out.println(Arrays.equals(Client.bytes(loaded), expected));
+        }
+        System.out.println(StubControls.cuda().count("mapped by others"));
+      } catch (GantryException e) {
+        System.out.println(e.getClass().getSimpleName() + " " + e.getMessage());
+      } finally {
+        server.destroyForcibly().waitFor();
+      }
+    }
+
+    static List<String> run(Path folder, String visible) {
+      return StubbedJvm.run(
+              Reordered.class,
+              Map.of("GANTRY_STUB_CUDA_DEVICES", "2", VISIBLE, visible),
+              folder.toString())
+          .out()
+          .lines()
+          .toList();
+    }
+  }
+
+  @Test
+  void aClientThatSeesTheGpusInAnotherOrderMapsTheSameOne() {
+    assertThat(Reordered.run(folder, "1,0")).containsExactly("cuda:0", "0", "true", "0");
+  }
+
+  @Test
+  void aClientThatDoesNotSeeTheGpuIsToldInOneLine() {
+    assertThat(Reordered.run(folder, "0"))
+        .singleElement()
+        .asString()
+        .startsWith("DeviceUnavailableException ")
+        .contains(
+            "s.sock lies on GPU-02020202-0202-0202-0202-020202020202, which this process does not"
+                + " see");
+  }
+
   /// The driver forbids each step in turn.
   static final class Refused {
     public static void main(String[] arguments) throws IOException {
@@ -240,7 +297,7 @@ class ResidentProcessTest {
           Thread.ofPlatform().daemon().start(server::run);
           StubControls.cuda().fail("cuMemImportFromShareableHandle", 0, NOT_SUPPORTED, 0);
           try (ResidentWeights held = ResidentWeights.hold(server.location());
-              Loaded loaded = Client.load(session, held)) {
+              Loaded loaded = Client.load(session, held, GPU)) {
             System.out.println(loaded.regions());
           } catch (GantryException e) {
             System.out.println(e.getMessage());

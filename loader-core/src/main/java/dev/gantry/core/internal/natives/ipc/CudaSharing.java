@@ -12,6 +12,9 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.nio.ByteBuffer;
+import java.util.NoSuchElementException;
+import java.util.stream.Stream;
 import jcuda.driver.CUmemAccess_flags;
 import jcuda.driver.CUmemAllocationGranularity_flags;
 import jcuda.driver.CUmemAllocationHandleType;
@@ -20,7 +23,7 @@ import jcuda.driver.CUmemLocationType;
 import jcuda.driver.CUresult;
 
 /// Device memory that several processes map: `cuMemCreate` and its kin, by descriptors. The memory goes
-/// with its last mapping and descriptor, in whichever process. Calls need a current context.
+/// with its last mapping and descriptor, in whichever process. Calls need a current context, but for [#uuid].
 ///
 /// JCuda 12.6 passes null for the shareable handle, and a real driver refuses its `CUmemAllocationProp`, so
 /// all of them are bound here (source of the layouts: `cuda.h` of CUDA 13.0).
@@ -35,6 +38,8 @@ public final class CudaSharing {
   /// `CUmemAccessDesc`: the location's type and number, flags.
   private static final long ACCESS_BYTES = 12;
 
+  private static final long UUID_BYTES = 16;
+
   // Every argument takes a register, whatever its width.
   private static final MethodHandle GRANULARITY = function("cuMemGetAllocationGranularity");
   private static final MethodHandle CREATE = function("cuMemCreate");
@@ -47,7 +52,28 @@ public final class CudaSharing {
   private static final MethodHandle ACCESS = function("cuMemSetAccess");
   private static final MethodHandle RELEASE = function("cuMemRelease");
 
+  private static final MethodHandle DEVICE = function("cuDeviceGet");
+
+  /// From CUDA 11.4 on; it tells the parts of a GPU that MIG divides from one another.
+  private static final MethodHandle UUID = function("cuDeviceGetUuid_v2", "cuDeviceGetUuid");
+
   private CudaSharing() {}
+
+  /// By what a device is known in every process, whatever its ordinal there, as `nvidia-smi -L` prints it.
+  public static String uuid(int ordinal) {
+    String subject = "cuda:" + ordinal;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment device = arena.allocate(JAVA_INT);
+      check(call(DEVICE, device.address(), ordinal, 0, 0, 0), "cuDeviceGet", subject);
+      MemorySegment bytes = arena.allocate(UUID_BYTES);
+      check(
+          call(UUID, bytes.address(), device.get(JAVA_INT, 0), 0, 0, 0),
+          "cuDeviceGetUuid",
+          subject);
+      ByteBuffer uuid = bytes.asByteBuffer();
+      return "GPU-" + new java.util.UUID(uuid.getLong(), uuid.getLong());
+    }
+  }
 
   /// What sizes and addresses of such memory are multiples of.
   public static long granularity(int ordinal) {
@@ -154,10 +180,17 @@ public final class CudaSharing {
     }
   }
 
-  private static MethodHandle function(String name) {
+  /// @param names of which the first that this driver has is taken
+  private static MethodHandle function(String... names) {
+    SymbolLookup driver = SymbolLookup.libraryLookup("libcuda.so.1", Arena.global());
+    MemorySegment found =
+        Stream.of(names)
+            .flatMap(name -> driver.find(name).stream())
+            .findFirst()
+            .orElseThrow(() -> new NoSuchElementException(names[0]));
     return Linker.nativeLinker()
         .downcallHandle(
-            SymbolLookup.libraryLookup("libcuda.so.1", Arena.global()).findOrThrow(name),
+            found,
             FunctionDescriptor.of(
                 JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG));
   }

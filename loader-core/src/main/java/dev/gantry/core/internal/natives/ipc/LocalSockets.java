@@ -13,14 +13,20 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 
 /// The C library's calls for Unix sockets that pass descriptors, and for memory files (`memfd`), on
 /// 64-bit Linux. All return what the function does, or the negated `errno`.
 public final class LocalSockets {
-  /// What [#poll] tells of a descriptor: there is something to read, or to accept.
+  /// What [#poll] waits for: something to read, or to accept.
   public static final int POLLIN = 1;
+
+  /// What [#poll] waits for: room to send.
+  public static final int POLLOUT = 4;
 
   /// The longest path that a Unix socket takes, in bytes.
   public static final int MOST_PATH_BYTES = 107;
@@ -32,7 +38,9 @@ public final class LocalSockets {
   public static final int SEALED = 1 | 2 | 4 | 8;
 
   private static final int AF_UNIX = 1;
-  private static final int SOCK_STREAM_CLOEXEC = 1 | 0x80000;
+  private static final int SOCK_STREAM = 1;
+  private static final int SOCK_CLOEXEC = 0x80000;
+  private static final int SOCK_NONBLOCK = 0x800;
   private static final int SOL_SOCKET = 1;
   private static final int SO_PEERCRED = 17;
   private static final int SO_RCVTIMEO = 20;
@@ -42,6 +50,7 @@ public final class LocalSockets {
   private static final int MSG_CMSG_CLOEXEC = 0x40000000;
   private static final int MFD_CLOEXEC_ALLOW_SEALING = 1 | 2;
   private static final int F_ADD_SEALS = 1033;
+  private static final int F_GET_SEALS = 1034;
   private static final int F_DUPFD_CLOEXEC = 1030;
   private static final int BACKLOG = 128;
 
@@ -50,6 +59,7 @@ public final class LocalSockets {
 
   private static final int MESSAGE_BYTES = 56;
   private static final int POLL_BYTES = 8;
+  private static final int MOST_SENT_BYTES = 64 << 10;
 
   private static final Linker LINKER = Linker.nativeLinker();
   private static final Linker.Option ERRNO = Linker.Option.captureCallState("errno");
@@ -90,8 +100,14 @@ public final class LocalSockets {
 
   private LocalSockets() {}
 
+  /// For a client, whose calls wait as long as [#limitWaits] says.
   public static int socket() {
-    return call(SOCKET, AF_UNIX, SOCK_STREAM_CLOEXEC, 0, 0);
+    return call(SOCKET, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, 0);
+  }
+
+  /// For a server, whose calls end with `EAGAIN` where they would wait.
+  public static int serverSocket() {
+    return call(SOCKET, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
   }
 
   /// Binds and listens. Only the owner may open the socket.
@@ -110,8 +126,9 @@ public final class LocalSockets {
     return withAddress(CONNECT, fd, path);
   }
 
+  /// A connection whose calls end with `EAGAIN` where they would wait.
   public static int accept(int fd) {
-    return call(ACCEPT, fd, 0, 0, 0x80000);
+    return call(ACCEPT, fd, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
   }
 
   private static int withAddress(MethodHandle function, int fd, Path path) {
@@ -141,11 +158,12 @@ public final class LocalSockets {
     return call(GETUID, 0, 0, 0, 0);
   }
 
-  /// Ends reads and writes that take longer with `EAGAIN`.
-  public static int limitWaits(int fd, int seconds) {
+  /// Ends connecting, reads and writes that take longer with `EAGAIN`.
+  public static int limitWaits(int fd, Duration longest) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment time = arena.allocate(16, 8);
-      time.set(JAVA_LONG, 0, seconds);
+      time.set(JAVA_LONG, 0, longest.toSeconds());
+      time.set(JAVA_LONG, 8, longest.toNanosPart() / 1000);
       int result = call(SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO, time.address(), 16);
       return result < 0
           ? result
@@ -155,31 +173,36 @@ public final class LocalSockets {
 
   /// Waits until one of the descriptors has something to tell.
   ///
-  /// @return for each, what there is: 0 if nothing, [#POLLIN], or other bits at its end; all 0 also after a
-  ///     signal
-  public static int[] poll(List<Integer> fds, int milliseconds) {
+  /// @param fds with what is waited for: [#POLLIN] or [#POLLOUT]
+  /// @param told gets the descriptors that have it, or have come to their end
+  /// @return how many these are
+  public static int poll(Map<Integer, Integer> fds, Set<Integer> told, int milliseconds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment all = arena.allocate((long) POLL_BYTES * fds.size(), 4);
-      for (int i = 0; i < fds.size(); i++) {
-        all.set(JAVA_INT, (long) POLL_BYTES * i, fds.get(i));
-        all.set(JAVA_SHORT, (long) POLL_BYTES * i + 4, (short) POLLIN);
+      long at = 0;
+      for (Map.Entry<Integer, Integer> one : fds.entrySet()) {
+        all.set(JAVA_INT, at, one.getKey());
+        all.set(JAVA_SHORT, at + 4, one.getValue().shortValue());
+        at += POLL_BYTES;
       }
-      int[] told = new int[fds.size()];
-      if (call(POLL, all.address(), fds.size(), milliseconds, 0) > 0) {
-        for (int i = 0; i < told.length; i++) {
-          told[i] = all.get(JAVA_SHORT, (long) POLL_BYTES * i + 6);
+      int result = call(POLL, all.address(), fds.size(), milliseconds, 0);
+      for (at = 0; result > 0 && at < all.byteSize(); at += POLL_BYTES) {
+        if (all.get(JAVA_SHORT, at + 6) != 0) {
+          told.add(all.get(JAVA_INT, at));
         }
       }
-      return told;
+      return result;
     }
   }
 
-  /// Sends bytes, and descriptors with the first of them.
+  /// Sends bytes from `from` on, and descriptors with the first of them.
   ///
   /// @param fds at most [#MOST_DESCRIPTORS]
   /// @return how many bytes were sent
-  public static int send(int fd, MemorySegment bytes, List<Integer> fds) {
+  public static int send(int fd, byte[] bytes, int from, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
+      MemorySegment sent = arena.allocate(Math.min(bytes.length - from, MOST_SENT_BYTES));
+      MemorySegment.copy(bytes, from, sent, JAVA_BYTE, 0, (int) sent.byteSize());
       MemorySegment control = control(arena, fds.size());
       control.set(JAVA_LONG, 0, CONTROL_HEADER_BYTES + 4L * fds.size());
       control.set(JAVA_INT, 8, SOL_SOCKET);
@@ -187,7 +210,7 @@ public final class LocalSockets {
       for (int i = 0; i < fds.size(); i++) {
         control.set(JAVA_INT, CONTROL_HEADER_BYTES + 4L * i, fds.get(i));
       }
-      MemorySegment message = message(arena, bytes, fds.isEmpty() ? MemorySegment.NULL : control);
+      MemorySegment message = message(arena, sent, fds.isEmpty() ? MemorySegment.NULL : control);
       return call(SENDMSG, fd, message.address(), MSG_NOSIGNAL, 0);
     }
   }
@@ -244,6 +267,12 @@ public final class LocalSockets {
   /// Seals a memory file. It must not be mapped for writing any more.
   public static int seal(int fd) {
     return call(FCNTL, fd, F_ADD_SEALS, SEALED, 0);
+  }
+
+  /// Whether a memory file is sealed as [#seal] does: it keeps its size and its bytes.
+  public static boolean isSealed(int fd) {
+    int seals = call(FCNTL, fd, F_GET_SEALS, 0, 0);
+    return seals >= 0 && (seals & SEALED) == SEALED;
   }
 
   /// A second descriptor of the same file.

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.resident;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.LocalSockets;
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.function.IntConsumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// A client beside servers that are none of ours, or lie.
+@EnabledOnOs(OS.LINUX)
+@Timeout(60)
+class ResidentPeerTest {
+  private static final int BYTES = 4096;
+  private static final Duration SHORT = Duration.ofMillis(100);
+
+  @TempDir private Path folder;
+  private Path socket;
+  private Location location;
+
+  @BeforeEach
+  void name() {
+    socket = folder.resolve("s.sock");
+    location = ResidentWeights.location(socket);
+  }
+
+  /// One connection's server.
+  private Thread answer(IntConsumer answer) {
+    int _ = Libc.INSTANCE.unlink(socket);
+    int listening = LocalSockets.serverSocket();
+    assertThat(LocalSockets.listen(listening, socket)).isZero();
+    return Thread.ofPlatform()
+        .start(() -> {
+          LocalSockets.poll(Map.of(listening, LocalSockets.POLLIN), new HashSet<>(), -1);
+          int client = LocalSockets.accept(listening);
+          answer.accept(client);
+          Libc.INSTANCE.close(client);
+          Libc.INSTANCE.close(listening);
+        });
+  }
+
+  private static int memoryFile(long bytes, boolean sealed) {
+    int file = LocalSockets.memoryFile("gantry-resident");
+    assertThat(Libc.INSTANCE.ftruncate(file, bytes)).isZero();
+    if (sealed) {
+      assertThat(LocalSockets.seal(file)).isZero();
+    }
+    return file;
+  }
+
+  private static long memoryFiles() throws IOException {
+    long count = 0;
+    try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
+      for (Path one : all.toList()) {
+        count +=
+            Files.isSymbolicLink(one)
+                    && Files.readSymbolicLink(one).toString().contains("gantry-resident")
+                ? 1
+                : 0;
+      }
+    }
+    return count;
+  }
+
+  private void isRefused(String catalogue, long bytes, boolean sealed, String reason)
+      throws IOException {
+    long before = memoryFiles();
+    Thread server =
+        answer(client -> {
+          int file = memoryFile(bytes, sealed);
+          byte[] text = catalogue.getBytes(StandardCharsets.UTF_8);
+          assertThat(new Frames.Answer(text, List.of(file)).send(client)).isTrue();
+          Libc.INSTANCE.close(file);
+        });
+    assertThatThrownBy(() -> ResidentWeights.hold(location).close())
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining(reason)
+        .hasMessageNotContaining("\n");
+    Cleanup.join(server);
+    assertThat(memoryFiles()).isEqualTo(before);
+  }
+
+  private static String catalogue(String gpu, String entry, String files) {
+    return """
+    {"version": 1, "gpu": "%s", "entry": "%s", "files": [%s]}\
+    """
+        .formatted(gpu, entry, files);
+  }
+
+  private static String file(
+      String name, long size, long phase, long from, long to, long capacity) {
+    return """
+    {"name": "%s", "size": %d, "host_phase": %d, "device_from": %d, "device_to": %d, \
+    "device_capacity": %d}\
+    """
+        .formatted(name, size, phase, from, to, capacity);
+  }
+
+  @Test
+  void memoryIsAsLongAsTheServerSaysAndStaysSo() throws IOException {
+    String reason = "the server's memory of a is shorter than it says, or may change";
+    isRefused(catalogue("", "a", file("a", BYTES, 8, 0, 0, 0)), BYTES, true, reason);
+    isRefused(catalogue("", "a", file("a", BYTES, 0, 0, 0, 0)), BYTES, false, reason);
+  }
+
+  static List<String> damaged() {
+    String gpu = "GPU-01010101-0101-0101-0101-010101010101";
+    String good = file("a", BYTES, 0, 0, 0, 0);
+    return List.of(
+        "{\"version\": 1, \"files\": [",
+        "[]",
+        catalogue("", "a", good).replace("\"version\": 1", "\"version\": 99999999999"),
+        catalogue("", "b", good),
+        catalogue("", "", good + ", " + good),
+        catalogue("", "", file("../a", BYTES, 0, 0, 0, 0)),
+        catalogue("", "", file("", BYTES, 0, 0, 0, 0)),
+        catalogue("", "a", file("a", -1, 0, 0, 0, 0)),
+        catalogue("", "a", file("a", Long.MAX_VALUE, 8, 0, 0, 0)),
+        catalogue("", "a", file("a", BYTES, 256, 0, 0, 0)),
+        catalogue("", "a", file("a", BYTES, -1, 0, 0, 0)),
+        catalogue("cuda:0", "a", good),
+        catalogue("", "a", file("a", BYTES, 0, 8, BYTES, 2 << 20)),
+        catalogue(gpu, "a", file("a", BYTES, 0, 8, BYTES + 1, 2 << 20)),
+        catalogue(gpu, "a", file("a", BYTES, 0, 9, 8, 2 << 20)),
+        catalogue(gpu, "a", file("a", BYTES, 0, 8, BYTES, 100)),
+        catalogue(gpu, "a", file("a", BYTES, 0, 8, BYTES, 0)),
+        catalogue(gpu, "a", file("a", BYTES, 0, 8, 8, -1)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("damaged")
+  void aCatalogueIsCheckedAsAHeaderIs(String catalogue) throws IOException {
+    String reason = "the catalogue of resident weights is not as this version writes it";
+    isRefused(catalogue, BYTES, true, reason);
+  }
+
+  @Test
+  void aCatalogueFitsItsDescriptors() throws IOException {
+    String two = file("a", BYTES, 0, 0, 0, 0) + ", " + file("b", BYTES, 0, 0, 0, 0);
+    String reason = "the server's catalogue does not fit its descriptors";
+    isRefused(catalogue("", "a", two), BYTES, true, reason);
+  }
+
+  private static byte[] header(int protocol) {
+    return ByteBuffer.allocate(20)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .put("GNTRYRES".getBytes(StandardCharsets.US_ASCII))
+        .putInt(protocol)
+        .array();
+  }
+
+  @Test
+  void anotherVersionOfTheProtocolIsRefusedInOneLine() {
+    Thread server = answer(client -> LocalSockets.send(client, header(1), 0, List.of()));
+    assertThatThrownBy(() -> ResidentWeights.hold(location).close())
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining(
+            "the server speaks version 1 of the protocol, and this client 2: start both with the"
+                + " same version of Gantry")
+        .hasMessageNotContaining("\n");
+    Cleanup.join(server);
+  }
+
+  @Test
+  void aServerThatTakesNoClientsIsGivenUp() throws IOException {
+    try (ServerSocketChannel busy = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      UnixDomainSocketAddress address = UnixDomainSocketAddress.of(socket);
+      // The kernel lets one more wait than it is told.
+      busy.bind(address, 1);
+      try (SocketChannel first = SocketChannel.open(StandardProtocolFamily.UNIX);
+          SocketChannel second = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+        assertThat(first.connect(address) && second.connect(address)).isTrue();
+        assertThatThrownBy(() -> ResidentWeights.hold(location, SHORT).close())
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining("the server takes no more clients in time");
+      }
+    }
+  }
+
+  @Test
+  void aServerThatDoesNotAnswerIsGivenUp() throws IOException {
+    try (ServerSocketChannel silent = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      silent.bind(UnixDomainSocketAddress.of(socket));
+      assertThatThrownBy(() -> ResidentWeights.hold(location, SHORT).close())
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("the server does not answer in time");
+    }
+  }
+
+  @Test
+  void aServerThatAnswersByteAfterByteIsGivenUp() {
+    byte[] answer = new byte[1 << 20];
+    System.arraycopy(header(Frames.PROTOCOL), 0, answer, 0, 20);
+    ByteBuffer.wrap(answer).order(ByteOrder.LITTLE_ENDIAN).putInt(16, answer.length);
+    Thread server =
+        answer(client -> {
+          int sent = 1;
+          for (int at = 0; sent > 0; at++) {
+            sent = LocalSockets.send(client, new byte[] {answer[at]}, 0, List.of());
+            LocalSockets.poll(Map.of(), new HashSet<>(), 1);
+          }
+        });
+    assertThatThrownBy(() -> ResidentWeights.hold(location, SHORT).close())
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("the server does not answer in time");
+    Cleanup.join(server);
+  }
+}
