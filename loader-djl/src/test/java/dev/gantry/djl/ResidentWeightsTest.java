@@ -49,11 +49,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Weights in memory that a server keeps, over its arrays.
+/// Weights that a server keeps in the host's memory, over their arrays. All devices are named, since DJL's own choice may
+/// be a GPU, for which bytes of the host's memory are copied.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class ResidentWeightsTest {
   private static final int SIZE = 1000;
+  private static final ai.djl.Device CPU = ai.djl.Device.cpu();
 
   @TempDir private Path folder;
   private Path socket;
@@ -65,7 +67,7 @@ class ResidentWeightsTest {
   @BeforeEach
   void serve() throws IOException {
     memoryFiles = memoryFiles();
-    manager = NDManager.newBaseManager("PyTorch");
+    manager = NDManager.newBaseManager(CPU, "PyTorch");
     socket = folder.resolve("sockets/weights.sock");
     server = ResidentServer.listen(socket, _ -> {});
     server.publish(image(1, file("first", 1)));
@@ -222,7 +224,7 @@ class ResidentWeightsTest {
   @Test
   void aBlockPredictsOverTheServersMemory() throws Exception {
     try (Weights weights = open();
-        Model model = Model.newInstance("resident")) {
+        Model model = Model.newInstance("resident", CPU)) {
       Block block = Linear.builder().setUnits(2).build();
       weights.load(
           model.getNDManager(),
@@ -327,6 +329,7 @@ class ResidentWeightsTest {
             .setTypes(NDList.class, NDList.class)
             .optModelPath(folder.resolve("first"))
             .optEngine(engine)
+            .optDevice(CPU)
             .optOption("hasParameter", "false")
             .optArgument("blockFactory", factory())
             .optTranslator(new NoopTranslator())
