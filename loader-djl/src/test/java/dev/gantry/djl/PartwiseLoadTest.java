@@ -15,6 +15,7 @@ import ai.djl.nn.core.Linear;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -25,8 +26,11 @@ import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UserStates;
+import dev.gantry.djl.internal.weights.Scales;
+import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
+import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.Sessions;
@@ -109,6 +113,27 @@ class PartwiseLoadTest {
       restore(fresh);
       assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);
     }
+  }
+
+  /// A device's memory for a part is taken once a slab.
+  @Test
+  void aPartOfAsManyBytesAsASlabHasOne() throws IOException {
+    WeightsFile written = new WeightsFile();
+    for (int i = 0; i < 8; i++) {
+      written.raw(
+          "t" + i,
+          DType.U8,
+          dev.gantry.core.Shape.of(SLAB_BYTES / 4),
+          new byte[(int) SLAB_BYTES / 4]);
+    }
+    Path file = hot(written.write(folder.resolve("model.safetensors")));
+    List<Long> slabs = new ArrayList<>();
+    new TensorLoad(GantrySession.shared(), manager, observed().build().settings(), Scales.NONE)
+        .eachPart(
+            List.copyOf(WeightsFormats.open(Location.of(file)).tensors().values()),
+            (_, _, _) -> slabs.add(LiveResources.snapshot().slabs()));
+    // When the last part is taken, no other is held.
+    assertThat(slabs).hasSize(8).last().isEqualTo(1L);
   }
 
   @Test
@@ -246,11 +271,13 @@ class PartwiseLoadTest {
         var _ = hot(file);
       }
     }
+    // Checksums would be taken before, by as many threads as there are processors, in buffers of
+    // their own.
     var _ =
         new TrainingRestore(
                 GantrySession.shared(),
                 checkpoint,
-                true,
+                false,
                 new UserStates(new LinkedHashMap<>()),
                 observed().build().settings())
             .into(training.model, training.trainer);

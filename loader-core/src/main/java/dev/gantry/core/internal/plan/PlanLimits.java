@@ -59,4 +59,8 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   public PlanLimits withRequestBytes(long bytes) {
     return new PlanLimits(bytes, gapBytes, slabBytes);
   }
+
+  public PlanLimits withSlabBytes(long bytes) {
+    return new PlanLimits(requestBytes, gapBytes, bytes);
+  }
 }

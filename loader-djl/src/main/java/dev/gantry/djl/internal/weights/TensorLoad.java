@@ -414,12 +414,18 @@ public final class TensorLoad {
     List<List<Piece>> parts = parts(pieces, memory);
     Progress progress = new Progress(parts);
     long begin = System.nanoTime();
-    long capacity = transfer(parts.size()).slabCapacity();
+    TransferOptions transfer = transfer(parts.size());
     try (dequantiser;
         PartsAhead ahead =
             new PartsAhead(
                 parts.size(),
-                i -> loaded(tensors(parts.get(i)), progress.of(i).withSlabCapacity(capacity)))) {
+                i ->
+                    loaded(
+                        tensors(parts.get(i)),
+                        progress
+                            .of(i)
+                            .withLimits(transfer.limits())
+                            .withSlabCapacity(transfer.slabCapacity())))) {
       for (int i = 0; i < parts.size(); i++) {
         try (NDList arrays = next(ahead)) {
           if (i == parts.size() - 1) {
@@ -437,12 +443,14 @@ public final class TensorLoad {
   }
 
   /// Several parts have the same memory of a device, one after the other. Beside the tensors of a part, a
-  /// slab holds the blocks at their edges.
+  /// slab holds the blocks at their edges: with a second slab for those, a part would take that memory twice.
   private TransferOptions transfer(int parts) {
     TransferOptions transfer = settings.transfer();
-    return parts == 1
-        ? transfer
-        : transfer.withSlabCapacity(transfer.limits().slabBytes() + EDGES_BYTES);
+    if (parts == 1) {
+      return transfer;
+    }
+    long slab = transfer.limits().slabBytes() + EDGES_BYTES;
+    return transfer.withLimits(transfer.limits().withSlabBytes(slab)).withSlabCapacity(slab);
   }
 
   /// Requests whose tensors fit into a slab together.
