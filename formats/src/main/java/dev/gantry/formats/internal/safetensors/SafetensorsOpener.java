@@ -25,6 +25,7 @@ import java.util.regex.Pattern;
 public final class SafetensorsOpener {
   static final String FILE_SUFFIX = ".safetensors";
   static final String INDEX_SUFFIX = ".safetensors.index.json";
+  private static final String USUAL_FILE = "model" + FILE_SUFFIX;
   private static final String USUAL_INDEX = "model" + INDEX_SUFFIX;
 
   /// As many tools name them.
@@ -35,9 +36,11 @@ public final class SafetensorsOpener {
 
   /// Opens a safetensors file, an index (a name that ends in `.json`), or a folder.
   ///
-  /// In a folder the index counts: `model.safetensors.index.json`, else the only
-  /// `*.safetensors.index.json`. A folder without one is all of its `*.safetensors` together, where
-  /// none is missing of those whose names tell how many there are. With an index, only the tensors that it names are in the catalogue.
+  /// In a folder `model.safetensors` counts, and nothing beside it: the library that writes the hub's
+  /// files reads it first, and leaves an old index beside a new one. Else the index counts:
+  /// `model.safetensors.index.json`, or the only `*.safetensors.index.json`. A folder without either
+  /// is all of its `*.safetensors` together, where none is missing of those whose names tell how many
+  /// there are. With an index, only the tensors that it names are in the catalogue.
   ///
   /// @throws MalformedFileException if a header or the index breaks a rule, or if they do not
   ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
@@ -73,6 +76,11 @@ public final class SafetensorsOpener {
   }
 
   static WeightsCatalogue openFolder(Folder folder) {
+    Optional<Location> usual =
+        folder.files().stream().filter(file -> file.fileName().equals(USUAL_FILE)).findFirst();
+    if (usual.isPresent()) {
+      return openFiles(List.of(SafetensorsHeader.read(usual.get())));
+    }
     List<Location> indexes = folder.named(INDEX_SUFFIX);
     for (Location index : indexes) {
       if (indexes.size() == 1 || index.fileName().equals(USUAL_INDEX)) {

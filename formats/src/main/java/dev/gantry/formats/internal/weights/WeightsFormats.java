@@ -15,12 +15,15 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /// The weights formats that are registered, and which of them a file is of.
 public final class WeightsFormats {
   /// How much of a file's start a format sees.
   private static final int START_BYTES = 512;
+
+  private static final Pattern PICKLED = Pattern.compile("\\.(bin|pt|pth)$");
 
   private static final List<WeightsFormat> ALL =
       ServiceLoader.load(WeightsFormat.class, WeightsFormat.class.getClassLoader()).stream()
@@ -77,7 +80,18 @@ public final class WeightsFormats {
                 folder.location(),
                 0,
                 "no-weights",
-                "the folder has no weights, such as " + suffixes()));
+                "the folder has no weights, such as " + suffixes() + unreadable(folder)));
+  }
+
+  /// What a folder may have instead: pickled tensors, which only Python reads.
+  private static String unreadable(Folder folder) {
+    return folder.files().stream()
+        .map(Location::fileName)
+        .filter(name -> PICKLED.matcher(name).find())
+        .findFirst()
+        .map(name ->
+            "; '" + name + "' is PyTorch's own format, which is not read: save it as safetensors")
+        .orElse("");
   }
 
   private static WeightsFormat formatOf(Location location, FileBytes file) {

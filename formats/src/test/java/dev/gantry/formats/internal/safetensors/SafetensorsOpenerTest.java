@@ -88,6 +88,18 @@ class SafetensorsOpenerTest {
     assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
   }
 
+  /// The library that writes the hub's files reads it first.
+  @Test
+  void theUsualFileGoesBeforeAllElse() throws IOException {
+    Path usual = dataFile("model.safetensors", "a");
+    dataFile("other.safetensors", "a", "b");
+    assertThat(SafetensorsOpener.open(folder).files()).map(Location::path).containsExactly(usual);
+    index(INDEX, "'b':'other.safetensors'");
+    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
+    index(INDEX, "'b':'none.safetensors'");
+    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
+  }
+
   @Test
   void severalIndexesWithoutTheUsualOneAreNotGuessedAt() throws IOException {
     dataFile("1.safetensors", "a");
