@@ -43,6 +43,12 @@ public final class ParameterNames {
     return rules;
   }
 
+  /// These names for a block that answers only if all of its parameters have a value: `optPartial`
+  /// then lets tensors over pass, and no parameter without a tensor.
+  public ParameterNames complete() {
+    return new ParameterNames(rules.withComplete());
+  }
+
   /// The tensors have the parameters' own names. Tensors of other names are no error: the report
   /// names them.
   public static ParameterNames same() {
@@ -188,7 +194,7 @@ public final class ParameterNames {
     }
 
     public ParameterNames build() {
-      return new ParameterNames(new NameRules(rules, aliases, ignored, rest, strict));
+      return new ParameterNames(new NameRules(rules, aliases, ignored, rest, strict, false));
     }
 
     private static NamePattern pattern(String what, String text) {

@@ -20,8 +20,14 @@ import java.util.stream.Collectors;
 /// @param rest what happens to parameters that no rule matches
 /// @param strict whether every tensor must have one use: unless a [Rule.Tie] says so, no two
 ///     parameters may have one tensor, and unless it is ignored, no tensor may be left over
+/// @param complete whether every parameter must get a value, also in a load of a part
 public record NameRules(
-    List<Rule> rules, List<Alias> aliases, List<NamePattern> ignored, Rest rest, boolean strict) {
+    List<Rule> rules,
+    List<Alias> aliases,
+    List<NamePattern> ignored,
+    Rest rest,
+    boolean strict,
+    boolean complete) {
   public NameRules {
     rules = List.copyOf(rules);
     aliases = List.copyOf(aliases);
@@ -122,7 +128,11 @@ public record NameRules(
 
   /// The parameters' own names.
   public static final NameRules SAME =
-      new NameRules(List.of(), List.of(), List.of(), Rest.SAME_NAME, false);
+      new NameRules(List.of(), List.of(), List.of(), Rest.SAME_NAME, false, false);
+
+  public NameRules withComplete() {
+    return new NameRules(rules, aliases, ignored, rest, strict, true);
+  }
 
   /// Which rule each of these parameters has, in their order; without those that none matches.
   ///

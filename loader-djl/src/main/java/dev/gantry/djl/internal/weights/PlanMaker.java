@@ -64,8 +64,9 @@ final class PlanMaker {
         (isIgnored(name) ? ignored : unexpected).add(name);
       }
     }
-    List<String> refused = rules.strict() ? unexpected : List.of();
-    if (!partial && !(missing.isEmpty() && refused.isEmpty())) {
+    List<String> refused = rules.strict() && !partial ? unexpected : List.of();
+    boolean whole = rules.complete() || !partial;
+    if ((whole && !missing.isEmpty()) || !refused.isEmpty()) {
       throw incomplete(missing, refused);
     }
     return new ParameterPlan(fills, missing, ignored, unexpected);
@@ -280,11 +281,13 @@ final class PlanMaker {
     if (!unexpected.isEmpty()) {
       parts.add("no parameter takes " + count(unexpected) + Names.listed(unexpected));
     }
-    return new MisuseException(
-        String.join("; ", parts)
-            + (unexpected.isEmpty()
-                ? "; optPartial(true) loads a part of the parameters"
-                : "; ignore(…) in the names leaves tensors out, optPartial(true) allows this"));
+    if (!missing.isEmpty() && !rules.complete()) {
+      parts.add("optPartial(true) leaves them as they are, or at random where they are new");
+    }
+    if (!unexpected.isEmpty()) {
+      parts.add("ignore(…) in the names or optPartial(true) leaves tensors out");
+    }
+    return new MisuseException(String.join("; ", parts));
   }
 
   private static String count(Collection<String> names) {
