@@ -9,12 +9,10 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.function.LongConsumer;
 import java.util.random.RandomGenerator;
-import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /// Continues a text, token by token, with a model whose block is a [CausalBlock]. Immutable,
@@ -24,6 +22,10 @@ import java.util.stream.LongStream;
 /// the CPU and a seed, so that the same seed gives the same text.
 public final class TextGenerator {
   private static final int MOST_TOKENS = 1 << 24;
+
+  /// A pass holds a score of attention for each of its tokens and each one before: a long prompt goes
+  /// in pieces.
+  private static final int MOST_AT_ONCE = 256;
 
   private final int tokens;
   private final double temperature;
@@ -94,39 +96,23 @@ public final class TextGenerator {
       KeyValueCache cache,
       RandomGenerator random,
       long... tokens) {
-    try (NDManager pass = manager.newSubManager()) {
-      NDArray ids = pass.create(tokens, new Shape(1, tokens.length));
-      NDArray scores = block.nextScores(store, ids, cache);
-      if (temperature == 0) {
-        return scores.argMax(-1).toLongArray()[0];
+    int from = 0;
+    for (; tokens.length - from > MOST_AT_ONCE; from += MOST_AT_ONCE) {
+      try (NDManager pass = manager.newSubManager()) {
+        block.nextScores(store, ids(pass, tokens, from, from + MOST_AT_ONCE), cache);
       }
-      return drawn(scores.toType(DataType.FLOAT32, false).toFloatArray(), random);
+    }
+    try (NDManager pass = manager.newSubManager()) {
+      NDArray scores = block.nextScores(store, ids(pass, tokens, from, tokens.length), cache);
+      return temperature == 0
+          ? scores.argMax(-1).toLongArray()[0]
+          : new TokenSampler(temperature, topK)
+              .draw(scores.toType(DataType.FLOAT32, false).toFloatArray(), random);
     }
   }
 
-  /// A token by its share of `exp(score / temperature)` among the `topK` highest.
-  private long drawn(float[] scores, RandomGenerator random) {
-    int[] candidates =
-        IntStream.range(0, scores.length)
-            .boxed()
-            .sorted(Comparator.comparingDouble(id -> -scores[id]))
-            .limit(topK == 0 ? scores.length : topK)
-            .mapToInt(Integer::intValue)
-            .toArray();
-    double[] shares = new double[candidates.length];
-    double sum = 0;
-    for (int i = 0; i < shares.length; i++) {
-      shares[i] = Math.exp((scores[candidates[i]] - scores[candidates[0]]) / temperature);
-      sum += shares[i];
-    }
-    double point = random.nextDouble() * sum;
-    for (int i = 0; i < shares.length; i++) {
-      point -= shares[i];
-      if (point < 0) {
-        return candidates[i];
-      }
-    }
-    return candidates[0];
+  private static NDArray ids(NDManager pass, long[] tokens, int from, int to) {
+    return pass.create(Arrays.copyOfRange(tokens, from, to), new Shape(1, to - from));
   }
 
   /// Makes [TextGenerator]s; nothing is required. For one thread.
