@@ -4,19 +4,18 @@ package dev.gantry.models;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
-import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.TransferException;
 import dev.gantry.djl.ParameterNames;
-import dev.gantry.djl.Weights;
 import dev.gantry.models.HubModel.Input;
-import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// What a folder's `config.json` describes.
 ///
@@ -32,7 +31,7 @@ record Architecture(
     List<String> labels,
     List<Integer> ends,
     List<Shape> shapes) {
-  private static final int MOST_TOKENS = 16 << 20;
+  static final int MOST_TOKENS = 16 << 20;
   private static final int MOST_POSITIONS = 64 << 20;
   private static final int WIDEST = 1 << 20;
   private static final int MOST_LAYERS = 1024;
@@ -41,7 +40,9 @@ record Architecture(
   private static final int MOST_PIXELS = 1 << 16;
   private static final int MOST_STAGES = 64;
 
-  private static final Map<String, Function<Folder, Architecture>> BY_TYPE =
+  private static final String ORIGINAL = "original_max_position_embeddings";
+
+  private static final Map<String, Function<HubFolder, Architecture>> BY_TYPE =
       Map.of(
           "bert", Architecture::bert,
           "gpt2", Architecture::gpt2,
@@ -49,24 +50,42 @@ record Architecture(
           "resnet", Architecture::resnet,
           "vit", Architecture::vit);
 
+  /// Those whose stored values and scales a load multiplies, and what else must be so.
+  private static final Map<String, Consumer<HubConfig>> QUANTISATIONS =
+      Map.of(
+          "fp8",
+          _ -> {},
+          "fbgemm_fp8",
+          _ -> {},
+          "compressed-tensors",
+          quantised -> quantised.choice("format", Map.of("float-quantized", true)));
+
+  /// RoBERTa and its kin have BERT's names and shapes of tensors, and other positions.
+  private static final Map<String, String> ROBERTA =
+      Map.of("bos_token_id", "0", "pad_token_id", "1", "eos_token_id", "2");
+
+  /// There are BERTs with RoBERTa's special tokens; they name a tokenizer of their own.
+  private static final Pattern ROBERTA_TOKENIZER = Pattern.compile("^$|oberta|amembert");
+
+  /// Gemma has Llama's names and shapes of tensors, and another normalization.
+  private static final Map<String, String> GEMMA =
+      Map.of(
+          "bos_token_id", "2",
+          "eos_token_id", "1",
+          "pad_token_id", "0",
+          "hidden_act", "gelu_pytorch_tanh");
+
   /// @throws dev.gantry.core.MalformedFileException if it is of no known architecture, or makes no
   ///     sense
-  static Architecture of(Folder folder) {
-    return folder.config().choice("model_type", BY_TYPE).apply(folder);
-  }
-
-  /// @param path where the data files are
-  record Folder(Path path, HubConfig config) {
-    /// Whether a bare model has a pooler: its configuration does not say.
-    boolean hasPooler() {
-      try (Weights weights = Weights.open(path)) {
-        return weights.tensors().keySet().stream()
-            .anyMatch(name -> name.endsWith("pooler.dense.weight"));
-      } catch (MalformedFileException | TransferException _) {
-        // A load says what is wrong with the files.
-        return true;
-      }
-    }
+  static Architecture of(HubFolder folder) {
+    HubConfig config = folder.config();
+    Architecture described = config.choice("model_type", BY_TYPE).apply(folder);
+    config.requireOff("is_encoder_decoder");
+    config
+        .object("quantization_config")
+        .ifPresent(quantised -> quantised.choice("quant_method", QUANTISATIONS).accept(quantised));
+    config.requireAllRead(HarmlessKeys.ALL);
+    return described;
   }
 
   /// What the first of `architectures` stands for.
@@ -90,15 +109,19 @@ record Architecture(
     return known;
   }
 
-  private static Architecture llama(Folder folder) {
+  private static Architecture llama(HubFolder folder) {
     HubConfig config = folder.config();
     LlamaBlock.Head scores =
-        config.flag("tie_word_embeddings", false) ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
+        folder.isTied(false, "lm_head.weight") ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
     var chosen =
         chosen(
             config,
             "LlamaForCausalLM",
             known("LlamaForCausalLM", scores, "LlamaModel", LlamaBlock.Head.NONE));
+    if (config.says(GEMMA)) {
+      throw config.refuse("model_type", "the special tokens are Gemma's, which is not supported");
+    }
+    config.requireOff("rope_interleaved");
     int width = config.count("hidden_size", WIDEST);
     int heads = config.count("num_attention_heads", MOST_HEADS);
     int groups = config.count("num_key_value_heads", heads, MOST_HEADS);
@@ -135,18 +158,31 @@ record Architecture(
         text(sizes.vocabulary()),
         List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
         List.of(),
-        config.ids("eos_token_id", MOST_TOKENS),
+        folder.ends(),
         List.of(new Shape(1, 1)));
   }
 
-  /// `rope_parameters` in new files; `rope_theta` and `rope_scaling` in older ones.
+  /// `rope_parameters` in new files; `rope_theta` and `rope_scaling` in older ones. If a file has
+  /// both, they must say the same: versions of the library that writes them read one or the other.
   private static LlamaBlock.Rotation rotation(HubConfig config) {
-    HubConfig rope =
-        config
-            .object("rope_parameters")
-            .or(() -> config.object("rope_scaling"))
-            .orElseGet(() -> HubConfig.EMPTY);
+    List<LlamaBlock.Rotation> said =
+        Stream.of("rope_scaling", "rope_parameters")
+            .flatMap(key -> config.object(key).stream())
+            .map(rope -> rotation(config, rope))
+            .distinct()
+            .toList();
+    if (said.size() > 1) {
+      throw config.refuse("rope_scaling", "'rope_parameters' beside it says otherwise");
+    }
+    return said.isEmpty() ? rotation(config, HubConfig.empty()) : said.getFirst();
+  }
+
+  private static LlamaBlock.Rotation rotation(HubConfig config, HubConfig rope) {
     double theta = rope.positive("rope_theta", config.positive("rope_theta", 10_000));
+    int longest = config.count("max_position_embeddings", 2048, MOST_POSITIONS);
+    // The one that stands outside counts, if there are two.
+    int original =
+        config.count(ORIGINAL, rope.count(ORIGINAL, longest, MOST_POSITIONS), MOST_POSITIONS);
     Map<String, Function<HubConfig, LlamaBlock.Rotation>> known =
         Map.of(
             "default",
@@ -154,29 +190,24 @@ record Architecture(
             "linear",
             scaled -> LlamaBlock.Rotation.linear(theta, scaled.positive("factor")),
             "llama3",
-            scaled -> stretched(theta, scaled));
+            scaled -> stretched(theta, original, scaled));
     String key = rope.has("type") && !rope.has("rope_type") ? "type" : "rope_type";
     return rope.choice(key, "default", known).apply(rope);
   }
 
-  private static LlamaBlock.Rotation stretched(double theta, HubConfig rope) {
+  private static LlamaBlock.Rotation stretched(double theta, int original, HubConfig rope) {
     double low = rope.positive("low_freq_factor");
     double high = rope.positive("high_freq_factor");
     if (high <= low) {
       throw rope.refuse("high_freq_factor", "it must be more than low_freq_factor, " + low);
     }
-    return new LlamaBlock.Rotation(
-        theta,
-        rope.positive("factor"),
-        low,
-        high,
-        rope.count("original_max_position_embeddings", MOST_POSITIONS));
+    return new LlamaBlock.Rotation(theta, rope.positive("factor"), low, high, original);
   }
 
-  private static Architecture gpt2(Folder folder) {
+  private static Architecture gpt2(HubFolder folder) {
     HubConfig config = folder.config();
     LlamaBlock.Head scores =
-        config.flag("tie_word_embeddings", true) ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
+        folder.isTied(true, "lm_head.weight") ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
     var chosen =
         chosen(
             config,
@@ -206,7 +237,7 @@ record Architecture(
         text(sizes.vocabulary()),
         List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
         List.of(),
-        config.ids("eos_token_id", MOST_TOKENS),
+        folder.ends(),
         List.of(new Shape(1, 1)));
   }
 
@@ -216,19 +247,23 @@ record Architecture(
         new Input("attention_mask", DataType.INT64, 2, false));
   }
 
-  private static Architecture bert(Folder folder) {
+  private static Architecture bert(HubFolder folder) {
     HubConfig config = folder.config();
     SequencedMap<String, BertModelBlock.Head> known =
         known(
             "BertModel",
             folder.hasPooler() ? BertModelBlock.Head.POOLER : BertModelBlock.Head.NONE,
             "BertForMaskedLM",
-            config.flag("tie_word_embeddings", true)
+            folder.isTied(true, "cls.predictions.decoder.weight")
                 ? BertModelBlock.Head.MASKED_TOKENS_TIED
                 : BertModelBlock.Head.MASKED_TOKENS);
     known.put("BertForSequenceClassification", BertModelBlock.Head.SEQUENCE);
     known.put("BertForTokenClassification", BertModelBlock.Head.TOKENS);
     var chosen = chosen(config, "BertModel", known);
+    if (config.says(ROBERTA)
+        && ROBERTA_TOKENIZER.matcher(config.word("tokenizer_class", "")).find()) {
+      throw config.refuse("model_type", "the special tokens are RoBERTa's, which is not supported");
+    }
     config.requireOff("is_decoder");
     config.requireOff("add_cross_attention");
     config.choice("position_embedding_type", "absolute", Map.of("absolute", true));
@@ -273,7 +308,7 @@ record Architecture(
         List.of(new Shape(1, 1), new Shape(1, 1), new Shape(1, 1)));
   }
 
-  private static Architecture vit(Folder folder) {
+  private static Architecture vit(HubFolder folder) {
     HubConfig config = folder.config();
     var chosen =
         chosen(
@@ -323,7 +358,7 @@ record Architecture(
         List.of(new Shape(1, sizes.channels(), image, image)));
   }
 
-  private static Architecture resnet(Folder folder) {
+  private static Architecture resnet(HubFolder folder) {
     HubConfig config = folder.config();
     var chosen =
         chosen(
@@ -367,13 +402,10 @@ record Architecture(
 
   /// The names of the classes. The library writes `id2label` unless it has the two that it makes up.
   private static List<String> labels(HubConfig config) {
-    HubConfig named = config.object("id2label").orElse(HubConfig.EMPTY);
-    int count = config.members("id2label", 0);
-    if (count == 0) {
-      count = config.count("num_labels", 2, MOST_LABELS);
-    }
+    Map<String, String> named = config.texts("id2label");
+    int count = named.isEmpty() ? config.count("num_labels", 2, MOST_LABELS) : named.size();
     return IntStream.range(0, count)
-        .mapToObj(i -> named.word(String.valueOf(i), "LABEL_" + i))
+        .mapToObj(i -> named.getOrDefault(String.valueOf(i), "LABEL_" + i))
         .toList();
   }
 }

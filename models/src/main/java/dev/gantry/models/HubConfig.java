@@ -8,15 +8,19 @@ import dev.gantry.formats.internal.json.JsonReader.Kind;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /// The members of a folder's `config.json`. Nothing in it is believed: each getter checks what it
-/// returns, and an error names the file, the key, the value and what would be right.
+/// returns, and an error names the file, the key, the value and what would be right. It records
+/// which keys were asked for, so that [#requireAllRead] finds those that nothing here understands.
 ///
 /// A member that is `null` counts as absent, as it does for the library that writes these files.
 final class HubConfig {
@@ -34,9 +38,6 @@ final class HubConfig {
     }
   }
 
-  /// One without members, so that each has its default.
-  static final HubConfig EMPTY = new HubConfig(Location.of(Path.of("config.json")), 0, "");
-
   private final Location file;
   private final long offset;
 
@@ -44,6 +45,7 @@ final class HubConfig {
   private final String path;
 
   private final Map<String, Value> members = new LinkedHashMap<>();
+  private final Set<String> read = new HashSet<>();
 
   private HubConfig(Location file, long offset, String path) {
     this.file = file;
@@ -51,20 +53,26 @@ final class HubConfig {
     this.path = path;
   }
 
-  /// @throws MalformedFileException if `config.json` is no JSON object, or too large
+  /// One without members, so that each has its default.
+  static HubConfig empty() {
+    return new HubConfig(Location.of(Path.of("config.json")), 0, "");
+  }
+
+  /// @param json such as `config.json`
+  /// @throws MalformedFileException if it is no JSON object, or too large
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
-  static HubConfig read(Path folder) {
-    try (FileBytes bytes = FileBytes.open(folder.resolve("config.json"))) {
+  static HubConfig read(Path json) {
+    try (FileBytes bytes = FileBytes.open(json)) {
       if (bytes.length() > MAX_BYTES) {
         throw new MalformedFileException(
             bytes.file(), 0, "config-too-large", bytes.length() + " bytes, more than " + MAX_BYTES);
       }
-      JsonReader json = new JsonReader(bytes, 0, bytes.length());
-      if (json.peek() != Kind.OBJECT) {
-        throw json.unwanted("not-an-object", "the configuration is JSON, but no object");
+      JsonReader reader = new JsonReader(bytes, 0, bytes.length());
+      if (reader.peek() != Kind.OBJECT) {
+        throw reader.unwanted("not-an-object", "the configuration is JSON, but no object");
       }
-      HubConfig config = object(bytes.file(), json, "");
-      json.end();
+      HubConfig config = object(bytes.file(), reader, "");
+      reader.end();
       return config;
     }
   }
@@ -106,7 +114,45 @@ final class HubConfig {
   }
 
   boolean has(String key) {
-    return members.containsKey(key);
+    return find(key) != null;
+  }
+
+  private @Nullable Value find(String key) {
+    read.add(key);
+    return members.get(key);
+  }
+
+  /// Whether all of these keys have these values.
+  boolean says(Map<String, String> values) {
+    return values.entrySet().stream()
+        .allMatch(each ->
+            find(each.getKey()) instanceof Value(_, Object content)
+                && content.toString().equals(each.getValue()));
+  }
+
+  /// Refuses a key that was never asked for: it may stand for arithmetic that no block here has. A
+  /// key with an empty object or array says nothing.
+  ///
+  /// @param harmless keys that change no answer, with the keys that lead to them (`a.b`)
+  void requireAllRead(Set<String> harmless) {
+    members.forEach((key, value) -> {
+      if (read.contains(key)) {
+        if (value.content() instanceof HubConfig object) {
+          object.requireAllRead(harmless);
+        }
+      } else if (!harmless.contains(path + key) && !isEmpty(value)) {
+        throw malformed(
+            "unknown-key", key, value, "this key is not known here and may change the answers");
+      }
+    });
+  }
+
+  private static boolean isEmpty(Value value) {
+    return switch (value.content()) {
+      case HubConfig object -> object.members.isEmpty();
+      case List<?> elements -> elements.isEmpty();
+      default -> false;
+    };
   }
 
   /// A whole number from 1 to `most`.
@@ -116,13 +162,22 @@ final class HubConfig {
 
   /// As the other, for a key that may be absent.
   int count(String key, int otherwise, int most) {
-    Value value = members.get(key);
+    Value value = find(key);
     return value == null ? otherwise : whole(key, value, 1, most);
   }
 
-  /// How many members the object of this key has.
-  int members(String key, int otherwise) {
-    return object(key).map(object -> object.members.size()).orElse(otherwise);
+  /// What an object has as strings, numbers or flags, each as text; empty if it is absent.
+  Map<String, String> texts(String key) {
+    HubConfig object = object(key).orElseGet(HubConfig::empty);
+    Map<String, String> texts = new LinkedHashMap<>();
+    object.members.forEach((name, value) -> {
+      object.read.add(name);
+      if (value.content() instanceof HubConfig || value.content() instanceof List<?>) {
+        throw object.invalid(name, value, "it must be a string or a number");
+      }
+      texts.put(name, value.content().toString());
+    });
+    return texts;
   }
 
   /// Whole numbers from 1 to `most`, one or more, no more than `length`.
@@ -138,7 +193,7 @@ final class HubConfig {
 
   /// One id or an array of them, from 0 to `most`; none if the key is absent.
   List<Integer> ids(String key, int most) {
-    Value value = members.get(key);
+    Value value = find(key);
     if (value == null) {
       return List.of();
     }
@@ -162,7 +217,7 @@ final class HubConfig {
 
   /// A number above 0.
   double positive(String key, double otherwise) {
-    Value value = members.get(key);
+    Value value = find(key);
     return value == null ? otherwise : positive(key, value);
   }
 
@@ -182,7 +237,7 @@ final class HubConfig {
   }
 
   boolean flag(String key, boolean otherwise) {
-    Value value = members.get(key);
+    Value value = find(key);
     if (value == null) {
       return otherwise;
     }
@@ -200,7 +255,7 @@ final class HubConfig {
 
   /// What a word stands for.
   <T> T choice(String key, String otherwise, Map<String, T> known) {
-    Value value = members.getOrDefault(key, new Value(offset, otherwise));
+    Value value = Objects.requireNonNullElse(find(key), new Value(offset, otherwise));
     T chosen = value.content() instanceof String word ? known.get(word) : null;
     if (chosen == null) {
       throw invalid(key, value, "known are " + String.join(", ", new TreeSet<>(known.keySet())));
@@ -210,7 +265,7 @@ final class HubConfig {
 
   /// A string.
   String word(String key, String otherwise) {
-    Value value = members.get(key);
+    Value value = find(key);
     if (value == null) {
       return otherwise;
     }
@@ -222,7 +277,7 @@ final class HubConfig {
 
   /// The strings of an array; none if it is absent.
   List<String> words(String key) {
-    Value value = members.get(key);
+    Value value = find(key);
     if (value == null) {
       return List.of();
     }
@@ -233,13 +288,14 @@ final class HubConfig {
     throw invalid(key, value, "it must be an array of strings");
   }
 
+  /// An object that has members.
   Optional<HubConfig> object(String key) {
-    Value value = members.get(key);
+    Value value = find(key);
     if (value == null) {
       return Optional.empty();
     }
     if (value.content() instanceof HubConfig object) {
-      return Optional.of(object);
+      return object.members.isEmpty() ? Optional.empty() : Optional.of(object);
     }
     throw invalid(key, value, "it must be an object");
   }
@@ -262,12 +318,12 @@ final class HubConfig {
 
   /// The error for a value that is right by itself and wrong beside others.
   MalformedFileException refuse(String key, String reason) {
-    Value value = members.get(key);
+    Value value = find(key);
     return value == null ? missing(key) : invalid(key, value, reason);
   }
 
   private Value required(String key) {
-    Value value = members.get(key);
+    Value value = find(key);
     if (value == null) {
       throw missing(key);
     }
@@ -280,6 +336,10 @@ final class HubConfig {
   }
 
   private MalformedFileException invalid(String key, Value value, String reason) {
+    return malformed("invalid-value", key, value, reason);
+  }
+
+  private MalformedFileException malformed(String kind, String key, Value value, String reason) {
     String shown =
         switch (value.content()) {
           case String word -> "\"" + shortened(word) + "\"";
@@ -288,7 +348,7 @@ final class HubConfig {
           case Object other -> shortened(other.toString());
         };
     return new MalformedFileException(
-        file, value.offset(), "invalid-value", "'" + path + key + "' is " + shown + "; " + reason);
+        file, value.offset(), kind, "'" + path + key + "' is " + shown + "; " + reason);
   }
 
   private static String shortened(String text) {

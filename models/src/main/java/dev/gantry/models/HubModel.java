@@ -54,7 +54,8 @@ public final class HubModel {
   public static HubModel of(Path folder) {
     MisuseException.requireGiven("folder", folder);
     return new HubModel(
-        folder, Architecture.of(new Architecture.Folder(folder, HubConfig.read(folder))));
+        folder,
+        Architecture.of(new HubFolder(folder, HubConfig.read(folder.resolve("config.json")))));
   }
 
   /// Such as `LlamaForCausalLM`.
@@ -67,9 +68,10 @@ public final class HubModel {
     return architecture.block().get();
   }
 
-  /// Which tensors fill the block's parameters.
+  /// Which tensors fill the block's parameters. Each parameter must have one, also where `optPartial`
+  /// leaves tensors out.
   public ParameterNames names() {
-    return architecture.names();
+    return architecture.names().complete();
   }
 
   /// What the block takes, in its order. Only the last ones may be left out.
@@ -88,7 +90,8 @@ public final class HubModel {
     return architecture.labels();
   }
 
-  /// The tokens that end a text, for [TextGenerator.Builder#optEnds]: `eos_token_id` of `config.json`.
+  /// The tokens that end a text, for [TextGenerator.Builder#optEnds]: `eos_token_id` of
+  /// `generation_config.json`, or of `config.json` if there is no such file.
   public long[] endTokens() {
     return architecture.ends().stream().mapToLong(Integer::longValue).toArray();
   }
@@ -146,7 +149,7 @@ public final class HubModel {
   }
 
   /// Puts inputs into the order in which the block takes them. An input that may be left out and
-  /// stands before one that is given gets zeros.
+  /// stands before one that is given gets what leaving it out means: ones for a mask, else zeros.
   ///
   /// @throws MisuseException if a name is not known, or an input is missing
   public NDList arranged(Map<String, NDArray> inputs) {
@@ -174,7 +177,8 @@ public final class HubModel {
       if (array != null) {
         arranged.add(array);
       } else if (given < inputs.size()) {
-        arranged.add(arranged.head().zerosLike());
+        NDArray ids = arranged.head();
+        arranged.add(input.name().equals("attention_mask") ? ids.onesLike() : ids.zerosLike());
       }
     }
     return arranged;

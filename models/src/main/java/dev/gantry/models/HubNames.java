@@ -32,6 +32,9 @@ public final class HubNames {
         // A tied head has no parameter of its own.
         .ignore("lm_head.weight")
         .ignore("{any*}.rotary_emb.inv_freq")
+        // Of quantised activations and caches, which are not quantised here.
+        .ignore("{any*}.input_scale")
+        .ignore("{any*}.self_attn.{kind}_scale")
         .build();
   }
 

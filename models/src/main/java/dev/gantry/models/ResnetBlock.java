@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Activation;
 import ai.djl.nn.convolutional.Conv2d;
 import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.BatchNorm;
@@ -39,6 +40,8 @@ public final class ResnetBlock extends AbstractBlock {
   /// @param strideFirst whether a bottleneck's stride is in its first convolution; else in the
   ///     middle
   /// @param shrinkFirst whether the first stage halves the image, as the others do
+  /// @param activation behind the first convolution and behind each layer; within a layer it is ReLU,
+  ///     as in the library that writes the hub's files
   /// @param labels how many classes it tells apart; 0 for no head
   public record Config(
       int channels,
@@ -167,7 +170,7 @@ public final class ResnetBlock extends AbstractBlock {
     List<Convolution> convolutions = layer.convolutions();
     NDArray y = convolutions.getFirst().of(x, store, training);
     for (Convolution next : convolutions.subList(1, convolutions.size())) {
-      y = next.of(activated(y), store, training);
+      y = next.of(Activation.relu(y), store, training);
     }
     NDArray shortcut = layer.shortcut() == null ? x : layer.shortcut().of(x, store, training);
     return activated(y.add(shortcut));

@@ -46,6 +46,15 @@ class HubConfigTest {
           llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": true | 'rms_norm_eps' is true; it must be a number above 0
           llama | "tie_word_embeddings": false | "tie_word_embeddings": "no" | 'tie_word_embeddings' is "no"; it must be true or false
           llama | "eos_token_id": 2 | "eos_token_id": [2, -1] | 'eos_token_id' is -1; it must be a whole number from 0 to
+          llama | "vocab_size": 261 | "vocab_size": 261, "rope_scaling": {"type": "linear", "factor": 2} | 'rope_scaling' is an object; 'rope_parameters' beside it says otherwise
+          llama | "vocab_size": 261 | "vocab_size": 261, "embedding_multiplier": 2.5 | 'embedding_multiplier' is 2.5; this key is not known here and may change the answers
+          llama | "rope_type": "default" | "rope_type": "default", "partial_rotary_factor": 0.5 | 'rope_parameters.partial_rotary_factor' is 0.5; this key is not known
+          llama | "vocab_size": 261 | "vocab_size": 261, "quantization_config": {"quant_method": "gptq", "bits": 4} | 'quantization_config.quant_method' is "gptq"; known are compressed-tensors, fbgemm_fp8, fp8
+          llama | "vocab_size": 261 | "vocab_size": 261, "quantization_config": {"quant_method": "fp8", "twist": 4} | 'quantization_config.twist' is 4; this key is not known
+          llama | "vocab_size": 261 | "vocab_size": 261, "auto_map": {"AutoModel": "own.Model"} | 'auto_map' is an object; this key is not known
+          llama | "vocab_size": 261 | "vocab_size": 261, "is_encoder_decoder": true | 'is_encoder_decoder' is true; it is not supported
+          bert | "pad_token_id": 0 | "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2 | 'model_type' is "bert"; the special tokens are RoBERTa's
+          vit | "0": "LABEL_0" | "0": [1] | 'id2label.0' is an array; it must be a string or a number
           gpt2 | "n_head": 4 | "n_head": 5 | n_embd must be a multiple of n_head (are 48 and 5)
           gpt2 | "add_cross_attention": false | "add_cross_attention": true | it is not supported; it must be false
           bert | "num_attention_heads": 4 | "num_attention_heads": 7 | hidden_size must be a multiple of num_attention_heads (are 64 and 7)
@@ -126,5 +135,68 @@ class HubConfigTest {
                 .mapToLong(parameter -> parameter.getShape().size())
                 .sum())
         .isEqualTo(weights);
+  }
+
+  /// Members that say nothing about the arithmetic, as folders of the hub have them.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        """
+        {"_name_or_path": "x", "architectures": ["BertModel"], "attention_probs_dropout_prob": 0.1,
+         "classifier_dropout": null, "directionality": "bidi", "gradient_checkpointing": false,
+         "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768, "initializer_range": 0.02,
+         "intermediate_size": 3072, "layer_norm_eps": 1e-12, "max_position_embeddings": 512,
+         "model_type": "bert", "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 0,
+         "pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_num_fc_layers": 3,
+         "pooler_size_per_head": 128, "pooler_type": "first_token_transform",
+         "position_embedding_type": "absolute", "torch_dtype": "float32",
+         "transformers_version": "4.38.0", "type_vocab_size": 2, "use_cache": true, "vocab_size": 119547}
+        """,
+        """
+        {"architectures": ["BertForSequenceClassification"], "hidden_size": 384, "id2label": {"0": "LABEL_0"},
+         "intermediate_size": 1536, "label2id": {"LABEL_0": 0}, "model_type": "bert",
+         "num_attention_heads": 12, "num_hidden_layers": 6, "problem_type": null,
+         "sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity",
+         "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity", "version": "4.1.0"},
+         "return_dict": true, "output_attentions": false, "tokenizer_class": "BertTokenizer",
+         "vocab_size": 30522, "task_specific_params": {"x": {"y": 1}}, "pruned_heads": {}}
+        """,
+        """
+        {"architectures": ["BertModel"], "bos_token_id": 0, "eos_token_id": 2, "hidden_size": 768,
+         "max_position_embeddings": 514, "model_type": "bert", "pad_token_id": 1,
+         "tokenizer_class": "HerbertTokenizerFast", "type_vocab_size": 2, "vocab_size": 50000}
+        """,
+        """
+        {"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+         "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 576,
+         "initializer_range": 0.0416, "intermediate_size": 1536, "is_llama_config": true,
+         "max_position_embeddings": 8192, "mlp_bias": false, "model_type": "llama",
+         "num_attention_heads": 9, "num_hidden_layers": 30, "num_key_value_heads": 3, "pad_token_id": 2,
+         "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null,
+         "rope_theta": 100000, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+         "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+         "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 49152,
+         "unsloth_fixed": true, "_attn_implementation_autoset": true, "temperature": 0.6}
+        """,
+        """
+        {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128,
+         "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 32,
+         "quantization_config": {"quant_method": "compressed-tensors", "format": "float-quantized",
+          "config_groups": {"group_0": {"targets": ["Linear"]}}, "ignore": ["lm_head"],
+          "global_compression_ratio": 1.5, "kv_cache_scheme": null, "quantization_status": "frozen"}}
+        """,
+        """
+        {"architectures": ["ResNetForImageClassification"], "depths": [3, 4, 6, 3],
+         "downsample_in_first_stage": false, "embedding_size": 64, "hidden_act": "relu",
+         "hidden_sizes": [256, 512, 1024, 2048], "id2label": {"0": "tench", "1": "goldfish"},
+         "label2id": {"goldfish": 1, "tench": 0}, "layer_type": "bottleneck", "model_type": "resnet",
+         "num_channels": 3, "out_features": ["stage4"], "out_indices": [4], "problem_type": "x",
+         "stage_names": ["stem", "stage1", "stage2", "stage3", "stage4"], "torch_dtype": "float32",
+         "transformers_version": "4.18.0.dev0"}
+        """
+      })
+  void whatSaysNothingAboutTheArithmeticIsPassedOver(String text) throws IOException {
+    Files.writeString(folder.resolve("config.json"), text);
+    assertThat(HubModel.of(folder).architecture()).isNotEmpty();
   }
 }

@@ -6,18 +6,32 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.training.ParameterStore;
 import ai.djl.translate.TranslateException;
+import ai.djl.util.PairList;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.SplittableRandom;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -110,9 +124,20 @@ class TextGeneratorTest {
   }
 
   @Test
-  void aFolderSaysWhatEndsATextOfIt() {
+  void aFolderSaysWhatEndsATextOfIt(@TempDir Path folder) throws IOException {
     assertThat(HubModel.of(HubModelTest.HUB.resolve("llama")).endTokens()).containsExactly(2);
     assertThat(HubModel.of(HubModelTest.HUB.resolve("bert")).endTokens()).isEmpty();
+
+    Files.copy(HubModelTest.HUB.resolve("llama/config.json"), folder.resolve("config.json"));
+    Path generation = folder.resolve("generation_config.json");
+    Files.writeString(generation, "{\"eos_token_id\": [7, 9], \"temperature\": 0.6}");
+    assertThat(HubModel.of(folder).endTokens()).containsExactly(7, 9);
+    Files.writeString(generation, "{\"do_sample\": true}");
+    assertThat(HubModel.of(folder).endTokens()).isEmpty();
+    Files.writeString(generation, "{\"eos_token_id\": \"</s>\"}");
+    assertThatThrownBy(() -> HubModel.of(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(generation.toString(), "'eos_token_id'");
   }
 
   @Test
@@ -120,6 +145,87 @@ class TextGeneratorTest {
     try (Model model = model("gpt2")) {
       long[] prompt = new long[60];
       assertThat(TextGenerator.builder().build().generate(model, prompt)).hasSize(4);
+    }
+  }
+
+  /// Passes on to another block, and keeps how many tokens each pass had.
+  private static final class Counting extends AbstractBlock implements CausalBlock {
+    final List<Long> passes = new ArrayList<>();
+    private final LlamaBlock block;
+
+    Counting(LlamaBlock block) {
+      this.block = addChildBlock("block", block);
+    }
+
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... shapes) {
+      block.initialize(manager, type, shapes);
+    }
+
+    @Override
+    public NDArray nextScores(ParameterStore store, NDArray ids, KeyValueCache cache) {
+      passes.add(ids.getShape().get(1));
+      return block.nextScores(store, ids, cache);
+    }
+
+    @Override
+    public int vocabularySize() {
+      return block.vocabularySize();
+    }
+
+    @Override
+    public int maxPositions() {
+      return block.maxPositions();
+    }
+
+    @Override
+    protected NDList forwardInternal(
+        ParameterStore store,
+        NDList inputs,
+        boolean training,
+        @Nullable PairList<String, Object> params) {
+      return block.forward(store, inputs, training);
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+      return block.getOutputShapes(inputShapes);
+    }
+  }
+
+  @Test
+  void aLongPromptGoesInPiecesAndIsContinuedAsInOne() {
+    LlamaBlock.Config sizes =
+        new LlamaBlock.Config(
+            50,
+            16,
+            32,
+            2,
+            4,
+            2,
+            4,
+            1024,
+            1e-6,
+            LlamaBlock.Rotation.plain(100),
+            x -> x.mul(x),
+            false,
+            false,
+            LlamaBlock.Head.OWN);
+    Counting block = new Counting(new LlamaBlock(sizes));
+    long[] prompt = new SplittableRandom(3).longs(600, 0, 50).toArray();
+    try (Model model = Model.newInstance("long", Device.cpu(), "PyTorch")) {
+      block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, 1));
+      model.setBlock(block);
+
+      long[] tokens = TextGenerator.builder().optMaxTokens(2).build().generate(model, prompt);
+
+      assertThat(block.passes).containsExactly(256L, 256L, 88L, 1L);
+      try (NDManager manager = model.getNDManager().newSubManager()) {
+        ParameterStore store = new ParameterStore(manager, false);
+        NDArray ids = manager.create(prompt, new Shape(1, prompt.length));
+        NDArray scores = block.forward(store, new NDList(ids), false).singletonOrThrow();
+        assertThat(tokens[0]).isEqualTo(scores.get(0, 599).argMax().getLong());
+      }
     }
   }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.djl.Weights;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/// What lies beside a `config.json`.
+///
+/// @param path where the data files are
+record HubFolder(Path path, HubConfig config) {
+  /// Whether a bare model has a pooler: its configuration does not say.
+  boolean hasPooler() {
+    return tensors()
+        .map(names -> names.stream().anyMatch(name -> name.endsWith("pooler.dense.weight")))
+        .orElse(true);
+  }
+
+  /// Whether the scores are by the embedding's own weights: the configuration says so, and the
+  /// files have no others. Where they have, those count, as in the library that writes the files.
+  boolean isTied(boolean usually, String head) {
+    return config.flag("tie_word_embeddings", usually)
+        && !tensors().map(names -> names.contains(head)).orElse(false);
+  }
+
+  /// Empty where the files cannot be opened: a load says what is wrong with them.
+  private Optional<Set<String>> tensors() {
+    try (Weights weights = Weights.open(path)) {
+      return Optional.of(weights.tensors().keySet());
+    } catch (MalformedFileException | TransferException _) {
+      return Optional.empty();
+    }
+  }
+
+  /// What ends a text: `generation_config.json` says so where there is one, and else the
+  /// configuration.
+  List<Integer> ends() {
+    List<Integer> ends = config.ids("eos_token_id", Architecture.MOST_TOKENS);
+    Path generation = path.resolve("generation_config.json");
+    return Files.exists(generation)
+        ? HubConfig.read(generation).ids("eos_token_id", Architecture.MOST_TOKENS)
+        : ends;
+  }
+}
