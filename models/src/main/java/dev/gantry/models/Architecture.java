@@ -300,8 +300,8 @@ record Architecture(
         HubNames.bert(),
         List.of(
             new Input("input_ids", DataType.INT64, sizes.vocabulary(), true),
-            new Input("token_type_ids", DataType.INT64, sizes.types(), false),
-            new Input("attention_mask", DataType.INT64, 2, false)),
+            new Input("attention_mask", DataType.INT64, 2, false),
+            new Input("token_type_ids", DataType.INT64, sizes.types(), false)),
         outputs,
         labels,
         List.of(),

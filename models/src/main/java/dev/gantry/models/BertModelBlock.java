@@ -15,9 +15,10 @@ import org.jspecify.annotations.Nullable;
 /// BERT as its authors and the hub have it: layer normalization behind each part, which DJL's own
 /// `BertBlock` replaces by batch normalization.
 ///
-/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `token_type_ids` and
-/// `attention_mask` of that shape: 0 and 1 for the first and second sentence, and 1 for tokens and 0
-/// for padding. Output: see [Head]. There is no dropout, also in training.
+/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and
+/// `token_type_ids` of that shape: 1 for tokens and 0 for padding, and 0 and 1 for the first and
+/// second sentence. That is the order of DJL's tokenizers; arrays that have these names may come in
+/// any order. Output: see [Head]. There is no dropout, also in training.
 public final class BertModelBlock extends NamedBlock {
   /// What follows the last layer.
   public enum Head {
@@ -142,10 +143,10 @@ public final class BertModelBlock extends NamedBlock {
 
   @Override
   NDList forward(NDList inputs, Pass pass) {
-    NDArray states = embedded(inputs, pass);
-    NDArray given = given(inputs, 2);
-    NDArray mask = given == null ? null : Attention.paddingMask(given, states);
-    NDArray scale = number(inputs, 1 / Math.sqrt((double) config.width() / config.heads()));
+    TextInputs text = TextInputs.of(inputs, 3);
+    NDArray states = embedded(text, pass);
+    NDArray mask = text.mask() == null ? null : Attention.paddingMask(text.mask(), states);
+    NDArray scale = number(inputs.head(), 1 / Math.sqrt((double) config.width() / config.heads()));
     for (Layer layer : layers) {
       NDArray before = states;
       states = step(before, () -> layer(before, layer, pass, scale, mask));
@@ -157,17 +158,18 @@ public final class BertModelBlock extends NamedBlock {
     return results;
   }
 
-  private NDArray embedded(NDList inputs, Pass pass) {
-    NDArray ids = inputs.head();
+  private NDArray embedded(TextInputs text, Pass pass) {
+    NDArray ids = text.ids();
     long length = ids.getShape().get(1);
     if (length > config.maxPositions()) {
       throw new MisuseException(
           "the text must have at most " + config.maxPositions() + " tokens (has " + length + ")");
     }
     NDArray table = pass.value(types);
-    NDArray given = given(inputs, 1);
     NDArray typed =
-        given == null ? table.get(new NDIndex("0:1")).expandDims(0) : Attention.rows(table, given);
+        text.types() == null
+            ? table.get(new NDIndex("0:1")).expandDims(0)
+            : Attention.rows(table, text.types());
     NDArray placed = pass.value(positions).get(new NDIndex("0:{}", length)).expandDims(0);
     return norm.of(Attention.rows(pass.value(tokens), ids).add(typed).add(placed), pass);
   }

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// GPT-2: a decoder with learned positions and layer normalization before each part.
 ///
 /// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` of that shape, 1
-/// for tokens and 0 for padding. Output: `logits` `[batch, length, vocabulary]`, or without a head
+/// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length, vocabulary]`, or without a head
 /// the last hidden state `[batch, length, width]`.
 ///
 /// The hub's files hold query, key and value as one tensor, and weights as `[inputs, outputs]`; here
@@ -103,7 +103,7 @@ public final class Gpt2Block extends NamedBlock implements CausalBlock {
 
   @Override
   NDList forward(NDList inputs, Pass pass) {
-    NDArray states = norm.of(states(inputs, pass, null), pass);
+    NDArray states = norm.of(states(TextInputs.of(inputs, 2), pass, null), pass);
     return new NDList(head == null ? states : head.of(states, pass));
   }
 
@@ -112,19 +112,20 @@ public final class Gpt2Block extends NamedBlock implements CausalBlock {
     if (head == null) {
       throw new MisuseException("this GPT-2 has no head: it gives states, and no scores of tokens");
     }
+    TextInputs text = TextInputs.of(new NDList(ids), 1);
     Pass pass = new Pass(store, ids.getDevice(), false);
     return kept(
             ids.getManager(),
             () -> {
-              NDArray states = states(new NDList(ids), pass, cache);
+              NDArray states = states(text, pass, cache);
               NDArray last = states.get(new NDIndex(":, {}", ids.getShape().get(1) - 1));
               return new NDList(head.of(norm.of(last, pass), pass));
             })
         .singletonOrThrow();
   }
 
-  private NDArray states(NDList inputs, Pass pass, @Nullable KeyValueCache cache) {
-    NDArray ids = inputs.head();
+  private NDArray states(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
+    NDArray ids = text.ids();
     long past = cache == null ? 0 : cache.length();
     long all = past + ids.getShape().get(1);
     if (all > config.maxPositions()) {
@@ -138,10 +139,9 @@ public final class Gpt2Block extends NamedBlock implements CausalBlock {
     List<NDArray> scales = new ArrayList<>();
     for (int i = 0; i < layers.size(); i++) {
       scales.add(
-          i > 0 && !config.scaledByLayer() ? scales.getFirst() : number(inputs, config.scale(i)));
+          i > 0 && !config.scaledByLayer() ? scales.getFirst() : number(ids, config.scale(i)));
     }
-    NDArray mask =
-        Attention.causalMask(ids.getManager(), past, all - past, given(inputs, 1), table);
+    NDArray mask = Attention.causalMask(ids.getManager(), past, all - past, text.mask(), table);
     Shared shared = new Shared(scales, mask, cache);
     for (int i = 0; i < layers.size(); i++) {
       NDArray before = states;

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// Llama 1 to 3: a decoder with grouped-query attention, rotary embedding, RMSNorm and SwiGLU.
 ///
 /// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` of that shape, 1
-/// for tokens and 0 for padding. Output: `logits` `[batch, length, vocabulary]`, or without a head
+/// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length, vocabulary]`, or without a head
 /// the last hidden state `[batch, length, width]`.
 ///
 /// Parameters: `embedding_weight`, `layer{i}_query_weight` and so on, `norm_weight`, `head_weight`.
@@ -173,8 +173,9 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
 
   @Override
   NDList forward(NDList inputs, Pass pass) {
-    Shared shared = shared(inputs, pass, null);
-    NDArray states = rmsNorm(states(inputs.head(), pass, shared), norm, pass, shared);
+    TextInputs text = TextInputs.of(inputs, 2);
+    Shared shared = shared(text, pass, null);
+    NDArray states = rmsNorm(states(text.ids(), pass, shared), norm, pass, shared);
     return new NDList(head == null ? states : head.of(states, pass));
   }
 
@@ -183,12 +184,12 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
     if (head == null) {
       throw new MisuseException("this Llama has no head: it gives states, and no scores of tokens");
     }
-    NDList inputs = new NDList(ids);
+    TextInputs text = TextInputs.of(new NDList(ids), 1);
     Pass pass = new Pass(store, ids.getDevice(), false);
     return kept(
             ids.getManager(),
             () -> {
-              Shared shared = shared(inputs, pass, cache);
+              Shared shared = shared(text, pass, cache);
               NDArray states = states(ids, pass, shared);
               NDArray last = states.get(new NDIndex(":, {}", ids.getShape().get(1) - 1));
               return new NDList(head.of(rmsNorm(last, norm, pass, shared), pass));
@@ -196,8 +197,8 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
         .singletonOrThrow();
   }
 
-  private Shared shared(NDList inputs, Pass pass, @Nullable KeyValueCache cache) {
-    NDArray ids = inputs.head();
+  private Shared shared(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
+    NDArray ids = text.ids();
     NDManager manager = ids.getManager();
     NDArray table = pass.value(embedding);
     long past = cache == null ? 0 : cache.length();
@@ -212,11 +213,11 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
     }
     Shape shape = new Shape(1, 1, length, frequencies.length);
     return new Shared(
-        number(inputs, 1 / Math.sqrt(config.headSize())),
-        number(inputs, config.epsilon()),
+        number(ids, 1 / Math.sqrt(config.headSize())),
+        number(ids, config.epsilon()),
         Attention.cast(manager.create(cosines, shape), table),
         Attention.cast(manager.create(sines, shape), table),
-        Attention.causalMask(manager, past, length, given(inputs, 1), table),
+        Attention.causalMask(manager, past, length, text.mask(), table),
         cache);
   }
 

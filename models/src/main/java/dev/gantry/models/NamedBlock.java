@@ -102,13 +102,8 @@ abstract class NamedBlock extends AbstractBlock {
 
   /// A number beside the input, so that no layer copies it to the device anew. As a scalar it
   /// leaves the other operand's type.
-  static NDArray number(NDList inputs, double number) {
-    return inputs.head().getManager().create((float) number);
-  }
-
-  /// The input of this place, if it was given.
-  static @Nullable NDArray given(NDList inputs, int place) {
-    return inputs.size() > place ? inputs.get(place) : null;
+  static NDArray number(NDArray input, double number) {
+    return input.getManager().create((float) number);
   }
 
   /// The shapes of the outputs, for `[batch, length]` or an image's shape.

@@ -119,7 +119,7 @@ public final class VitBlock extends NamedBlock {
   @Override
   NDList forward(NDList inputs, Pass pass) {
     NDArray states = embedded(inputs.head(), pass);
-    NDArray scale = number(inputs, 1 / Math.sqrt((double) config.width() / config.heads()));
+    NDArray scale = number(inputs.head(), 1 / Math.sqrt((double) config.width() / config.heads()));
     for (Layer layer : layers) {
       NDArray before = states;
       states = step(before, () -> layer(before, layer, pass, scale));

@@ -40,6 +40,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Folders that the reference library wrote answer as it does.
 class HubModelTest {
@@ -344,14 +345,81 @@ class HubModelTest {
       NDArray mask = ids.duplicate();
       assertThat(hub.arranged(Map.of("input_ids", ids))).hasSize(1);
       assertThat(hub.arranged(Map.of("attention_mask", mask, "input_ids", ids)))
-          .hasSize(3)
+          .hasSize(2)
           .last()
           .isSameAs(mask);
       assertThatThrownBy(() -> hub.arranged(Map.of("attention_mask", mask)))
           .isInstanceOf(MisuseException.class)
           .hasMessage("the input 'input_ids' is missing");
       assertThatThrownBy(() -> hub.arranged(Map.of("pixels", mask)))
-          .hasMessageContaining("takes input_ids, token_type_ids, attention_mask");
+          .hasMessageContaining("takes input_ids, attention_mask, token_type_ids");
+    }
+  }
+
+  /// DJL's tokenizers give them so, without names.
+  @Test
+  void textsGoInTheOrderOfDjlsTokenizersOrByTheirNames() throws TranslateException {
+    HubModel hub = hub("bert");
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS);
+        NDManager manager = model.getNDManager().newSubManager();
+        Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+      Shape shape = new Shape(1, 4);
+      NDArray ids = manager.create(new long[] {5, 6, 7, 0}, shape);
+      NDArray mask = manager.create(new long[] {1, 1, 1, 0}, shape);
+      NDArray types = manager.create(new long[] {0, 1, 1, 0}, shape);
+      float[] right = predictor.predict(new NDList(ids, mask, types)).get(0).toFloatArray();
+      assertThat(
+              predictor
+                  .predict(
+                      hub.arranged(
+                          Map.of(
+                              "token_type_ids", types, "attention_mask", mask, "input_ids", ids)))
+                  .get(0)
+                  .toFloatArray())
+          .isEqualTo(right);
+      assertThat(predictor.predict(new NDList(ids, mask)).get(0).toFloatArray())
+          .isEqualTo(
+              predictor.predict(new NDList(ids, mask, ids.zerosLike())).get(0).toFloatArray())
+          .isNotEqualTo(right);
+      assertThat(
+              predictor
+                  .predict(hub.arranged(Map.of("token_type_ids", types, "input_ids", ids)))
+                  .get(0)
+                  .toFloatArray())
+          .isEqualTo(
+              predictor.predict(new NDList(ids, ids.onesLike(), types)).get(0).toFloatArray());
+
+      ids.setName("input_ids");
+      mask.setName("attention_mask");
+      types.setName("token_type_ids");
+      assertThat(predictor.predict(new NDList(types, ids, mask)).get(0).toFloatArray())
+          .isEqualTo(right);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"bert", "gpt2", "llama"})
+  void textsOfAnotherShapeAreOneClearLine(String name) {
+    try (Model model = hub(name).load(Device.fromName(""), DEFAULTS);
+        NDManager manager = model.getNDManager().newSubManager();
+        Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+      NDArray ids = manager.ones(new Shape(2, 3), DataType.INT64);
+      Map<NDList, String> wrong =
+          Map.of(
+              new NDList(ids.get(0)),
+                  "input_ids must be of shape (batch, length), with a token or more (was (3))",
+              new NDList(manager.ones(new Shape(2, 0), DataType.INT64)), "(was (2, 0))",
+              new NDList(manager.ones(new Shape(2, 3))),
+                  "input_ids must be INT64 or INT32 (was float32)",
+              new NDList(ids, ids.get(0)),
+                  "attention_mask must be of the shape of input_ids, (2, 3) (was (3))",
+              new NDList(ids, ids, ids, ids), "the inputs must be input_ids, attention_mask");
+      wrong.forEach((inputs, message) ->
+          assertThatThrownBy(() -> predictor.predict(inputs))
+              .as(message)
+              .rootCause()
+              .isInstanceOf(MisuseException.class)
+              .hasMessageContaining(message));
     }
   }
 }

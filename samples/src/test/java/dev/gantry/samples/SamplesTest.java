@@ -30,6 +30,7 @@ import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.samples.resident.ServeResident;
+import dev.gantry.samples.texts.EmbedTexts;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import java.awt.image.BufferedImage;
@@ -153,6 +154,13 @@ class SamplesTest {
             "(?s).*poolingProjection_bias: pooler.dense.bias.*",
             HUB.resolve("bert")),
         sample("GenerateText", GenerateText::main, "the cat .*\n", HUB.resolve("llama"), "the cat"),
+        sample(
+            "EmbedTexts",
+            EmbedTexts::main,
+            "(\\[.*]\n){2}",
+            HUB.resolve("bert"),
+            "the cat",
+            "a dog saw the cat"),
         sample(
             "ClassifyImage",
             ClassifyImage::main,

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// What a model of texts is given.
+///
+/// @param ids `[batch, length]`
+/// @param mask of that shape: 1 for a token, 0 for padding
+/// @param types of that shape
+record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) {
+  private static final List<String> NAMES =
+      List.of("input_ids", "attention_mask", "token_type_ids");
+
+  /// An array that has the name of an input is that input. The others are those that are left, in the
+  /// order that DJL's tokenizers give.
+  ///
+  /// @param most how many of them the model takes
+  /// @throws MisuseException if there are more, one is given twice, or a shape or type is not right
+  static TextInputs of(NDList inputs, int most) {
+    List<String> known = NAMES.subList(0, most);
+    @Nullable NDArray[] placed = new @Nullable NDArray[NAMES.size()];
+    Deque<NDArray> unnamed = new ArrayDeque<>();
+    for (NDArray input : inputs) {
+      int place = input.getName() == null ? -1 : known.indexOf(input.getName());
+      if (place < 0) {
+        unnamed.add(input);
+      } else if (placed[place] == null) {
+        placed[place] = input;
+      } else {
+        throw new MisuseException("the input '" + known.get(place) + "' is given twice");
+      }
+    }
+    for (int place = 0; place < most; place++) {
+      if (placed[place] == null) {
+        placed[place] = unnamed.poll();
+      }
+    }
+    NDArray ids = placed[0];
+    if (ids == null || !unnamed.isEmpty()) {
+      throw new MisuseException(
+          "the inputs must be "
+              + String.join(", ", known)
+              + ", of which only the first must be given (were "
+              + inputs.size()
+              + ")");
+    }
+    return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
+  }
+
+  private static NDArray ids(NDArray ids) {
+    DataType type = ids.getDataType();
+    if (ids.getShape().dimension() != 2 || ids.size() == 0) {
+      throw new MisuseException(
+          "input_ids must be of shape (batch, length), with a token or more (was "
+              + ids.getShape()
+              + ")");
+    }
+    if (type != DataType.INT64 && type != DataType.INT32) {
+      throw new MisuseException("input_ids must be INT64 or INT32 (was " + type + ")");
+    }
+    return ids;
+  }
+
+  private static @Nullable NDArray like(NDArray ids, @Nullable NDArray[] placed, int place) {
+    NDArray given = placed[place];
+    if (given != null && !given.getShape().equals(ids.getShape())) {
+      throw new MisuseException(
+          NAMES.get(place)
+              + " must be of the shape of input_ids, "
+              + ids.getShape()
+              + " (was "
+              + given.getShape()
+              + ")");
+    }
+    return given;
+  }
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Programs that turn texts into vectors and classes.
+@NullMarked
+package dev.gantry.samples.texts;
+
+import org.jspecify.annotations.NullMarked;
