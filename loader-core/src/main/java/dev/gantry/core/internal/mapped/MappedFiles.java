@@ -18,12 +18,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.event.Level;
 
 /// A session's files that are kept in memory, so that batches are gathered from them: registered with the
 /// CUDA driver for its kernels, and copied for the CPU.
@@ -55,6 +57,7 @@ public final class MappedFiles implements AutoCloseable {
   private @Nullable Thread keeper;
   private long keptBytes;
   private final BooleanSupplier look = this::look;
+  private final AtomicBoolean toldKept = new AtomicBoolean();
   private boolean closed;
 
   /// @param copied for the CPU, or registered for kernels
@@ -292,10 +295,14 @@ public final class MappedFiles implements AutoCloseable {
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
       case Availability.Present<KeptFile> _ ->
-          LOG.info(
-              "{} is read again: {} from now on",
-              key.file,
-              key.copied ? "a copy in memory serves" : "the GPU fetches it from the page cache");
+          // A dataset has many files: the first one tells that they are kept.
+          LOG.atLevel(toldKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
+              .log(
+                  "{} is read again: {} from now on",
+                  key.file,
+                  key.copied
+                      ? "a copy in memory serves"
+                      : "the GPU fetches it from the page cache");
     }
     return result;
   }
