@@ -2,12 +2,14 @@
 package dev.gantry.djl.internal.training;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -26,6 +28,9 @@ final class Replicas {
               + TrainingContents.OPTIMIZER
               + ")/(.+)",
           Pattern.DOTALL);
+
+  /// As many values of two arrays are compared at a time.
+  private static final long SLICE_VALUES = 4 << 20;
 
   private Replicas() {}
 
@@ -65,8 +70,29 @@ final class Replicas {
   }
 
   private static boolean sameValues(NDArray first, NDArray other) {
-    try (NDArray copy = other.toDevice(first.getDevice(), true)) {
-      return first.contentEquals(copy);
+    return first.getDevice().equals(other.getDevice())
+        ? first.contentEquals(other)
+        : sameValues(first, other, SLICE_VALUES, slice -> slice.toDevice(first.getDevice(), true));
+  }
+
+  /// Compares slice by slice, up to the first that differs: replicas that drift apart differ from their
+  /// beginning on.
+  ///
+  /// @param copy brings a slice to the first array's device
+  static boolean sameValues(NDArray first, NDArray other, long slice, UnaryOperator<NDArray> copy) {
+    try (NDArray all = first.reshape(-1);
+        NDArray others = other.reshape(-1)) {
+      for (long at = 0; at < all.size(); at += slice) {
+        NDIndex range = new NDIndex().addSliceDim(at, Math.min(all.size(), at + slice));
+        try (NDArray part = all.get(range);
+            NDArray otherPart = others.get(range);
+            NDArray copied = copy.apply(otherPart)) {
+          if (!part.contentEquals(copied)) {
+            return false;
+          }
+        }
+      }
+      return true;
     }
   }
 
