@@ -395,6 +395,32 @@ class ArchitectureTest {
             .resideInAPackage(SESSION));
   }
 
+  /// The wall clock may be set while a program runs. Files have its time; all else measures by
+  /// `System.nanoTime`.
+  @Test
+  void librariesDoNotAskTheWallClock() {
+    DescribedPredicate<JavaClass> files =
+        DescribedPredicate.describe(
+            "which sets the times of files", type -> type.getSimpleName().equals("CacheFolder"));
+    check(
+        noClasses()
+            .that(
+                resideInAnyPackage(
+                        "dev.gantry.core..",
+                        "dev.gantry.formats..",
+                        "dev.gantry.djl..",
+                        "dev.gantry.models..",
+                        "dev.gantry.s3..",
+                        "dev.gantry.spark..")
+                    .and(DescribedPredicate.not(files)))
+            .should()
+            .callMethodWhere(
+                target(owner(resideInAPackage("java.time")))
+                    .and(target(nameMatching("now|system|systemUTC|systemDefaultZone"))))
+            .orShould()
+            .callMethod(System.class, "currentTimeMillis"));
+  }
+
   /// All that is written goes by one protocol, which survives a crash. It calls the file calls of
   /// the natives room.
   @Test

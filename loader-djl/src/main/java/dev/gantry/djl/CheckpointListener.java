@@ -4,8 +4,9 @@ package dev.gantry.djl;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.djl.internal.training.EarlierListeners;
-import dev.gantry.djl.internal.training.OptimizerState;
+import dev.gantry.djl.internal.training.StepCounter;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingMoment;
 import java.time.Duration;
@@ -16,6 +17,8 @@ import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// Saves checkpoints during a training by `EasyTrain.fit`, or by any loop that calls the trainer's
 /// listeners.
@@ -27,11 +30,14 @@ import org.jspecify.annotations.Nullable;
 /// shows that the step was made. If one step uses the gradients of several batches, the listener
 /// counts steps, not batches. It does not save a step that failed.
 ///
+/// When the training ends after an epoch, and its last step was not saved, the listener saves that, too.
+///
 /// With the saver's `optOverlap`, it saves within `Trainer#step`, when the last parameter is updated.
 /// When training begins, it has the saver prepare the memory for snapshots.
 ///
-/// A failed save is thrown into the training. A failed asynchronous save is thrown by the next save
-/// or, at the latest, by `Trainer#close`; then call that again, or close the model.
+/// A failed save is thrown into the training, unless `optLogFailedSaves` is chosen. A failed asynchronous
+/// save is thrown by the next save or, at the latest, by `Trainer#close`; then call that again, or close
+/// the model.
 ///
 /// DJL calls listeners in the order in which they were added. Add this one after DJL's
 /// `EvaluatorTrainingListener`: then the checkpoint at the end of an epoch has that epoch's results
@@ -44,6 +50,8 @@ import org.jspecify.annotations.Nullable;
 /// training does not have, or if the optimizer is Adadelta, whose updates DJL does not count. For one
 /// training, on its thread.
 public final class CheckpointListener extends TrainingListenerAdapter {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointListener.class);
+
   private final CheckpointSaver saver;
   private final long everySteps;
   private final long everyEpochs;
@@ -51,11 +59,15 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private final Supplier<Optional<String>> datasetState;
   private final BooleanSupplier datasetEpochOver;
   private final InstantSource clock;
+  private final boolean logsFailedSaves;
   private long step;
   private long epoch;
 
-  /// How often each parameter had been updated at the last batch; empty before the first one.
-  private Map<String, Integer> updates = Map.of();
+  /// The last step that was saved, or restored.
+  private long savedStep;
+
+  /// Null before the first batch.
+  private @Nullable StepCounter counter;
 
   private Instant lastSave;
   private @Nullable Due due;
@@ -67,8 +79,18 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Whether the last step was saved before the next batch came.
   private boolean savedInStep;
 
-  /// A checkpoint that is due after the step to come.
-  private record Due(TrainingMoment moment, Optional<String> datasetState) {}
+  /// How many restores the saver had made when the last epoch ended.
+  private long restoresBefore;
+
+  private boolean toldOfDataset;
+
+  /// A checkpoint that is due after the step to come; or, at the end of an epoch, one that is due if the
+  /// training ends there.
+  private record Due(
+      boolean epochEnd,
+      TrainingMoment moment,
+      Optional<String> datasetState,
+      Map<String, Double> metrics) {}
 
   private CheckpointListener(Builder builder, CheckpointSaver saver) {
     this.saver = saver;
@@ -78,7 +100,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     this.datasetState = builder.datasetState;
     this.datasetEpochOver = builder.datasetEpochOver;
     this.clock = builder.clock;
+    this.logsFailedSaves = builder.logsFailedSaves;
     this.step = builder.step;
+    this.savedStep = builder.step;
     this.epoch = builder.epoch;
     this.lastSave = clock.instant();
   }
@@ -95,6 +119,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       var _ = saver.prepare(trainer.getModel(), trainer);
       begun = true;
     }
+    dropEpochEnd();
     settle(trainer);
     drop();
     savedInStep = false;
@@ -102,7 +127,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     if (isDue(step + 1)) {
       // First what may fail: the copy must be closed.
       Optional<String> dataset = datasetState.get();
-      due = new Due(saver.moment(trainer), dataset);
+      due = new Due(false, saver.moment(trainer), dataset, Map.of());
       if (saver.overlaps()) {
         TrainerParts parts = TrainerParts.of(trainer);
         parts.fence().afterUpdates(parts.updatedParameters(), () -> saveInStep(trainer));
@@ -115,11 +140,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     Due now = due;
     // The end of an epoch is saved by onEpoch.
     if (now != null && !epochOver) {
-      Map<String, Integer> counts = OptimizerState.of(trainer).updateCounts();
-      if (isStepped(counts)) {
-        updates = counts;
+      StepCounter counts = counter(trainer);
+      if (counts.isStepped()) {
+        counts.take();
         step++;
-        save(trainer, Optional.of(now.moment()), now.datasetState(), Map.of());
+        saveStep(trainer, now);
         drop();
         savedInStep = true;
       }
@@ -128,6 +153,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   @Override
   public void onEpoch(Trainer trainer) {
+    dropEpochEnd();
     boolean stepped = countStep(trainer);
     epoch++;
     epochOver = false;
@@ -136,6 +162,12 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     } else if (savedInStep || (stepped && due != null)) {
       // The step was the epoch's last, so the training can resume from here too.
       saveEpoch(trainer);
+    } else if (step > savedStep) {
+      drop();
+      Optional<String> dataset = datasetState.get();
+      Map<String, Double> metrics = EarlierListeners.of(trainer, this).metrics();
+      due = new Due(true, saver.moment(trainer), dataset, metrics);
+      restoresBefore = saver.restores();
     }
   }
 
@@ -149,11 +181,31 @@ public final class CheckpointListener extends TrainingListenerAdapter {
         EarlierListeners.of(trainer, this).metrics());
   }
 
+  private void saveStep(Trainer trainer, Due now) {
+    if (now.datasetState().isEmpty() && !toldOfDataset) {
+      toldOfDataset = true;
+      LOG.warn(
+          "step {} is saved within an epoch, and without the dataset's position: a training that"
+              + " resumes from it begins the epoch anew. CheckpointListener.builder().optDataset"
+              + " saves the position",
+          step);
+    }
+    save(trainer, Optional.of(now.moment()), now.datasetState(), now.metrics());
+  }
+
   private void checkListeners(Trainer trainer) {
     EarlierListeners earlier = EarlierListeners.of(trainer, this);
     earlier.requireNoEarlyStop();
     if (everyEpochs > 0) {
       saver.keepBestMetric().ifPresent(metric -> earlier.requireMetric(metric, trainer));
+    } else {
+      saver
+          .keepBestMetric()
+          .ifPresent(metric ->
+              LOG.warn(
+                  "optKeepBest is \"{}\", and checkpoints within an epoch have no metrics, so none"
+                      + " of them is the best: add optEveryEpochs(1)",
+                  metric));
     }
   }
 
@@ -162,13 +214,31 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   @Override
   public void onTrainingEnd(Trainer trainer) {
     try {
-      if (due != null) {
+      if (due != null && due.epochEnd()) {
+        saveEnd(trainer, due);
+      } else if (due != null) {
         settle(trainer);
       }
     } finally {
       drop();
     }
-    saver.await();
+    boolean _ = orLog(saver::await);
+  }
+
+  /// Unless the trainer has other values by now.
+  private void saveEnd(Trainer trainer, Due end) {
+    if (counter(trainer).isUnchanged() && saver.restores() == restoresBefore) {
+      // Else a save under way might have this one skipped.
+      boolean _ = orLog(saver::await);
+      save(trainer, Optional.of(end.moment()), end.datasetState(), end.metrics());
+    }
+  }
+
+  /// What is saved only if the training ends.
+  private void dropEpochEnd() {
+    if (due != null && due.epochEnd()) {
+      drop();
+    }
   }
 
   /// Counts the step that was made since the last batch, and saves it if a checkpoint is due.
@@ -179,32 +249,33 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       epochOver = false;
     }
     if (countStep(trainer) && due != null) {
-      save(trainer, Optional.of(due.moment()), due.datasetState(), Map.of());
+      saveStep(trainer, due);
     }
   }
 
+  private StepCounter counter(Trainer trainer) {
+    StepCounter known = counter;
+    if (known == null) {
+      known = StepCounter.of(trainer);
+      counter = known;
+    }
+    return known;
+  }
+
   private boolean countStep(Trainer trainer) {
-    Map<String, Integer> now = OptimizerState.of(trainer).updateCounts();
-    boolean stepped = isStepped(now);
-    updates = now;
+    StepCounter counts = counter(trainer);
+    boolean stepped = counts.isStepped();
+    counts.take();
     if (stepped) {
       step++;
     }
     return stepped;
   }
 
-  /// All counts must rise: a step that failed halfway does not count.
-  private boolean isStepped(Map<String, Integer> now) {
-    return !updates.isEmpty()
-        && updates.entrySet().stream()
-            // A parameter that was frozen since has no count.
-            .filter(before -> now.containsKey(before.getKey()))
-            .allMatch(before -> now.getOrDefault(before.getKey(), 0) > before.getValue());
-  }
-
   private boolean isDue(long nextStep) {
     return (everySteps > 0 && nextStep % everySteps == 0)
-        || (interval != null && !clock.instant().isBefore(lastSave.plus(interval)));
+        || (interval != null
+            && Duration.between(lastSave, clock.instant()).compareTo(interval) >= 0);
   }
 
   private void save(
@@ -220,8 +291,32 @@ public final class CheckpointListener extends TrainingListenerAdapter {
             .optEpoch(epoch);
     dataset.ifPresent(request::optDatasetState);
     metrics.forEach(request::optMetric);
-    var _ = saver.save(request.build(), moment);
+    Runnable save =
+        () -> {
+          var _ = saver.save(request.build(), moment);
+          savedStep = step;
+        };
+    // What failed may have been an earlier save, whose failure is thrown once.
+    if (!orLog(save) && saver.isAsync()) {
+      boolean _ = orLog(save);
+    }
     lastSave = clock.instant();
+  }
+
+  /// A save that files or devices fail does not end the training, if that was chosen.
+  ///
+  /// @return false where it failed and was logged
+  private boolean orLog(Runnable save) {
+    try {
+      save.run();
+      return true;
+    } catch (TransferException failed) {
+      if (!logsFailedSaves) {
+        throw failed;
+      }
+      LOG.error("A CHECKPOINT IS NOT SAVED, and the training goes on: {}", failed.getMessage());
+      return false;
+    }
   }
 
   private void drop() {
@@ -239,7 +334,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     private @Nullable Duration interval;
     private Supplier<Optional<String>> datasetState = Optional::empty;
     private BooleanSupplier datasetEpochOver = () -> false;
-    private InstantSource clock = InstantSource.system();
+    private InstantSource clock = monotonic();
+    private boolean logsFailedSaves;
     private long step;
     private long epoch;
 
@@ -277,6 +373,14 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
+    /// Whether a save that fails, of a full disk for one, is logged as an error and the training goes on: the
+    /// next save is made when it is due. Default: the failure is thrown into the training. Misuse is thrown
+    /// always.
+    public Builder optLogFailedSaves(boolean chosen) {
+      logsFailedSaves = chosen;
+      return this;
+    }
+
     /// Gives the dataset's position; called when a batch has been taken from it. After the last batch
     /// of an epoch it must say that nothing is left of this epoch. If the evaluation fails then, the
     /// epoch does not count as completed.
@@ -302,6 +406,12 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       step = restored.step();
       epoch = restored.epoch();
       return this;
+    }
+
+    /// Not the wall clock, which may be set.
+    private static InstantSource monotonic() {
+      long begin = System.nanoTime();
+      return () -> Instant.EPOCH.plusNanos(System.nanoTime() - begin);
     }
 
     /// For tests.

@@ -32,6 +32,7 @@ import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SaveQueue;
 import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.internal.safetensors.NewTensor;
+import java.lang.ref.WeakReference;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -65,6 +66,9 @@ import org.slf4j.LoggerFactory;
 /// once. Supported optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and
 /// subclasses of these that keep no state of their own: fields that may be state are refused.
 ///
+/// A saver saves one model. A training of several, such as a GAN, has a saver with a folder of its own for
+/// each.
+///
 /// Only one saver at a time, over all processes, can have a folder open. Call its methods on the
 /// thread that steps the trainer; another thread writes asynchronous saves. After [#close], all
 /// calls throw a [MisuseException].
@@ -80,6 +84,8 @@ public final class CheckpointSaver implements AutoCloseable {
   private final Optional<Retention.Best> keepBest;
   private final UserStates userStates;
   private final boolean overlap;
+  private WeakReference<Model> saved = new WeakReference<>(null);
+  private long restores;
   private boolean warned;
   private boolean closed;
 
@@ -122,7 +128,8 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @return the outcome of the save; without `optAsync`, it is complete
   /// @throws TransferException if a file or device fails, or an earlier save failed
   /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
-  ///     its type has no name here, or the optimizer is none of those that can be saved
+  ///     its type has no name here, the optimizer is none of those that can be saved, or this has saved
+  ///     another model, which is open still
   public CompletableFuture<SaveOutcome> save(SaveRequest request) {
     MisuseException.requireGiven("request", request);
     warnOfMissingMetric(request);
@@ -142,8 +149,44 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
+  private void warnOfNan(SaveRequest request) {
+    keepBest
+        .map(best -> request.metrics().get(best.metric()))
+        .filter(value -> value.isNaN())
+        .ifPresent(value ->
+            LOG.warn(
+                "optKeepBest is \"{}\", which is NaN at step {}: this checkpoint is not among the"
+                    + " best",
+                keepBestMetric().orElse(""),
+                request.step()));
+  }
+
+  /// The checkpoints of two models in one folder would take each other's place.
+  private void requireSameModel(SaveRequest request) {
+    Model before = saved.get();
+    Model now = request.model();
+    if (before != null && before.getBlock() != now.getBlock() && before.getNDManager().isOpen()) {
+      throw new MisuseException(
+          "step "
+              + request.step()
+              + " is of another model than this saver has saved: use a saver for each model, with a"
+              + " folder of its own (setDirectory is "
+              + directory
+              + ")");
+    }
+  }
+
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
+    requireSameModel(request);
+    warnOfNan(request);
+    CompletableFuture<SaveOutcome> outcome = begin(request, moment);
+    saved = new WeakReference<>(request.model());
+    return outcome;
+  }
+
+  private CompletableFuture<SaveOutcome> begin(
+      SaveRequest request, Optional<TrainingMoment> moment) {
     if (queue == null) {
       try (Unsaved unsaved = unsaved(request, moment)) {
         return CompletableFuture.completedFuture(
@@ -187,15 +230,24 @@ public final class CheckpointSaver implements AutoCloseable {
   }
 
   private Unsaved unsaved(SaveRequest request, Optional<TrainingMoment> moment) {
+    TrainingContents contents = contents(request, moment);
+    Optional<String> broken = contents.parameterNotFinite();
+    broken.ifPresent(name ->
+        LOG.warn(
+            "STEP {} HAS VALUES THAT ARE NaN OR INFINITE, in '{}' for one. The last checkpoint"
+                + " without such values stays, too",
+            request.step(),
+            name));
     return unsaved(
-        contents(request, moment), request.step(), request.metrics(), request.metadata());
+        contents, request.step(), request.metrics(), request.metadata(), broken.isEmpty());
   }
 
   private static Unsaved unsaved(
       TrainingContents contents,
       long step,
       Map<String, Double> metrics,
-      Map<String, String> metadata) {
+      Map<String, String> metadata,
+      boolean finite) {
     List<ArraySources> sources = new ArrayList<>();
     return Cleanup.orUndo(
         () -> {
@@ -208,7 +260,8 @@ public final class CheckpointSaver implements AutoCloseable {
                 groups.put(group, added.tensors());
               });
           return new Unsaved(
-              new UnsavedCheckpoint(step, groups, contents.state(), metrics, metadata), sources);
+              new UnsavedCheckpoint(step, groups, contents.state(), metrics, metadata, finite),
+              sources);
         },
         () -> sources.forEach(ArraySources::close));
   }
@@ -228,7 +281,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return CompletableFuture.completedFuture(null);
     }
     TrainingContents contents = TrainingContents.expected(model, trainer);
-    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of())) {
+    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
       return queue.prepare(unsaved.checkpoint());
     }
   }
@@ -247,7 +300,7 @@ public final class CheckpointSaver implements AutoCloseable {
         trainer == null
             ? TrainingContents.of(model, 0, Optional.empty())
             : TrainingContents.expected(model, trainer);
-    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of())) {
+    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
       return queue == null
           ? store.memoryUse(unsaved.checkpoint(), options)
           : queue.memoryUse(unsaved.checkpoint());
@@ -281,6 +334,16 @@ public final class CheckpointSaver implements AutoCloseable {
   /// Copies what the forward pass has changed, for a save after the step. The caller closes it.
   TrainingMoment moment(Trainer trainer) {
     return TrainingMoment.copy(trainer, userStates);
+  }
+
+  /// Whether a call may throw the failure of an earlier save.
+  boolean isAsync() {
+    return queue != null;
+  }
+
+  /// How many checkpoints this has restored.
+  long restores() {
+    return restores;
   }
 
   /// Waits until all saves are on the disk.
@@ -354,7 +417,14 @@ public final class CheckpointSaver implements AutoCloseable {
   }
 
   private RestoredTraining restored(TrainingRestore.Restored restored) {
+    restores++;
     store.goOnFrom(restored.checkpoint());
+    if (!restored.checkpoint().isFinite()) {
+      LOG.warn(
+          "{}: step {} is restored, which has values that are NaN or infinite",
+          restored.checkpoint(),
+          restored.checkpoint().step());
+    }
     return RestoredTraining.of(restored);
   }
 

@@ -83,6 +83,33 @@ class CheckpointListenerErrorsTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aSaveThatFailsIsLoggedIfThatWasChosen(boolean async) {
+    try (CheckpointSaver saver = saver(async)) {
+      CheckpointListener listener =
+          CheckpointListener.builder()
+              .setSaver(saver)
+              .optEverySteps(3)
+              .optLogFailedSaves(true)
+              .build();
+      calls.at(Function.PWRITE, calls.count(Function.PWRITE) + 1, FULL);
+      String log =
+          StandardError.during(() -> {
+            try (Training training = Fit.training(listener)) {
+              Fit.fit(training);
+            } catch (IOException | TranslateException e) {
+              throw new IllegalStateException(e);
+            }
+          });
+      assertThat(log)
+          .containsOnlyOnce("A CHECKPOINT IS NOT SAVED, and the training goes on")
+          .contains("ENOSPC")
+          .contains("gantry-step-3");
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(6L, 9L, 12L);
+    }
+  }
+
   @Test
   void theLastSaveThatFailsIsThrownWhenTheTrainerCloses() throws IOException, TranslateException {
     try (CheckpointSaver saver = saver(true);

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// Which checkpoints stay. One stays if any rule wants it; the one that was saved last always does.
-/// Immutable.
+/// Which checkpoints stay. One stays if any rule wants it; the one that was saved last always does. If all
+/// of these have values that are NaN or infinite, the last one without such values stays, too. Immutable.
 ///
 /// @param last how many of those saved last stay, or 0 where this rule keeps none
 /// @param everySteps those of steps that are multiples of this stay, or 0 where this rule keeps
@@ -78,6 +78,9 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
             .sorted(rule.order())
             .limit(rule.count())
             .forEach(kept::add));
+    if (kept.stream().noneMatch(StoredCheckpoint::isFinite)) {
+      current.stream().filter(StoredCheckpoint::isFinite).findFirst().ifPresent(kept::add);
+    }
     return all.stream().filter(one -> !kept.contains(one)).toList();
   }
 }

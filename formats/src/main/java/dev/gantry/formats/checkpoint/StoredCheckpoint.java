@@ -17,4 +17,7 @@ public interface StoredCheckpoint {
 
   /// The metrics that were saved with it, by name. Values may be NaN or infinite.
   SequencedMap<String, Double> metrics();
+
+  /// Whether no parameter had a value that is NaN or infinite when it was saved.
+  boolean isFinite();
 }

@@ -60,6 +60,11 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return head.metrics();
   }
 
+  @Override
+  public boolean isFinite() {
+    return head.finite();
+  }
+
   /// All that the manifest says: read when it is first asked for, and kept.
   ///
   /// @throws MalformedFileException if it is damaged, each fault with its own kind; of kind

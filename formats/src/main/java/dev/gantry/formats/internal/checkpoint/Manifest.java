@@ -25,6 +25,7 @@ import java.util.SequencedMap;
 /// @param sequence the number of the save among all saves of its folder, from 1: a training that
 ///     went back to an earlier step saves some steps again, and the later save counts
 /// @param history which saves its training came through
+/// @param finite false if a value of the model is NaN or infinite
 /// @param state what a training needs besides tensors, as its saver spells it
 /// @param metrics by name; may be NaN or infinite
 /// @param metadata the user's own notes
@@ -33,6 +34,7 @@ public record Manifest(
     long step,
     long sequence,
     SaveHistory history,
+    boolean finite,
     SequencedMap<String, String> state,
     SequencedMap<String, Double> metrics,
     SequencedMap<String, String> metadata,
@@ -72,14 +74,19 @@ public record Manifest(
   }
 
   /// What is asked of many checkpoints at once: of each the tensors' checksums would take megabytes.
-  record Head(long step, long sequence, SaveHistory history, SequencedMap<String, Double> metrics) {
+  record Head(
+      long step,
+      long sequence,
+      SaveHistory history,
+      boolean finite,
+      SequencedMap<String, Double> metrics) {
     Head {
       metrics = copy(metrics);
     }
   }
 
   Head head() {
-    return new Head(step, sequence, history, metrics);
+    return new Head(step, sequence, history, finite, metrics);
   }
 
   /// Reads and checks a manifest.

@@ -53,6 +53,7 @@ final class ManifestParser {
     OptionalLong step = OptionalLong.empty();
     OptionalLong sequence = OptionalLong.empty();
     SequencedMap<String, Long> history = new LinkedHashMap<>();
+    boolean finite = true;
     SequencedMap<String, String> state = new LinkedHashMap<>();
     SequencedMap<String, Double> metrics = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
@@ -68,6 +69,10 @@ final class ManifestParser {
         case "step" -> step = OptionalLong.of(json.count("step"));
         case "sequence" -> sequence = OptionalLong.of(json.count("sequence"));
         case "history" -> history = map(() -> json.count("save"));
+        case "finite" -> {
+          json.require(Kind.BOOLEAN, "invalid-finite", "neither true nor false");
+          finite = json.flag();
+        }
         case "state" -> state = map(() -> string("state"));
         case "metrics" -> metrics = map(this::metric);
         case "metadata" -> metadata = map(() -> string("metadata"));
@@ -88,6 +93,7 @@ final class ManifestParser {
         step.orElseThrow(),
         sequence.orElseThrow(),
         new SaveHistory(history),
+        finite,
         state,
         metrics,
         metadata,

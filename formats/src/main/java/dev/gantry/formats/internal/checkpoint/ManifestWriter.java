@@ -43,6 +43,7 @@ final class ManifestWriter {
             json.writeNumberField(save.getKey(), save.getValue());
           }
           json.writeEndObject();
+          json.writeBooleanField("finite", manifest.finite());
           strings(json, "state", manifest.state());
           json.writeObjectFieldStart("metrics");
           for (Map.Entry<String, Double> metric : manifest.metrics().entrySet()) {

@@ -86,6 +86,7 @@ record SavePlan(
         checkpoint.step(),
         sequence,
         history,
+        checkpoint.finite(),
         new LinkedHashMap<>(checkpoint.state()),
         new LinkedHashMap<>(checkpoint.metrics()),
         new LinkedHashMap<>(checkpoint.metadata()),

@@ -19,12 +19,24 @@ import java.util.SequencedMap;
 /// @param state what a training needs besides tensors
 /// @param metrics by which the best may be kept
 /// @param metadata the user's own notes, also put into the data files
+/// @param finite whether no value of the model is NaN or infinite
 public record UnsavedCheckpoint(
     long step,
     SequencedMap<String, List<NewTensor>> groups,
     Map<String, String> state,
     Map<String, Double> metrics,
-    Map<String, String> metadata) {
+    Map<String, String> metadata,
+    boolean finite) {
+  /// One whose values are finite.
+  public UnsavedCheckpoint(
+      long step,
+      SequencedMap<String, List<NewTensor>> groups,
+      Map<String, String> state,
+      Map<String, Double> metrics,
+      Map<String, String> metadata) {
+    this(step, groups, state, metrics, metadata, true);
+  }
+
   /// @throws MisuseException if the step is negative, a group has another name, or a text
   ///     is too long or no Unicode
   public UnsavedCheckpoint {

@@ -61,6 +61,7 @@ class RetentionPropertiesTest {
                   save.step(),
                   sequence,
                   SaveHistory.NONE,
+                  true,
                   new LinkedHashMap<>(),
                   metrics,
                   new LinkedHashMap<>(),

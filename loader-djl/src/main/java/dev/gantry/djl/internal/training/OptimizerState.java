@@ -44,6 +44,9 @@ public final class OptimizerState {
   private static final PrivateField<Integer> BEGIN =
       PrivateField.of(Optimizer.class, "beginNumUpdate", "int");
 
+  /// In place of the count of a parameter that is not updated.
+  static final int NO_COUNT = -1;
+
   private final TrainerParts parts;
   private final OptimizerKind kind;
 
@@ -60,24 +63,22 @@ public final class OptimizerState {
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }
 
-  /// How often each parameter that has a gradient was updated, by its path. Each step raises all of
-  /// these counts.
+  /// How often each parameter was updated, in their order; [#NO_COUNT] for one that has no gradient. Each
+  /// step raises all of these counts.
   ///
   /// @throws MisuseException if the optimizer does not count updates
-  public Map<String, Integer> updateCounts() {
+  int[] countsNow() {
     if (!kind.countsUpdates()) {
       throw new MisuseException(
           "DJL's " + kind.djlName() + " does not count updates, so its steps cannot be noticed");
     }
     Map<String, Integer> byId = COUNTS.get(parts.optimizer());
-    Map<String, Integer> counts = new LinkedHashMap<>();
-    parts
-        .parameters()
-        .forEach((path, parameter) -> {
-          if (parameter.requiresGradient()) {
-            counts.put(path, byId.getOrDefault(parameter.getId(), 0));
-          }
-        });
+    int[] counts = new int[parts.parameters().size()];
+    int next = 0;
+    for (Parameter parameter : parts.parameters().values()) {
+      counts[next++] =
+          parameter.requiresGradient() ? byId.getOrDefault(parameter.getId(), 0) : NO_COUNT;
+    }
     return counts;
   }
 

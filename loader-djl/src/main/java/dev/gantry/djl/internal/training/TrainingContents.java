@@ -127,6 +127,11 @@ public record TrainingContents(
     return this;
   }
 
+  /// The name of a parameter that has a value which is NaN or infinite.
+  public Optional<String> parameterNotFinite() {
+    return Finite.firstWithout(groups.getOrDefault(MODEL, new LinkedHashMap<>()));
+  }
+
   /// @throws MisuseException if the trainer trains another model
   public static void requireOf(Model model, Trainer trainer) {
     if (!trainer.getModel().getBlock().equals(model.getBlock())) {

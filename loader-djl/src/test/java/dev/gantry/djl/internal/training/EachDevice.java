@@ -30,7 +30,7 @@ public final class EachDevice {
 
   /// How often each parameter was updated.
   public static Map<String, Integer> counts(Trainer trainer) {
-    return OptimizerState.of(trainer).updateCounts();
+    return OptimizerState.of(trainer).values().updateCounts();
   }
 
   private static List<Byte> bytes(NDArray array) {

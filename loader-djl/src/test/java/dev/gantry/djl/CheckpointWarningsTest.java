@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.nn.Block;
+import ai.djl.nn.ParameterList;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.listener.EvaluatorTrainingListener;
+import ai.djl.training.listener.TrainingListener;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.training.Optimizers;
+import dev.gantry.djl.internal.training.Training;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.testing.MemoryStore;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.UUID;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What a training must hear of, since nothing fails.
+@ExtendWith(NoLeaks.class)
+class CheckpointWarningsTest {
+  @TempDir(factory = InMemory.class)
+  private Path folder;
+
+  private CheckpointSaver.Builder saver() {
+    return CheckpointSaver.builder().setDirectory(folder);
+  }
+
+  private static void fit(TrainingListener... listeners) {
+    try (Training training = Fit.training(listeners)) {
+      Fit.fit(training);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } catch (TranslateException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  @Test
+  void aSaveWithinAnEpochThatLacksTheDatasetsPosition() {
+    try (CheckpointSaver saver = saver().build()) {
+      assertThat(
+              StandardError.during(
+                  () -> fit(CheckpointListener.builder().setSaver(saver).optEverySteps(3).build())))
+          .containsOnlyOnce("without the dataset's position");
+      assertThat(
+              StandardError.during(() ->
+                  fit(CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build())))
+          .doesNotContain("without the dataset's position");
+    }
+  }
+
+  @Test
+  void theBestOfCheckpointsThatAreSavedBySteps() {
+    try (CheckpointSaver saver =
+        saver().optKeepBest("validate_loss", 1, Retention.Goal.MINIMIZE).build()) {
+      assertThat(
+              StandardError.during(() ->
+                  fit(
+                      new EvaluatorTrainingListener(),
+                      CheckpointListener.builder().setSaver(saver).optEverySteps(3).build())))
+          .containsOnlyOnce("optKeepBest is \"validate_loss\", and checkpoints within an epoch");
+    }
+  }
+
+  @Test
+  void aMetricThatIsNan() {
+    try (CheckpointSaver saver = saver().optKeepBest("loss", 1, Retention.Goal.MINIMIZE).build();
+        Training training = training()) {
+      SaveRequest request =
+          SaveRequest.builder()
+              .setStep(3)
+              .setModel(training.model)
+              .optMetric("loss", Double.NaN)
+              .build();
+      assertThat(StandardError.during(() -> saver.save(request)))
+          .contains("optKeepBest is \"loss\", which is NaN at step 3");
+    }
+  }
+
+  private static Training training() {
+    return new Training(Training.perceptron(), Optimizers.adam());
+  }
+
+  /// As a GAN has them.
+  @Test
+  void aSecondModelIsRefused() {
+    try (CheckpointSaver saver = saver().build();
+        Training generator = training()) {
+      saver.save(1, generator.model, generator.trainer);
+      try (Training critic = training()) {
+        for (long step : new long[] {1, 2}) {
+          assertThatThrownBy(() -> saver.save(step, critic.model, critic.trainer))
+              .isInstanceOf(MisuseException.class)
+              .hasMessageContaining("a saver for each model");
+        }
+      }
+      saver.save(2, generator.model, generator.trainer);
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(1L, 2L);
+      generator.trainer.close();
+      generator.model.close();
+      // One that takes the place of a model that is closed.
+      try (Training next = training()) {
+        saver.save(3, next.model, next.trainer);
+      }
+      assertThat(saver.list()).hasSize(3);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(floats = {Float.NaN, Float.POSITIVE_INFINITY})
+  void theLastFiniteCheckpointStays(float value) {
+    try (CheckpointSaver saver = saver().optKeepLast(1).build();
+        Training training = training()) {
+      saver.save(1, training.model, training.trainer);
+      saver.save(2, training.model, training.trainer);
+      spoil(training, value);
+      assertThat(StandardError.during(() -> saver.save(3, training.model, training.trainer)))
+          .contains("STEP 3 HAS VALUES THAT ARE NaN OR INFINITE, in '");
+      saver.save(4, training.model, training.trainer);
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(2L, 4L);
+      assertThat(saver.list()).extracting(StoredCheckpoint::isFinite).containsExactly(true, false);
+      assertThat(StandardError.during(() -> saver.restoreLatest(training.model, training.trainer)))
+          .contains("step 4 is restored, which has values that are NaN or infinite");
+      saver.restore(2, training.model, training.trainer);
+      saver.save(5, training.model, training.trainer);
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(5L);
+    }
+  }
+
+  private static void spoil(Training training, float value) {
+    NDArray weight = training.model.getBlock().getParameters().valueAt(0).getArray();
+    try (NDManager manager = weight.getManager().newSubManager()) {
+      float[] values = weight.toFloatArray();
+      values[values.length / 2] = value;
+      manager.create(values, weight.getShape()).copyTo(weight);
+    }
+  }
+
+  /// Their sum is none.
+  @Test
+  void largeValuesAreFinite() {
+    try (CheckpointSaver saver = saver().build();
+        Training training = training()) {
+      NDArray weight = training.model.getBlock().getParameters().valueAt(0).getArray();
+      try (NDManager manager = weight.getManager().newSubManager()) {
+        manager.full(weight.getShape(), Float.MAX_VALUE).copyTo(weight);
+      }
+      saver.save(1, training.model, training.trainer);
+      assertThat(saver.latest().orElseThrow().isFinite()).isTrue();
+    }
+  }
+
+  /// Two machines go on from step 1.
+  @Test
+  void trainingsThatPart(@TempDir(factory = InMemory.class) Path other) {
+    String remote = "memory://" + UUID.randomUUID() + "/run";
+    try (Training training = training()) {
+      try (CheckpointSaver first = saver().optRemote(remote).build()) {
+        assertThat(
+                StandardError.during(() -> {
+                  first.save(1, training.model, training.trainer);
+                  first.save(2, training.model, training.trainer);
+                }))
+            .doesNotContain("TWO HISTORIES");
+      }
+      try (CheckpointSaver second =
+          CheckpointSaver.builder().setDirectory(other).optRemote(remote).build()) {
+        second.restore(1, training.model, training.trainer);
+        assertThat(
+                StandardError.during(() -> {
+                  second.save(2, training.model, training.trainer);
+                  second.save(3, training.model, training.trainer);
+                }))
+            .containsOnlyOnce("TWO HISTORIES");
+      }
+      assertThat(StandardError.during(() -> saver().optRemote(remote).build().close()))
+          .contains("TWO HISTORIES")
+          .contains("step 2 (save 2)")
+          .contains("step 3 (save 4)");
+      // One that goes on from the latest.
+      assertThat(
+              StandardError.during(() -> {
+                try (CheckpointSaver third =
+                    CheckpointSaver.builder().setDirectory(other).optRemote(remote).build()) {
+                  third.restoreLatest(training.model, training.trainer);
+                  third.save(4, training.model, training.trainer);
+                }
+              }))
+          .doesNotContain("TWO HISTORIES");
+    }
+    assertThat(MemoryStore.names(remote.substring("memory://".length()))).isNotEmpty();
+  }
+
+  /// To ask a large block for its parameters takes a while.
+  @Test
+  void aBatchDoesNotAskTheBlockForItsParameters() {
+    int[] asked = new int[1];
+    Block block =
+        new SequentialBlock() {
+          @Override
+          public ParameterList getParameters() {
+            asked[0]++;
+            return super.getParameters();
+          }
+        }.add(Linear.builder().setUnits(3).build());
+    try (CheckpointSaver saver = saver().build()) {
+      CheckpointListener listener =
+          CheckpointListener.builder().setSaver(saver).optEverySteps(1000).build();
+      try (Training training = new Training(block, Optimizers.adam())) {
+        listener.onTrainingBatch(training.trainer, null);
+        int first = asked[0];
+        for (int i = 0; i < 10; i++) {
+          listener.onTrainingBatch(training.trainer, null);
+        }
+        assertThat(asked[0]).isEqualTo(first);
+      }
+    }
+  }
+}
