@@ -52,7 +52,8 @@ public interface Session extends AutoCloseable {
   /// The system property `gantry.cache` or the environment variable `GANTRY_CACHE` does the same for all
   /// sessions of a process.
   ///
-  /// @param folder is made if it is not there; for Gantry alone, on a local disk
+  /// @param folder is made if it is not there; for Gantry alone, on a local disk. One that another user owns
+  ///     or may write to is not used, as one that cannot be made: the log says so, and reads go on
   /// @throws MisuseException if the bytes are not positive, or the session is closed
   void cacheRemoteFiles(Path folder, long mostBytes);
 

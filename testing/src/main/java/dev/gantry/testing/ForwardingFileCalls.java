@@ -24,6 +24,16 @@ public abstract class ForwardingFileCalls implements FileCalls {
   }
 
   @Override
+  public int noFollowFlag() {
+    return real.noFollowFlag();
+  }
+
+  @Override
+  public int user() {
+    return real.user();
+  }
+
+  @Override
   public String descriptorAbsence() {
     return real.descriptorAbsence();
   }

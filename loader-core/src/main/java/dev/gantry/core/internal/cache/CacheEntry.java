@@ -4,6 +4,7 @@ package dev.gantry.core.internal.cache;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
@@ -40,7 +41,6 @@ final class CacheEntry implements AutoCloseable {
 
   private static final int SEAL = 32;
   private static final int ENTRY_BYTES = 8;
-  private static final int MODE = 0600;
 
   private final FileCalls calls;
   private final Path data;
@@ -68,32 +68,30 @@ final class CacheEntry implements AutoCloseable {
   /// Opens what is there.
   ///
   /// @return null if it is not there, or not usable, or is being removed
+  /// @throws MisuseException if another user could have written it
   static @Nullable CacheEntry open(FileCalls calls, Path blocks, Path data, long size) {
-    int blocksFile = FileCalls.retried(() -> calls.open(blocks, FileCalls.O_RDWR, MODE));
+    int blocksFile = OwnFiles.open(calls, blocks, FileCalls.O_RDWR);
     if (blocksFile < 0) {
       requireCode(blocksFile, Errno.ENOENT, "open", blocks);
       return null;
     }
     int dataFile = -1;
-    boolean usable = false;
+    @Nullable CacheEntry opened = null;
     try {
-      usable =
-          lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks)
-              && isNamed(calls, blocksFile, blocks);
-      if (usable) {
-        dataFile = FileCalls.retried(() -> calls.open(data, FileCalls.O_RDWR, MODE));
+      if (lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks)
+          && isNamed(calls, blocksFile, blocks)) {
+        dataFile = OwnFiles.open(calls, data, FileCalls.O_RDWR);
         if (dataFile < 0) {
           requireCode(dataFile, Errno.ENOENT, "open", data);
+        } else if (calls.stat(dataFile).size() == size
+            && calls.stat(blocksFile).size() == cost(size) - size
+            && hasHeader(calls, blocksFile, size)) {
+          opened = new CacheEntry(calls, data, size, blocksFile, dataFile);
         }
-        usable =
-            dataFile >= 0
-                && calls.stat(dataFile).size() == size
-                && calls.stat(blocksFile).size() == cost(size) - size
-                && hasHeader(calls, blocksFile, size);
       }
-      return usable ? new CacheEntry(calls, data, size, blocksFile, dataFile) : null;
+      return opened;
     } finally {
-      if (!usable) {
+      if (opened == null) {
         close(calls, dataFile, blocksFile);
       }
     }
@@ -104,7 +102,7 @@ final class CacheEntry implements AutoCloseable {
   /// @throws TransferException if the disk has no room for all of it
   static CacheEntry create(FileCalls calls, Path blocks, Path data, long size) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
-    int dataFile = require(FileCalls.retried(() -> calls.open(data, flags, MODE)), "open", data);
+    int dataFile = require(OwnFiles.open(calls, data, flags), "open", data);
     try {
       int allocated = FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size));
       if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
@@ -112,8 +110,7 @@ final class CacheEntry implements AutoCloseable {
         allocated = calls.ftruncate(dataFile, size);
       }
       require(allocated, "fallocate", data);
-      int blocksFile =
-          require(FileCalls.retried(() -> calls.open(blocks, flags, MODE)), "open", blocks);
+      int blocksFile = require(OwnFiles.open(calls, blocks, flags), "open", blocks);
       return Cleanup.orUndo(
           () -> {
             require(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
@@ -133,27 +130,29 @@ final class CacheEntry implements AutoCloseable {
     }
   }
 
-  /// Removes one, unless a process uses it.
+  /// Removes one, unless a process uses it, or another user could have written it.
   ///
   /// @return whether it is gone
   static boolean remove(FileCalls calls, Path blocks, Path data) {
-    int blocksFile = FileCalls.retried(() -> calls.open(blocks, FileCalls.O_RDWR, MODE));
-    if (blocksFile < 0 && blocksFile != -Errno.ENOENT.code()) {
-      return false;
-    }
-    if (blocksFile < 0) {
-      int removed = calls.unlink(data);
-      return removed >= 0 || removed == -Errno.ENOENT.code();
-    }
+    int blocksFile = -1;
+    int dataFile = -1;
     try {
-      if (!lock(calls, blocksFile, FileCalls.F_WRLCK, 0, 1, blocks)) {
-        return false;
-      }
-      int removed = calls.unlink(data);
-      return (removed >= 0 || removed == -Errno.ENOENT.code()) && calls.unlink(blocks) >= 0;
+      blocksFile = OwnFiles.open(calls, blocks, FileCalls.O_RDWR);
+      dataFile = OwnFiles.open(calls, data, FileCalls.O_RDWR);
+      return isOpenOrGone(blocksFile)
+          && isOpenOrGone(dataFile)
+          && (blocksFile < 0 || lock(calls, blocksFile, FileCalls.F_WRLCK, 0, 1, blocks))
+          && (dataFile < 0 || calls.unlink(data) >= 0)
+          && (blocksFile < 0 || calls.unlink(blocks) >= 0);
+    } catch (MisuseException _) {
+      return false;
     } finally {
-      calls.close(blocksFile);
+      close(calls, dataFile, blocksFile);
     }
+  }
+
+  private static boolean isOpenOrGone(int file) {
+    return file >= 0 || file == -Errno.ENOENT.code();
   }
 
   private static boolean isNamed(FileCalls calls, int file, Path path) {
@@ -293,9 +292,10 @@ final class CacheEntry implements AutoCloseable {
     return seal;
   }
 
-  /// As what another open file must be the same.
-  long inode() {
-    return calls.stat(dataFile).inode();
+  /// Whether an open file is the one that has the bytes.
+  boolean isDataOf(SourceFile.Identity file) {
+    FileCalls.StatResult stat = calls.stat(dataFile);
+    return stat.status() >= 0 && stat.device() == file.device() && stat.inode() == file.inode();
   }
 
   private static int read(FileCalls calls, int file, MemorySegment target, long offset) {

@@ -2,9 +2,11 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -13,7 +15,9 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -48,15 +52,27 @@ final class CacheFolder {
   private final long mostBytes;
 
   /// @throws TransferException if the folder cannot be made
+  /// @throws MisuseException if it is there, and is another user's or others may write to it
   CacheFolder(FileCalls calls, Path folder, long mostBytes) {
     this.calls = calls;
     this.folder = folder;
     this.mostBytes = mostBytes;
     try {
-      Files.createDirectories(folder);
+      if (!Files.isDirectory(folder)) {
+        Files.createDirectories(folder, onlyOwner(folder));
+      }
     } catch (IOException e) {
       throw FileErrors.of("mkdir", folder.toString(), e);
     }
+    OwnFiles.require(calls, folder, JdkFiles.stat(folder));
+  }
+
+  private static FileAttribute<?>[] onlyOwner(Path folder) {
+    return folder.getFileSystem().supportedFileAttributeViews().contains("posix")
+        ? new FileAttribute<?>[] {
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
+        }
+        : new FileAttribute<?>[0];
   }
 
   private Path blocks(String key) {
@@ -198,8 +214,7 @@ final class CacheFolder {
   }
 
   private int openLock() {
-    int file =
-        FileCalls.retried(() -> calls.open(lockFile(), FileCalls.O_RDWR | FileCalls.O_CREAT, 0600));
+    int file = OwnFiles.open(calls, lockFile(), FileCalls.O_RDWR | FileCalls.O_CREAT);
     if (file < 0) {
       throw failure("open", file);
     }

@@ -252,7 +252,7 @@ public final class RemoteCache implements FileCache {
       Optional<Instant> modified,
       Supplier<SourceFile> past) {
     PosixFile opened = PosixFile.open(calls, file.entry().data(), policy);
-    if (opened.identity().inode() != file.entry().inode()) {
+    if (!file.entry().isDataOf(opened.identity())) {
       opened.close();
       throw new MisuseException(file.entry().data() + " was replaced while it was in use");
     }

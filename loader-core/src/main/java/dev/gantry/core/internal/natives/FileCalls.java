@@ -43,6 +43,17 @@ public interface FileCalls {
   /// The `O_DIRECT` flag of this processor.
   int directFlag();
 
+  /// The flag by which `open` refuses a link, with `ELOOP`, instead of following it; none where the JDK opens
+  /// files.
+  default int noFollowFlag() {
+    return 0;
+  }
+
+  /// The number of the user as whom this process opens files, by `geteuid(2)`; -1 where users have none.
+  default int user() {
+    return -1;
+  }
+
   /// Why the descriptors here are not the kernel's, and of no use to others; empty where they are.
   default String descriptorAbsence() {
     return "";
@@ -123,7 +134,8 @@ public interface FileCalls {
   ///
   /// @param status 0, or the negated `errno`
   /// @param size in bytes
-  /// @param directory whether this is a directory
+  /// @param mode `st_mode`: which kind of file this is, and who may do what with it
+  /// @param owner the number of the user whose it is; -1 where users have none
   /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 if the
   ///     kernel does not say
   /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 if the
@@ -134,15 +146,35 @@ public interface FileCalls {
   record StatResult(
       int status,
       long size,
-      boolean directory,
+      int mode,
+      int owner,
       int directMemoryAlignment,
       int directOffsetAlignment,
       long device,
       long inode,
       long modifiedNanos) {
+    static final int S_IFDIR = 0x4000;
+    static final int S_IFREG = 0x8000;
+    private static final int S_IFMT = 0xf000;
+    private static final int WRITE_OF_OTHERS = 0022;
+
     /// Of a call that failed.
     public static StatResult failed(int status) {
-      return new StatResult(status, 0, false, 0, 0, 0, 0, 0);
+      return new StatResult(status, 0, 0, -1, 0, 0, 0, 0, 0);
+    }
+
+    public boolean directory() {
+      return (mode & S_IFMT) == S_IFDIR;
+    }
+
+    /// Whether it is a file that holds bytes, and no pipe, socket or device.
+    public boolean regular() {
+      return (mode & S_IFMT) == S_IFREG;
+    }
+
+    /// Whether its group or all users may write to it.
+    public boolean othersMayWrite() {
+      return (mode & WRITE_OF_OTHERS) != 0;
     }
 
     /// The same file, of another size.
@@ -150,7 +182,8 @@ public interface FileCalls {
       return new StatResult(
           status,
           bytes,
-          directory,
+          mode,
+          owner,
           directMemoryAlignment,
           directOffsetAlignment,
           device,

@@ -344,12 +344,13 @@ public final class JdkFiles implements FileCalls {
 
   private static StatResult unix(Path file) throws IOException {
     Map<String, Object> found =
-        Files.readAttributes(file, "unix:dev,ino,size,lastModifiedTime,isDirectory");
+        Files.readAttributes(file, "unix:dev,ino,size,lastModifiedTime,mode,uid");
     FileTime modified = (FileTime) Objects.requireNonNull(found.get("lastModifiedTime"));
     return new StatResult(
         0,
         number(found, "size"),
-        (Boolean) Objects.requireNonNull(found.get("isDirectory")),
+        (Integer) Objects.requireNonNull(found.get("mode")),
+        (Integer) Objects.requireNonNull(found.get("uid")),
         0,
         0,
         device(number(found, "dev")),
@@ -360,7 +361,9 @@ public final class JdkFiles implements FileCalls {
   private static StatResult basic(Path file) throws IOException {
     BasicFileAttributes found = Files.readAttributes(file, BasicFileAttributes.class);
     long modified = found.lastModifiedTime().to(TimeUnit.NANOSECONDS);
-    return new StatResult(0, found.size(), found.isDirectory(), 0, 0, 0, 0, modified);
+    int mode =
+        found.isDirectory() ? StatResult.S_IFDIR : found.isRegularFile() ? StatResult.S_IFREG : 0;
+    return new StatResult(0, found.size(), mode, -1, 0, 0, 0, 0, modified);
   }
 
   private static long number(Map<String, Object> attributes, String name) {

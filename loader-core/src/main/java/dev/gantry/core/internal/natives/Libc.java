@@ -35,8 +35,6 @@ public final class Libc implements FileCalls {
   private static final int AT_EMPTY_PATH = 0x1000;
   private static final int STATX_BASIC_STATS = 0x7ff;
   private static final int STATX_DIOALIGN = 0x2000;
-  private static final int S_IFMT = 0xf000;
-  private static final int S_IFDIR = 0x4000;
   private static final int RWF_NOWAIT = 8;
   private static final int SYNC_FILE_RANGE_WRITE = 2;
   private static final int RLIMIT_NOFILE = 7;
@@ -115,6 +113,8 @@ public final class Libc implements FileCalls {
   private static final MethodHandle MINCORE = function("mincore");
   // int posix_fadvise(int fd, off_t offset, off_t len, int advice)
   private static final MethodHandle POSIX_FADVISE = function("posix_fadvise");
+  // uid_t geteuid(void)
+  private static final MethodHandle GETEUID = function("geteuid");
   // long sysconf(int name)
   private static final long PAGE_BYTES = pageSize();
 
@@ -144,7 +144,22 @@ public final class Libc implements FileCalls {
   @Override
   public int directFlag() {
     // asm-generic's O_DIRECT is 040000; arm64 has its own value.
-    return System.getProperty("os.arch").equals("aarch64") ? 0x10000 : 0x4000;
+    return isArm() ? 0x10000 : 0x4000;
+  }
+
+  @Override
+  public int noFollowFlag() {
+    // As O_DIRECT: 0400000, or 0100000.
+    return isArm() ? 0x8000 : 0x20000;
+  }
+
+  private static boolean isArm() {
+    return System.getProperty("os.arch").equals("aarch64");
+  }
+
+  @Override
+  public int user() {
+    return intCall(GETEUID, 0, 0, 0, 0, 0);
   }
 
   @Override
@@ -228,13 +243,14 @@ public final class Libc implements FileCalls {
       // The struct still holds an earlier call's file.
       return StatResult.failed(status);
     }
-    // Offsets of struct statx, linux/stat.h: mask 0, mode 28, inode 32, size 40, mtime 112 and 120,
+    // Offsets of struct statx, linux/stat.h: mask 0, uid 20, mode 28, inode 32, size 40, mtime 112 and 120,
     // dev 136 and 140, dio alignments 152 and 156.
     boolean aligned = (s.get(JAVA_INT, 0) & STATX_DIOALIGN) != 0;
     return new StatResult(
         status,
         s.get(JAVA_LONG, 40),
-        (s.get(JAVA_SHORT, 28) & S_IFMT) == S_IFDIR,
+        Short.toUnsignedInt(s.get(JAVA_SHORT, 28)),
+        s.get(JAVA_INT, 20),
         aligned ? s.get(JAVA_INT, 152) : 0,
         aligned ? s.get(JAVA_INT, 156) : 0,
         (long) s.get(JAVA_INT, 136) << 32 | Integer.toUnsignedLong(s.get(JAVA_INT, 140)),
