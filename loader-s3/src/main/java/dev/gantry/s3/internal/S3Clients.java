@@ -30,6 +30,8 @@ import software.amazon.awssdk.crt.io.TlsContext;
 import software.amazon.awssdk.crt.io.TlsContextOptions;
 import software.amazon.awssdk.crt.s3.S3Client;
 import software.amazon.awssdk.crt.s3.S3ClientOptions;
+import software.amazon.awssdk.crt.s3.S3MetaRequest;
+import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 import software.amazon.awssdk.services.s3.model.S3Object;
@@ -134,9 +136,14 @@ final class S3Clients implements AutoCloseable {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /// Brings bytes. Closed with this.
-  S3Client bytes() {
-    return bytes;
+  /// Begins a request for bytes, or of bytes. Not while this is being closed: the CRT's client would use freed
+  /// memory.
+  ///
+  /// @throws IllegalStateException if this is closed
+  S3MetaRequest begin(S3MetaRequestOptions options) {
+    synchronized (bytes) {
+      return bytes.makeMetaRequest(options);
+    }
   }
 
   /// Writes. Closed with this.
@@ -234,7 +241,9 @@ final class S3Clients implements AutoCloseable {
     Cleanup.runAll(
         List.of(
             () -> {
-              bytes.close();
+              synchronized (bytes) {
+                bytes.close();
+              }
               bytes.getShutdownCompleteFuture().join();
             },
             signing::close,

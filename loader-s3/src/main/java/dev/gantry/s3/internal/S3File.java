@@ -86,7 +86,7 @@ final class S3File implements StoredFile {
       request.completed();
       return;
     }
-    new S3Range(clients.bytes(), location, url, version.etag(), request).start();
+    new S3Range(clients, location, url, version.etag(), request).start();
   }
 
   @Override

@@ -13,7 +13,6 @@ import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpRequest;
 import software.amazon.awssdk.crt.s3.S3BorrowedBuffer;
 import software.amazon.awssdk.crt.s3.S3BorrowedBufferDelivery;
-import software.amazon.awssdk.crt.s3.S3Client;
 import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
@@ -23,7 +22,7 @@ import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 /// are copied to the target as they come, which is the only copy. The target is not touched after
 /// [#onFinished].
 final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDelivery {
-  private final S3Client client;
+  private final S3Clients clients;
   private final Location location;
   private final URI url;
   private final String etag;
@@ -37,8 +36,8 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
   private boolean cancelled;
   private boolean ended;
 
-  S3Range(S3Client client, Location location, URI url, String etag, ReadRequest request) {
-    this.client = client;
+  S3Range(S3Clients clients, Location location, URI url, String etag, ReadRequest request) {
+    this.clients = clients;
     this.location = location;
     this.url = url;
     this.etag = etag;
@@ -53,15 +52,15 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
     S3MetaRequest made;
     try {
       made =
-          client.makeMetaRequest(
+          clients.begin(
               new S3MetaRequestOptions()
                   .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.GET_OBJECT)
                   .withHttpRequest(message())
                   .withEndpoint(endpoint())
                   .withResponseHandler(this));
-    } catch (RuntimeException | Error e) {
+    } catch (RuntimeException e) {
       registered.run();
-      request.failed(e);
+      request.failed(S3Errors.of("GET", subject(), e));
       return;
     }
     boolean over;

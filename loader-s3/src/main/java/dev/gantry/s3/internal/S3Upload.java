@@ -7,7 +7,6 @@ import java.nio.file.Path;
 import java.util.concurrent.CompletableFuture;
 import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpRequest;
-import software.amazon.awssdk.crt.s3.S3Client;
 import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
@@ -26,7 +25,7 @@ final class S3Upload implements S3MetaRequestResponseHandler {
 
   /// @param url of the object
   static CompletableFuture<Void> start(
-      S3Client client, Path file, long bytes, Location target, URI url) {
+      S3Clients clients, Path file, long bytes, Location target, URI url) {
     S3Upload upload = new S3Upload(target);
     HttpRequest message =
         new HttpRequest(
@@ -40,7 +39,7 @@ final class S3Upload implements S3MetaRequestResponseHandler {
             },
             null);
     S3MetaRequest sent =
-        client.makeMetaRequest(
+        clients.begin(
             new S3MetaRequestOptions()
                 .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.PUT_OBJECT)
                 .withHttpRequest(message)

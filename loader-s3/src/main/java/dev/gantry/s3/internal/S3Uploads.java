@@ -42,7 +42,7 @@ final class S3Uploads {
     clients.await(
         "PUT",
         location,
-        () -> S3Upload.start(clients.bytes(), file, size, location, clients.url(target)));
+        () -> S3Upload.start(clients, file, size, location, clients.url(target)));
   }
 
   void remove(Location location, S3Name object) {

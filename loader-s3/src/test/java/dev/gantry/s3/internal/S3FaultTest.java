@@ -260,4 +260,16 @@ class S3FaultTest {
     assertThat(session.list((Location.Remote) Location.of("s3://bucket/none/")))
         .hasValue(List.of());
   }
+
+  @Test
+  void aReadAfterItsSessionWasClosedEnds() {
+    try (SourceFile open = session.openFile(file);
+        Arena arena = Arena.ofShared()) {
+      session.close();
+      MemorySegment target = arena.allocate(100);
+      assertThatThrownBy(() -> open.read(target, 5, 100, false))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining(file + " offset 5 length 100");
+    }
+  }
 }

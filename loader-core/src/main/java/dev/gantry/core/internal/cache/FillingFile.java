@@ -216,13 +216,21 @@ final class FillingFile implements FileCache.Filling {
       } catch (TransferException e) {
         cache.refuse(e);
       } finally {
-        switch (turn) {
-          case WAIT -> {}
-          case WAIT_FOR_OTHERS -> cache.later(() -> run(block, block));
-          case GOOD, CHECK, FETCH, PASS -> parts.decrementAndGet();
+        if (turn != Turn.WAIT) {
+          parts.decrementAndGet();
         }
       }
-      return turn;
+      return turn == Turn.WAIT_FOR_OTHERS ? comeAgain(block) : turn;
+    }
+
+    /// Waits for another process.
+    private Turn comeAgain(int block) {
+      parts.incrementAndGet();
+      if (cache.later(() -> run(block, block))) {
+        return Turn.WAIT_FOR_OTHERS;
+      }
+      parts.decrementAndGet();
+      return Turn.PASS;
     }
 
     private long start(int block) {
@@ -283,12 +291,12 @@ final class FillingFile implements FileCache.Filling {
       if (right) {
         return;
       }
+      if (next == Turn.WAIT_FOR_OTHERS) {
+        next = comeAgain(block);
+      }
       switch (next) {
         case FETCH -> fetch(block, block + 1);
-        case WAIT_FOR_OTHERS -> {
-          parts.incrementAndGet();
-          cache.later(() -> run(block, block));
-        }
+        case WAIT_FOR_OTHERS -> {}
         case GOOD, CHECK, PASS, WAIT -> pass(block, block + 1);
       }
     }

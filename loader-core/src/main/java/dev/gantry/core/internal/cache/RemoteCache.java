@@ -25,6 +25,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -309,14 +310,26 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Runs `work` on a thread of the cache.
+  /// Runs `work` on a thread of the cache; on this thread if those have ended with their session: a read that
+  /// is under way still has to end.
   void run(Runnable work) {
-    threads.execute(work);
+    try {
+      threads.execute(work);
+    } catch (RejectedExecutionException _) {
+      work.run();
+    }
   }
 
   /// As [#run], in a short while.
-  void later(Runnable work) {
-    var _ = threads.schedule(work, RETRY_MILLIS, TimeUnit.MILLISECONDS);
+  ///
+  /// @return false if the session has ended: nothing will run
+  boolean later(Runnable work) {
+    try {
+      var _ = threads.schedule(work, RETRY_MILLIS, TimeUnit.MILLISECONDS);
+      return true;
+    } catch (RejectedExecutionException _) {
+      return false;
+    }
   }
 
   /// Waits for files that are being synchronised.

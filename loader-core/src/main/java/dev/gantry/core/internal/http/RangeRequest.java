@@ -182,7 +182,9 @@ abstract class RangeRequest {
       end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
     } else if (refusal.kind() == Kind.EMPTY_FILE) {
       succeed(attempt, uri());
-    } else if (refusal.kind() == Kind.PASSING && attempts < limits.attempts()) {
+    } else if (refusal.kind() == Kind.PASSING
+        && attempts < limits.attempts()
+        && !client.isTerminated()) {
       again(attempt, pause(refusal));
     } else if (triesAnotherPlace(refusal)) {
       again(attempt, Duration.ZERO);

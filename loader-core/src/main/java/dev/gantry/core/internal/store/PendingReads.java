@@ -28,7 +28,7 @@ public final class PendingReads implements AutoCloseable {
   /// too many reads are under way.
   ///
   /// @param file which is not local
-  /// @param whenDone run on any thread, once the bytes are there
+  /// @param whenDone run on any thread, once the bytes are there; what it throws fails the read
   /// @throws GantryException if a read that was started here has failed
   public void start(
       SourceFile file, MemorySegment target, long offset, long required, Runnable whenDone) {
@@ -126,7 +126,12 @@ public final class PendingReads implements AutoCloseable {
 
     @Override
     public void completed() {
-      whenDone.run();
+      try {
+        whenDone.run();
+      } catch (RuntimeException | Error e) {
+        failed(e);
+        return;
+      }
       end();
     }
 

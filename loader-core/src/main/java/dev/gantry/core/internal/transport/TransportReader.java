@@ -19,7 +19,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -33,9 +32,6 @@ final class TransportReader implements AutoCloseable {
   private final CuFileReader cuFile;
   private final HostScatter scatter = new HostScatter();
   private final @Nullable KnownSums sums;
-
-  /// Of what is done with the bytes of a remote file when they are there.
-  private final AtomicReference<@Nullable Throwable> remoteFailure = new AtomicReference<>();
 
   private StagedTransport.@Nullable Reader staging;
 
@@ -251,12 +247,8 @@ final class TransportReader implements AutoCloseable {
         read.fileOffset(),
         read.required(),
         () -> {
-          try {
-            scatter.accept(buffer);
-            done.run();
-          } catch (RuntimeException | Error e) {
-            remoteFailure.compareAndSet(null, e);
-          }
+          scatter.accept(buffer);
+          done.run();
         });
   }
 
@@ -279,7 +271,6 @@ final class TransportReader implements AutoCloseable {
   /// Waits until the reads of remote files have ended.
   void awaitRemote() {
     pending.drain();
-    Cleanup.rethrow(remoteFailure.get(), "a read failed");
   }
 
   /// Waits until all bytes have arrived.

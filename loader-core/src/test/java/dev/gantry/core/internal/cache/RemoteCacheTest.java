@@ -286,6 +286,63 @@ class RemoteCacheTest {
     assertThat(dataBytes(1)).isEqualTo(LENGTH);
   }
 
+  @Test
+  void aReadAfterItsSessionWasClosedEnds() {
+    GantrySession session = session();
+    try (SourceFile open = session.openFile(file)) {
+      checkRead(open, 0, BLOCK);
+      close(session);
+      checkRead(open, 10, 100);
+      assertThatThrownBy(() -> read(open, BLOCK, BLOCK))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining(file.toString());
+    }
+  }
+
+  /// The answers come when the cache's threads have gone.
+  @Test
+  void aReadDuringWhichItsSessionIsClosedEnds() throws InterruptedException, ExecutionException {
+    GantrySession session = session();
+    CountDownLatch asked = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    server.answer(number -> {
+      if (number > 0) {
+        asked.countDown();
+        awaitUninterruptibly(goOn);
+      }
+      return Answer.RIGHT;
+    });
+    try (SourceFile open = session.openFile(file);
+        ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      Future<Object> reader =
+          threads.submit(() -> {
+            try {
+              return read(open, 5, 2 * BLOCK);
+            } catch (TransferException e) {
+              return e;
+            }
+          });
+      asked.await();
+      Future<?> closing = threads.submit(() -> close(session));
+      closing.get();
+      goOn.countDown();
+      Object end = reader.get();
+      if (end instanceof byte[] bytes) {
+        assertThat(bytes).isEqualTo(Arrays.copyOfRange(BYTES, 5, 5 + 2 * BLOCK));
+      } else {
+        assertThat((TransferException) end).hasMessageContaining(file.toString());
+      }
+    }
+  }
+
+  private static void awaitUninterruptibly(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   private enum Harm {
     FIRST_BYTE {
       @Override
@@ -565,11 +622,7 @@ class RemoteCacheTest {
     server.answer(number -> {
       both.countDown();
       if (number > 1) {
-        try {
-          both.await();
-        } catch (InterruptedException e) {
-          Thread.currentThread().interrupt();
-        }
+        awaitUninterruptibly(both);
       }
       return Answer.RIGHT;
     });
@@ -578,6 +631,49 @@ class RemoteCacheTest {
     assertThat(first.waitFor()).isZero();
     assertThat(second.waitFor()).isZero();
     assertThat(dataBytes(2)).isEqualTo(LENGTH);
+  }
+
+  /// A process that is stopped keeps the locks of the blocks that it fetches.
+  @Test
+  void aStoppedProcessDoesNotStopOthers() throws IOException, InterruptedException {
+    CompletableFuture<Process> child = new CompletableFuture<>();
+    server.answer(number -> {
+      if (number == 1) {
+        stop(child.join());
+      }
+      return Answer.RIGHT;
+    });
+    child.complete(CacheProgram.start(folder, file, SEED, LENGTH));
+    Process stopped = child.join();
+    try {
+      awaitStopped(stopped);
+      GantrySession session = session();
+      checkLoad(session, file);
+      checkLoad(session, file);
+      close(session);
+    } finally {
+      int _ = stopped.destroyForcibly().waitFor();
+    }
+    GantrySession after = session();
+    checkLoad(after, file);
+    long fetched = server.bytes();
+    checkLoad(after, file);
+    assertThat(server.bytes()).as("all blocks are in the cache").isEqualTo(fetched + 1);
+  }
+
+  private static void stop(Process process) {
+    try {
+      assertThat(new ProcessBuilder("kill", "-STOP", "" + process.pid()).start().waitFor()).isZero();
+    } catch (IOException | InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static void awaitStopped(Process process) throws IOException {
+    Path status = Path.of("/proc", "" + process.pid(), "stat");
+    while (!Files.readString(status).contains(") T ")) {
+      LockSupport.parkNanos(1_000_000);
+    }
   }
 
   /// @param millis after a request for data has come
