@@ -30,6 +30,9 @@ final class CachedFile implements AutoCloseable {
     WAIT_FOR_OTHERS
   }
 
+  /// As long as a server may take for a block.
+  private static final long PATIENCE_NANOS = 5_000_000_000L;
+
   private enum State {
     UNKNOWN,
     /// One reader has it in hand.
@@ -41,6 +44,13 @@ final class CachedFile implements AutoCloseable {
   private final CacheEntry entry;
   private final State[] states;
   private final Map<Integer, List<Runnable>> waiting = new HashMap<>();
+
+  /// Since when another process has been fetching a block, as far as this one has seen.
+  private final Map<Integer, Long> othersSince = new HashMap<>();
+
+  /// Whether another process kept a block for too long: it is not waited for again.
+  private boolean othersAreLate;
+
   private int good;
   private int users = 1;
   private boolean sealed;
@@ -103,7 +113,7 @@ final class CachedFile implements AutoCloseable {
       return Turn.PASS;
     }
     if (!entry.tryLock(block)) {
-      return Turn.WAIT_FOR_OTHERS;
+      return others(block);
     }
     if (entry.sum(block).isEmpty()) {
       return Turn.FETCH;
@@ -125,10 +135,17 @@ final class CachedFile implements AutoCloseable {
       return Turn.PASS;
     }
     if (!entry.tryLock(block)) {
-      return Turn.WAIT_FOR_OTHERS;
+      return others(block);
     }
     entry.forget(block);
     return Turn.FETCH;
+  }
+
+  /// Whether to wait for the process that fetches a block: one that is stopped keeps its locks.
+  private synchronized Turn others(int block) {
+    long now = System.nanoTime();
+    othersAreLate |= now - othersSince.computeIfAbsent(block, _ -> now) > PATIENCE_NANOS;
+    return othersAreLate ? Turn.PASS : Turn.WAIT_FOR_OTHERS;
   }
 
   /// A block is no longer in hand.
@@ -139,6 +156,9 @@ final class CachedFile implements AutoCloseable {
     boolean whole;
     synchronized (this) {
       states[block] = isGood ? State.GOOD : State.UNKNOWN;
+      if (isGood) {
+        othersSince.remove(block);
+      }
       good += isGood ? 1 : 0;
       whole = isGood && good == states.length;
       told = waiting.remove(block);
