@@ -5,7 +5,6 @@ import java.nio.file.Path;
 import jdk.jfr.Category;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
-import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -15,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 public final class CommitEvent {
   /// Null where no recorder was ever started: see the package.
   private final @Nullable Recorded recorded =
-      FlightRecorder.isInitialized() ? new Recorded() : null;
+      EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Commit")

@@ -9,7 +9,6 @@ import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
-import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -21,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 public final class ReadEvent {
   /// Null where no recorder was ever started: see the package.
   private final @Nullable Recorded recorded =
-      FlightRecorder.isInitialized() ? new Recorded() : null;
+      EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Read")

@@ -13,52 +13,64 @@ import jdk.jfr.StackTrace;
 import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: cuFile was asked to take a file or memory.
-@Name("dev.gantry.Registration")
-@Label("Registration with cuFile")
-@Category("Gantry")
-@Description("cuFile was asked to take a file or memory")
-@StackTrace(false)
-@SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-public final class RegistrationEvent extends Event {
-  @Label("What")
-  @Description("A file's name, or memory")
-  private @Nullable String what;
+public final class RegistrationEvent {
+  /// Null where no recorder was ever started: see the package.
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
-  @Label("Device")
-  private @Nullable String device;
+  /// What the recorder keeps.
+  @Name("dev.gantry.Registration")
+  @Label("Registration with cuFile")
+  @Category("Gantry")
+  @Description("cuFile was asked to take a file or memory")
+  @StackTrace(false)
+  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
+  static final class Recorded extends Event {
+    @Label("What")
+    @Description("A file's name, or memory")
+    @Nullable String what;
 
-  @Label("Size")
-  @Description("Of memory")
-  @DataAmount
-  private long bytes;
+    @Label("Device")
+    @Nullable String device;
 
-  @Label("Refusal")
-  @Description("Why cuFile did not take it; empty if it did")
-  private @Nullable String refusal;
+    @Label("Size")
+    @Description("Of memory")
+    @DataAmount
+    long bytes;
+
+    @Label("Refusal")
+    @Description("Why cuFile did not take it; empty if it did")
+    @Nullable String refusal;
+  }
+
+  public void begin() {
+    if (recorded != null) {
+      recorded.begin();
+    }
+  }
 
   /// cuFile was asked to take a file. Ends the event, and writes it if it is recorded.
   ///
   /// @param reason why it did not; empty if it did
   public void ofFile(Path file, Device on, String reason) {
-    end();
-    if (shouldCommit()) {
-      set(file.toString(), on, 0, reason);
-    }
+    done(file, on, 0, reason);
   }
 
   /// As [#ofFile], of memory of a device.
   public void ofMemory(Device on, long length, String reason) {
-    end();
-    if (shouldCommit()) {
-      set("memory", on, length, reason);
-    }
+    done("memory", on, length, reason);
   }
 
-  private void set(String subject, Device on, long length, String reason) {
-    what = subject;
-    device = on.toString();
-    bytes = length;
-    refusal = reason;
-    commit();
+  private void done(Object subject, Device on, long length, String reason) {
+    if (recorded == null) {
+      return;
+    }
+    recorded.end();
+    if (recorded.shouldCommit()) {
+      recorded.what = subject.toString();
+      recorded.device = on.toString();
+      recorded.bytes = length;
+      recorded.refusal = reason;
+      recorded.commit();
+    }
   }
 }

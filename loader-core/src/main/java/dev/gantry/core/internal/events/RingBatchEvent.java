@@ -5,7 +5,6 @@ import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
-import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -49,7 +48,7 @@ public final class RingBatchEvent {
 
   /// Writes the event if it is recorded.
   public static void handedOver(long number, long bytes, long waited, long prepared) {
-    if (FlightRecorder.isInitialized()) {
+    if (EventRecorder.wasStarted()) {
       new Recorded(number, bytes, waited, prepared).commit();
     }
   }

@@ -6,8 +6,8 @@
 /// has thousands of each, and they would push other events out of a recording that runs all the time. A
 /// recording that wants all of them sets their threshold to 0.
 ///
-/// Loading the first class of an event costs a process some 50 ms. So those of frequent operations hold it in a
-/// class of their own, `Recorded`, which is loaded once a recorder was started.
+/// Loading the first class of an event costs a process some 50 ms, and a runtime without the module `jdk.jfr`
+/// cannot do it. So each holds it in a class of its own, `Recorded`, which is loaded once a recorder was started.
 @NullMarked
 package dev.gantry.core.internal.events;
 

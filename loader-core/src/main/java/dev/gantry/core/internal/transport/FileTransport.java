@@ -176,8 +176,7 @@ public final class FileTransport implements AutoCloseable {
     cached = decide(true);
     uncached = cached;
     LOG.info("{}: falling back to {}: {}", question.file(), cached.transport(), cached.reason());
-    new FallbackEvent(question.file().toString(), cached.transport().toString(), cached.reason())
-        .commit();
+    FallbackEvent.happened(question.file(), cached.transport(), cached.reason());
     return true;
   }
 

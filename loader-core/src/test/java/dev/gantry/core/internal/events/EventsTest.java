@@ -23,6 +23,7 @@ import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -217,14 +218,32 @@ class EventsTest {
         .containsExactly("synchronise file", "rename", "synchronise folder");
   }
 
+  /// As a runtime that `jlink` made without the module `jdk.jfr`.
+  @Test
+  void filesAreWrittenAndLoadedWithoutARecorder() throws Exception {
+    Process process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "--limit-modules=java.base,java.net.http",
+                "-cp",
+                System.getProperty("java.class.path"),
+                "dev.gantry.core.internal.natives.JdkFilesProgram",
+                folder.toString())
+            .redirectErrorStream(true)
+            .start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as(output).isZero();
+  }
+
   static List<Class<? extends Event>> events() {
     return List.of(
         LoadEvent.Recorded.class,
         ReadEvent.Recorded.class,
         CopyEvent.Recorded.class,
         WaitEvent.Recorded.class,
-        FallbackEvent.class,
-        RegistrationEvent.class,
+        FallbackEvent.Recorded.class,
+        RegistrationEvent.Recorded.class,
         RingBatchEvent.Recorded.class,
         SaveEvent.Recorded.class,
         CommitEvent.Recorded.class);
