@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
-import java.util.LinkedHashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -14,9 +15,10 @@ public final class IdleWatch {
   private static final Logger LOG = LoggerFactory.getLogger(IdleWatch.class);
   private static final long LOOK_MILLIS = 250;
 
-  /// Guards itself, and `running`.
-  private static final Set<BooleanSupplier> WATCHED = new LinkedHashSet<>();
+  /// What is looked at, and by which call of [#watch] it was last asked for. Guards itself, and the other two.
+  private static final Map<BooleanSupplier, Long> WATCHED = new LinkedHashMap<>();
 
+  private static long asked;
   private static boolean running;
 
   private IdleWatch() {}
@@ -27,42 +29,62 @@ public final class IdleWatch {
   ///     same object each time
   public static void watch(BooleanSupplier look) {
     synchronized (WATCHED) {
-      WATCHED.add(look);
+      WATCHED.put(look, ++asked);
       if (!running) {
-        Thread.ofPlatform().daemon().name("gantry-idle-watch").start(IdleWatch::run);
-        running = true;
+        try {
+          Thread.ofPlatform().daemon().name("gantry-idle-watch").start(IdleWatch::run);
+          running = true;
+        } catch (OutOfMemoryError e) {
+          // The next call tries again.
+          LOG.warn("no thread gives back idle memory for now", e);
+        }
       }
     }
   }
 
+  /// Goes on whatever happens: no other thread takes its place.
   private static void run() {
     while (true) {
-      List<BooleanSupplier> looks;
-      synchronized (WATCHED) {
-        if (WATCHED.isEmpty()) {
-          running = false;
+      try {
+        List<BooleanSupplier> looks = looks();
+        if (looks.isEmpty()) {
           return;
         }
-        looks = List.copyOf(WATCHED);
+        sleep();
+        looks.forEach(IdleWatch::look);
+      } catch (RuntimeException | Error _) {
+        // Where there was no memory to look, or to log why a look failed.
+        sleep();
       }
-      sleep();
-      looks.forEach(IdleWatch::look);
+    }
+  }
+
+  private static List<BooleanSupplier> looks() {
+    synchronized (WATCHED) {
+      running = !WATCHED.isEmpty();
+      return List.copyOf(WATCHED.keySet());
     }
   }
 
   private static void look(BooleanSupplier look) {
-    // Before it looks: what comes meanwhile is watched again.
-    synchronized (WATCHED) {
-      WATCHED.remove(look);
-    }
+    Long before = lastAsked(look);
     boolean left = true;
     try {
       left = look.getAsBoolean();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       LOG.warn("idle memory could not be given back", e);
     }
-    if (left) {
-      watch(look);
+    if (!left) {
+      synchronized (WATCHED) {
+        // Unless there is more since: that is watched again.
+        boolean _ = WATCHED.remove(look, before);
+      }
+    }
+  }
+
+  private static @Nullable Long lastAsked(BooleanSupplier look) {
+    synchronized (WATCHED) {
+      return WATCHED.get(look);
     }
   }
 
