@@ -61,6 +61,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Thread-safe. Several loads may run at once, and share the session's staging buffers evenly.
 public final class GantrySession implements Session {
+  private static volatile @Nullable GantrySession shared;
+
   private final Transports transports;
   private final Rings rings;
   private final Converters converters = new Converters();
@@ -131,13 +133,20 @@ public final class GantrySession implements Session {
   }
 
   /// The process's own session, which stays open, for callers that do not keep one.
+  ///
+  /// @throws MisuseException if the process was told of a cache in a wrong way; the next call tries again
   public static GantrySession shared() {
-    return Shared.SESSION;
+    GantrySession present = shared;
+    return present == null ? openShared() : present;
   }
 
-  private static final class Shared {
-    static final GantrySession SESSION =
-        new GantrySession(FileCalls.ofPlatform(), List.of(), null, true);
+  private static synchronized GantrySession openShared() {
+    GantrySession present = shared;
+    if (present == null) {
+      present = new GantrySession(FileCalls.ofPlatform(), List.of(), null, true);
+      shared = present;
+    }
+    return present;
   }
 
   /// Loads extents into memory of `device`.

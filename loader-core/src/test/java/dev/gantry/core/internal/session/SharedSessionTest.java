@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class SharedSessionTest {
+  @TempDir Path folder;
+
+  @Test
+  void aWrongSettingIsOneErrorEachTimeAndNotTheEndOfTheClass()
+      throws IOException, InterruptedException {
+    ProcessBuilder program =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path"),
+                SharedSessionProgram.class.getName())
+            .redirectErrorStream(true);
+    program.environment().put("GANTRY_CACHE", folder.toString());
+    program.environment().put("GANTRY_CACHE_BYTES", "much");
+    Process process = program.start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as(output).isZero();
+    String refused =
+        "refused: --cache-bytes (GANTRY_CACHE_BYTES) must be a number of bytes, MB, GB or TB (was"
+            + " much)";
+    assertThat(output.lines().filter(line -> line.matches("(refused|one|two|opened).*")))
+        .containsExactly(refused, refused, "one session");
+  }
+}
