@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.mapped;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -10,6 +12,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
+import java.util.function.BooleanSupplier;
 
 /// A copy of a whole file in host memory, from which the CPU gathers short rows without a system call
 /// for each. It stays as it is when the file changes.
@@ -23,9 +26,10 @@ final class CopiedFile implements KeptFile {
   /// Reads the file, and closes it.
   ///
   /// @param file local and not empty; owned by this, unless this throws
-  /// @throws dev.gantry.core.TransferException if there is no room, or the file cannot be read
+  /// @param isEnded asked between two pieces; the copy is given up then
+  /// @throws TransferException if there is no room, the file cannot be read, or the copy is given up
   /// @throws dev.gantry.core.MalformedFileException if the file was changed meanwhile
-  CopiedFile(FileCalls calls, SourceFile file) {
+  CopiedFile(FileCalls calls, SourceFile file, BooleanSupplier isEnded) {
     location = file.file();
     identity = file.identity();
     long block = PlanLimits.BLOCK_BYTES;
@@ -35,6 +39,9 @@ final class CopiedFile implements KeptFile {
     Cleanup.orUndo(
         () -> {
           for (long at = 0; at < file.size(); at += STEP_BYTES) {
+            if (isEnded.getAsBoolean()) {
+              throw new TransferException("copy", location.toString(), new Failure.Cancelled());
+            }
             long step = Math.min(STEP_BYTES, bytes - at);
             boolean direct = file.residency(at, step) != Residency.HOT;
             boolean _ =

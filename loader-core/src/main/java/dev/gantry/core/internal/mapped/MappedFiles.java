@@ -347,7 +347,7 @@ public final class MappedFiles implements AutoCloseable {
             if (reason.isEmpty()) {
               return Availability.present(
                   context == null
-                      ? new CopiedFile(calls, file)
+                      ? new CopiedFile(calls, file, this::isClosed)
                       : new MappedFile(context, calls, file));
             }
             file.close();

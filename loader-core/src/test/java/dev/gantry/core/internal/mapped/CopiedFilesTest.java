@@ -92,6 +92,28 @@ class CopiedFilesTest {
     }
   }
 
+  /// A large file on a slow disk takes minutes.
+  @Test
+  void closingEndsACopyThatIsUnderWay() throws InterruptedException {
+    SourceFile file = file(1);
+    Thread closing = new Thread(mapped::close);
+    int before = calls.count(FaultyFileCalls.Function.PREAD);
+    calls.at(
+        FaultyFileCalls.Function.PREAD,
+        before + 1,
+        new FaultyFileCalls.After(() -> {
+          closing.start();
+          while (closing.getState() != Thread.State.WAITING) {
+            Thread.onSpinWait();
+          }
+        }));
+    assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
+    mapped.awaitKept();
+    closing.join();
+    assertThat(calls.count(FaultyFileCalls.Function.PREAD)).isEqualTo(before + 1);
+    assertThat(hostBytes()).isZero();
+  }
+
   @Test
   void rowsAreCopiedToAnyPlace() {
     SourceFile first = file(1);
