@@ -18,7 +18,8 @@ public interface Store extends AutoCloseable {
   /// The URI schemes of this store's files, in lower case, such as `https`.
   Set<String> schemes();
 
-  /// Opens a file for reading.
+  /// Opens a file for reading. An interruption of the calling thread should end it: a cancelled load
+  /// interrupts.
   ///
   /// @param file of one of this store's schemes
   /// @param policy whether reads go through the kernel's page cache; a store without one ignores it

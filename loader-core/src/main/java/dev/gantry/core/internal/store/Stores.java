@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.store;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -54,6 +55,22 @@ public final class Stores implements AutoCloseable {
           return new SourceFile(file, opened);
         },
         opened::close);
+  }
+
+  /// As [#open(Location, CachePolicy)], but for a remote file only until `cancellation`: the store is
+  /// interrupted then.
+  ///
+  /// @throws TransferException also if that has happened
+  public SourceFile open(Location file, CachePolicy policy, Cancellation cancellation) {
+    if (file instanceof Location.Local) {
+      return open(file, policy);
+    }
+    if (cancellation.isCancelled()) {
+      throw new TransferException("open", file.toString(), new Failure.Cancelled());
+    }
+    try (Interruption _ = new Interruption(cancellation)) {
+      return open(file, policy);
+    }
   }
 
   /// The files in a folder of a remote store, as of [Store#list].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -30,11 +31,13 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final @Nullable FetchedFiles fetched;
   private final int threads;
   private final CuFileRule cuFileRule;
+  private final Cancellation ended;
 
   /// @param reopener opens a remote file out of the cache, where it is whole by now
   /// @param staged whose pool has a pair of buffers for each reader; null if nothing is staged
   /// @param fetched without reads; null if none can be
   /// @param mostFiles that stay open without being read
+  /// @param ended ends the opening of remote files; cancelled by [#endReads]
   OnDemandTransfer(
       Function<Location, OpenFile> opener,
       UnaryOperator<OpenFile> reopener,
@@ -43,13 +46,15 @@ public final class OnDemandTransfer implements AutoCloseable {
       int threads,
       int mostFiles,
       CuFileRule cuFileRule,
-      SessionCounters session) {
+      SessionCounters session,
+      Cancellation ended) {
     this.files = new OpenFiles(opener, reopener, mostFiles);
     this.staged = staged;
     this.fetched = fetched;
     this.threads = threads;
     this.cuFileRule = cuFileRule;
     this.counter = new TransferCounter(session);
+    this.ended = ended;
   }
 
   /// How many readers to open: the number in the options, or what suits the device and the machine.
@@ -85,8 +90,10 @@ public final class OnDemandTransfer implements AutoCloseable {
         List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
   }
 
-  /// Ends the reads of remote files that are open now, so that the readers do not wait for a slow server.
+  /// Ends the reads of remote files that are open now, and the opening of others, so that the readers do not
+  /// wait for a slow server.
   public void endReads() {
+    ended.cancel();
     files.endReads();
   }
 

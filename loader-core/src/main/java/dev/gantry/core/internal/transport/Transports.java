@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
@@ -102,6 +103,12 @@ public final class Transports implements AutoCloseable {
   public SourceFile openFile(Location file, CachePolicy policy) {
     checkOpen();
     return stores.open(file, policy);
+  }
+
+  /// As [#openFile(Location, CachePolicy)], until the options' cancellation.
+  private SourceFile openFile(Location file, CachePolicy policy, TransferOptions options) {
+    checkOpen();
+    return stores.open(file, policy, options.cancellation());
   }
 
   /// The files in a folder of a remote store, as of [dev.gantry.core.spi.Store#list].
@@ -361,13 +368,17 @@ public final class Transports implements AutoCloseable {
   private int threads(List<Read> reads, Device device, TransferOptions options) {
     int most = threads(device, options, true);
     int least = threads(device, options, false);
-    return least == most || reads.stream().map(Read::file).distinct().anyMatch(this::isInMemory)
+    return least == most
+            || reads.stream()
+                .map(Read::file)
+                .distinct()
+                .anyMatch(location -> isInMemory(location, options))
         ? most
         : least;
   }
 
-  private boolean isInMemory(Location location) {
-    try (SourceFile file = openFile(location, CachePolicy.BUFFERED)) {
+  private boolean isInMemory(Location location, TransferOptions options) {
+    try (SourceFile file = openFile(location, CachePolicy.BUFFERED, options)) {
       return file.inMemory();
     }
   }
@@ -382,7 +393,7 @@ public final class Transports implements AutoCloseable {
       Device device,
       TransferOptions options,
       BiConsumer<Location, Object> opened) {
-    SourceFile file = openFile(location, options.cachePolicy());
+    SourceFile file = openFile(location, options.cachePolicy(), options);
     return Cleanup.orUndo(
         () -> {
           opened.accept(location, file.identity());
@@ -456,15 +467,17 @@ public final class Transports implements AutoCloseable {
       Device device, TransferOptions options, BiConsumer<Location, Object> opened) {
     checkOpen();
     int threads = threads(device, options, false);
+    Cancellation ended = new Cancellation();
     return new OnDemandTransfer(
-        file -> open(file, device, options, opened),
+        file -> open(file, device, options.withCancellation(ended), opened),
         file -> reopen(file, device, options),
         ownStaging(device, options, threads),
         fetched(device, options),
         threads,
         mostFiles(calls.mostDescriptors()),
         options.cuFileRule(),
-        counters);
+        counters,
+        ended);
   }
 
   private @Nullable FetchedFiles fetched(Device device, TransferOptions options) {

@@ -264,4 +264,25 @@ class HttpFaultTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("no store serves gopher files");
   }
+
+  /// Files are opened one after the other, before anything is read.
+  @Test
+  void aCancellationEndsTheOpeningOfFiles() {
+    Cancellation cancellation = new Cancellation();
+    List<Wanted> wanted =
+        List.of("one", "two", "three").stream()
+            .map(name -> new Wanted(new Extent(server.put(name, BYTES), 0, LENGTH), 1))
+            .toList();
+    server.answer(_ -> {
+      cancellation.cancel();
+      return Answer.SILENT;
+    });
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class,
+            () -> session.load(wanted, Device.HOST, options().withCancellation(cancellation)));
+    assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+    assertThat(server.requests()).isEqualTo(1);
+    assertThat(Thread.currentThread().isInterrupted()).isFalse();
+  }
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.store;
+
+import dev.gantry.core.Cancellation;
+
+/// Interrupts the thread that made this when it is cancelled, until this is closed: what a store waits for
+/// then ends.
+final class Interruption implements AutoCloseable {
+  private final Thread thread = Thread.currentThread();
+  private final boolean wasInterrupted = thread.isInterrupted();
+  private final Runnable forget;
+  private boolean interrupted;
+  private boolean closed;
+
+  Interruption(Cancellation cancellation) {
+    forget = cancellation.whenCancelled(this::interrupt);
+  }
+
+  private synchronized void interrupt() {
+    if (!closed) {
+      interrupted = true;
+      thread.interrupt();
+    }
+  }
+
+  /// By the thread that made this. It is then interrupted as it was before.
+  @Override
+  public synchronized void close() {
+    closed = true;
+    forget.run();
+    if (interrupted && !wasInterrupted) {
+      boolean _ = Thread.interrupted();
+    }
+  }
+}
