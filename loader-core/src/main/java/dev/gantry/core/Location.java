@@ -3,6 +3,9 @@ package dev.gantry.core;
 
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystems;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.regex.Matcher;
@@ -25,7 +28,7 @@ public sealed interface Location {
     try {
       Matcher start = Remote.SCHEME.matcher(text);
       if (!start.lookingAt()) {
-        return of(Path.of(text));
+        return of(Local.resolve(Path.of(""), text));
       }
       URI uri = new URI(text);
       if (uri.getScheme().equalsIgnoreCase("file")) {
@@ -95,7 +98,29 @@ public sealed interface Location {
 
     @Override
     public Location sibling(String name) {
-      return new Local(path.resolveSibling(name));
+      Path folder = path.getParent();
+      return new Local(resolve(folder == null ? Path.of("") : folder, name));
+    }
+
+    /// As [Path#resolve(String)], also for characters that the encoding of the process's locale lacks, as
+    /// that of `LC_ALL=C` lacks all but ASCII. Names are UTF-8 then, as on nearly every Linux.
+    private static Path resolve(Path folder, String name) {
+      try {
+        return folder.resolve(name);
+      } catch (InvalidPathException e) {
+        if (name.indexOf('\0') >= 0 || !folder.getFileSystem().equals(FileSystems.getDefault())) {
+          throw e;
+        }
+        Path base = name.startsWith("/") ? Path.of("/") : folder;
+        StringBuilder uri = new StringBuilder(base.toUri().toString());
+        if (uri.charAt(uri.length() - 1) != '/') {
+          uri.append('/');
+        }
+        for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
+          uri.append(each == '/' ? "/" : String.format(Locale.ROOT, "%%%02X", each));
+        }
+        return Path.of(URI.create(uri.toString()));
+      }
     }
 
     @Override

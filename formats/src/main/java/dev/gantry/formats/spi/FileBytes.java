@@ -7,16 +7,12 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.Crc32c;
-import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.BasicFileAttributes;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -56,37 +52,14 @@ public final class FileBytes implements AutoCloseable {
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory
-  /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device:
-  ///     opening one may block for ever
+  /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
   public static FileBytes open(Location file) {
     return open(file, GantrySession.shared());
   }
 
   /// As [#open(Location)], by the stores of a session.
   public static FileBytes open(Location file, Session session) {
-    if (file instanceof Location.Local(Path path, _)) {
-      requireRegular(path);
-    }
     return new FileBytes(GantrySession.of(session).openFile(file));
-  }
-
-  /// Looks at a file before it is opened.
-  ///
-  /// @throws TransferException if the file is not there, or is a directory
-  /// @throws MalformedFileException of kind `not-a-regular-file`
-  public static void requireRegular(Path file) {
-    BasicFileAttributes attributes;
-    try {
-      attributes = Files.readAttributes(file, BasicFileAttributes.class);
-    } catch (IOException e) {
-      throw FileErrors.of("open", file.toString(), e);
-    }
-    if (attributes.isDirectory()) {
-      throw FileErrors.isDirectory("open", file.toString());
-    }
-    if (!attributes.isRegularFile()) {
-      throw new MalformedFileException(file, 0, "not-a-regular-file", "a pipe, socket or device");
-    }
   }
 
   /// The file in the version that is open, so that what is read by way of this location later is of

@@ -7,7 +7,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.formats.spi.FileBytes;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -174,9 +173,6 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   private static SourceFile openFile(Session session, Location file) {
-    if (file instanceof Location.Local(Path path, _)) {
-      FileBytes.requireRegular(path);
-    }
     return GantrySession.of(session).openFile(file);
   }
 

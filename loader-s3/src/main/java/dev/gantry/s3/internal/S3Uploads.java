@@ -40,9 +40,7 @@ final class S3Uploads {
       throw FileErrors.of("stat", file.toString(), e);
     }
     clients.await(
-        "PUT",
-        location,
-        () -> S3Upload.start(clients, file, size, location, clients.url(target)));
+        "PUT", location, () -> S3Upload.start(clients, file, size, location, clients.url(target)));
   }
 
   void remove(Location location, S3Name object) {

@@ -20,8 +20,7 @@ final class OwnFiles {
   /// @throws MisuseException if the name is a link, the file is another user's, or others may write to it
   /// @throws TransferException if that is not known
   static int open(FileCalls calls, Path file, int flags) {
-    int descriptor =
-        FileCalls.retried(() -> calls.open(file, flags | calls.noFollowFlag(), MODE));
+    int descriptor = FileCalls.retried(() -> calls.open(file, flags | calls.noFollowFlag(), MODE));
     if (descriptor == -Errno.ELOOP.code()) {
       throw new MisuseException(file + " is a link, which the cache does not follow");
     }

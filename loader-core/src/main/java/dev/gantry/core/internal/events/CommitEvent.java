@@ -13,8 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// Flight recorder event: one step of the protocol by which files are written, whether it was done or failed.
 public final class CommitEvent {
   /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded =
-      EventRecorder.wasStarted() ? new Recorded() : null;
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Commit")

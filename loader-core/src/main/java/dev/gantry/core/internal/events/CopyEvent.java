@@ -16,8 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// buffer again saw them done. The device may have been done before.
 public final class CopyEvent {
   /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded =
-      EventRecorder.wasStarted() ? new Recorded() : null;
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Copy")

@@ -15,8 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// Flight recorder event: extents of files were loaded, from opening the files to the last byte.
 public final class LoadEvent {
   /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded =
-      EventRecorder.wasStarted() ? new Recorded() : null;
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Load")

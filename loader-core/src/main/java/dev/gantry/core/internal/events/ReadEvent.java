@@ -19,8 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// end on the store's own threads.
 public final class ReadEvent {
   /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded =
-      EventRecorder.wasStarted() ? new Recorded() : null;
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Read")

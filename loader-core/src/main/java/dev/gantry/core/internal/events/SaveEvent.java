@@ -14,8 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// Flight recorder event: files were written, until all are durable under their names.
 public final class SaveEvent {
   /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded =
-      EventRecorder.wasStarted() ? new Recorded() : null;
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Save")

@@ -14,8 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// Flight recorder event: a thread waited.
 public final class WaitEvent {
   /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded =
-      EventRecorder.wasStarted() ? new Recorded() : null;
+  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
   /// What the recorder keeps.
   @Name("dev.gantry.Wait")

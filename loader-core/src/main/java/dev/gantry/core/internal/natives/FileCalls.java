@@ -37,7 +37,8 @@ public interface FileCalls {
     return result;
   }
 
-  /// `int open(const char *path, int flags, mode_t mode)`: a descriptor.
+  /// `int open(const char *path, int flags, mode_t mode)`: a descriptor. Does not wait for the other end of a
+  /// pipe, or for a device; [#stat] tells what was opened.
   int open(Path file, int flags, int mode);
 
   /// The `O_DIRECT` flag of this processor.

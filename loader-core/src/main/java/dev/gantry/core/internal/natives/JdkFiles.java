@@ -67,7 +67,7 @@ public final class JdkFiles implements FileCalls {
     void run() throws IOException;
   }
 
-  /// An open file; without a channel, a folder.
+  /// An open file; without a channel, a folder, or what holds no bytes.
   private static final class Handle {
     private final Set<OpenOption> again;
     private final StatResult opened;
@@ -193,14 +193,15 @@ public final class JdkFiles implements FileCalls {
                 StandardOpenOption.WRITE,
                 (flags & O_EXCL) != 0 ? StandardOpenOption.CREATE_NEW : StandardOpenOption.CREATE)
             : again;
+    StatResult there = stat(file);
+    if (there.directory() && (writes || makes)) {
+      return -((flags & O_EXCL) != 0 ? Errno.EEXIST : Errno.EISDIR).code();
+    }
     try {
-      boolean folder = !makes && Files.isDirectory(file);
-      if (folder && writes) {
-        return -Errno.EISDIR.code();
-      }
       Handle handle;
-      if (folder) {
-        handle = new Handle(file, null, again, stat(file));
+      if (there.status() >= 0 && !there.regular() && (flags & O_EXCL) == 0) {
+        // A pipe would be waited for.
+        handle = new Handle(file, null, again, there);
       } else {
         Opened opened = open(file, options);
         handle = new Handle(file, opened.channel, again, opened.stat);

@@ -38,7 +38,9 @@ public final class Libc implements FileCalls {
   private static final int RWF_NOWAIT = 8;
   private static final int SYNC_FILE_RANGE_WRITE = 2;
   private static final int RLIMIT_NOFILE = 7;
+  private static final int F_SETFL = 4;
   private static final int F_OFD_SETLK = 37;
+  private static final int O_NONBLOCK = 0x800;
   // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
   private static final long SYS_CACHESTAT = 451;
   private static final int SC_PAGESIZE = 30;
@@ -136,8 +138,18 @@ public final class Libc implements FileCalls {
   @Override
   public int open(Path file, int flags, int mode) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment path = arena.allocateFrom(file.toString());
-      return intCall(OPEN, path.address(), flags | O_CLOEXEC, mode, 0, 0);
+      long path = name(arena, file);
+      int all = flags | O_CLOEXEC;
+      int descriptor = intCall(OPEN, path, all | O_NONBLOCK, mode, 0, 0);
+      if (descriptor == -Errno.EAGAIN.code()) {
+        // Another program has a lease of the file, and is asked for it now: that is waited for.
+        descriptor = intCall(OPEN, path, all, mode, 0, 0);
+      }
+      if (descriptor >= 0) {
+        // Of no use to files, and cuFile refuses it.
+        int _ = intCall(FCNTL, descriptor, F_SETFL, flags, 0, 0);
+      }
+      return descriptor;
     }
   }
 
@@ -202,17 +214,14 @@ public final class Libc implements FileCalls {
   @Override
   public int rename(Path from, Path to) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment source = arena.allocateFrom(from.toString());
-      MemorySegment target = arena.allocateFrom(to.toString());
-      return intCall(RENAME, source.address(), target.address(), 0, 0, 0);
+      return intCall(RENAME, name(arena, from), name(arena, to), 0, 0, 0);
     }
   }
 
   @Override
   public int mkdir(Path folder, int mode) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment path = arena.allocateFrom(folder.toString());
-      return intCall(MKDIR, path.address(), mode, 0, 0, 0);
+      return intCall(MKDIR, name(arena, folder), mode, 0, 0, 0);
     }
   }
 
@@ -228,9 +237,34 @@ public final class Libc implements FileCalls {
 
   private static int remove(MethodHandle function, Path path) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment name = arena.allocateFrom(path.toString());
-      return intCall(function, name.address(), 0, 0, 0, 0);
+      return intCall(function, name(arena, path), 0, 0, 0, 0);
     }
+  }
+
+  /// The address of a path as the kernel has it. Its text is not always that: a name is bytes, which need not
+  /// be text in the encoding of the process's locale. Its URI has every byte.
+  private static long name(Arena arena, Path path) {
+    String text = path.toString();
+    if (text.chars().allMatch(c -> c < 0x80)) {
+      return arena.allocateFrom(text).address();
+    }
+    String uri = path.toUri().getRawPath();
+    MemorySegment name = arena.allocate(uri.length() + 1L);
+    int length = 0;
+    for (int i = 0; i < uri.length(); i++) {
+      int value = uri.charAt(i);
+      if (value == '%') {
+        value = Integer.parseInt(uri, i + 1, i + 3, 16);
+        i += 2;
+      }
+      name.set(JAVA_BYTE, length, (byte) value);
+      length++;
+    }
+    if (name.get(JAVA_BYTE, length - 1) == '/') {
+      // It was added to a folder's name, and would follow a link.
+      name.set(JAVA_BYTE, length - 1, (byte) 0);
+    }
+    return name.address();
   }
 
   @Override
@@ -243,7 +277,8 @@ public final class Libc implements FileCalls {
       // The struct still holds an earlier call's file.
       return StatResult.failed(status);
     }
-    // Offsets of struct statx, linux/stat.h: mask 0, uid 20, mode 28, inode 32, size 40, mtime 112 and 120,
+    // Offsets of struct statx, linux/stat.h: mask 0, uid 20, mode 28, inode 32, size 40, mtime 112
+    // and 120,
     // dev 136 and 140, dio alignments 152 and 156.
     boolean aligned = (s.get(JAVA_INT, 0) & STATX_DIOALIGN) != 0;
     return new StatResult(

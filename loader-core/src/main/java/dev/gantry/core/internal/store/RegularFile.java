@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.store;
 
+import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -12,21 +15,52 @@ import java.nio.file.Path;
 /// @param descriptor that goes through the page cache
 /// @param stat of the open file; it may have failed
 public record RegularFile(FileCalls calls, Path path, int descriptor, FileCalls.StatResult stat) {
+  /// The encoding of the JVM's file names, which the locale decides.
+  private static final String NAMES = System.getProperty("sun.jnu.encoding", "UTF-8");
+
   /// @param flags of `open`
   /// @param mode of a file that this makes
   /// @param shown its name in messages
   /// @throws TransferException if it cannot be opened, or is a directory
+  /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
   public static RegularFile open(FileCalls calls, Path path, int flags, int mode, Path shown) {
     int descriptor = FileCalls.retried(() -> calls.open(path, flags, mode));
     if (descriptor < 0) {
-      throw new TransferException("open", shown.toString(), Errno.failure(-descriptor));
+      throw failure(-descriptor, shown);
     }
     FileCalls.StatResult stat = calls.stat(descriptor);
+    if (stat.status() < 0 || stat.regular()) {
+      return new RegularFile(calls, path, descriptor, stat);
+    }
+    int _ = calls.close(descriptor);
     if (stat.directory()) {
-      int _ = calls.close(descriptor);
       throw FileErrors.isDirectory("open", shown.toString());
     }
-    return new RegularFile(calls, path, descriptor, stat);
+    throw notRegular(shown);
+  }
+
+  private static GantryException failure(int errno, Path shown) {
+    String name = shown.toString();
+    if (errno == Errno.ENXIO.code()) {
+      return notRegular(shown);
+    }
+    Failure.Errno failure = Errno.failure(errno);
+    if (errno == Errno.ENOENT.code()
+        && !NAMES.equals("UTF-8")
+        && (name.indexOf('?') >= 0 || name.indexOf('\uFFFD') >= 0)) {
+      // The JVM has put one of these for each byte of the name that it could not decode.
+      String meaning =
+          failure.meaning()
+              + "; this JVM takes names as "
+              + NAMES
+              + ": set LC_ALL=C.UTF-8 for others";
+      failure = new Failure.Errno(errno, failure.name(), meaning);
+    }
+    return new TransferException("open", name, failure);
+  }
+
+  private static MalformedFileException notRegular(Path shown) {
+    return new MalformedFileException(shown, 0, "not-a-regular-file", "a pipe, socket or device");
   }
 
   /// Opens the same file past the page cache.

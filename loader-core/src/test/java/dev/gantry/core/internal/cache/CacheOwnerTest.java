@@ -185,7 +185,8 @@ class CacheOwnerTest {
     checkLoad();
     Path foreign = only(".data");
     giveToNobody(foreign);
-    new CacheFolder(Libc.INSTANCE, folder, ROOM).remove(foreign.getFileName().toString().substring(0, 64));
+    new CacheFolder(Libc.INSTANCE, folder, ROOM)
+        .remove(foreign.getFileName().toString().substring(0, 64));
     assertThat(foreign).exists();
     assertThat(only(".blocks")).exists();
   }

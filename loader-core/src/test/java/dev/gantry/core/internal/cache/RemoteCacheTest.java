@@ -663,7 +663,8 @@ class RemoteCacheTest {
 
   private static void stop(Process process) {
     try {
-      assertThat(new ProcessBuilder("kill", "-STOP", "" + process.pid()).start().waitFor()).isZero();
+      assertThat(new ProcessBuilder("kill", "-STOP", "" + process.pid()).start().waitFor())
+          .isZero();
     } catch (IOException | InterruptedException e) {
       throw new AssertionError(e);
     }

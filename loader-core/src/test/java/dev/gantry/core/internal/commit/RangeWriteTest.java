@@ -4,6 +4,7 @@ package dev.gantry.core.internal.commit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -146,5 +147,17 @@ class RangeWriteTest {
       gantry.write(file, List.of(range), WriteOptions.defaults().withPageCache(false));
     }
     assertThat(Arrays.mismatch(Files.readAllBytes(file), TestFiles.bytes(2, LENGTH))).isEqualTo(-1);
+  }
+
+  @Test
+  void aPipeIsRefused() throws Exception {
+    Path pipe = folder.resolve("pipe");
+    assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
+    try (Arena arena = Arena.ofShared()) {
+      List<Range> ranges = List.of(new Range(0, new Memory.OnHost(arena.allocate(100))));
+      assertThatThrownBy(() -> gantry.write(pipe, ranges, WriteOptions.defaults()))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("not-a-regular-file");
+    }
   }
 }

@@ -3,15 +3,19 @@ package dev.gantry.core.internal.store;
 
 import static java.util.concurrent.TimeUnit.NANOSECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.spi.Residency;
 import dev.gantry.testing.FaultyFileCalls;
@@ -28,11 +32,15 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
 import java.util.Arrays;
+import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -179,6 +187,52 @@ class SourceFileTest {
     assertThat(failureOf(() -> open(folder, CachePolicy.BY_RESIDENCY)))
         .hasMessage("open failed: %s: errno 21 EISDIR: Is a directory", folder);
     assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aPipeIsRefusedAndNotWaitedFor(CachePolicy policy) throws Exception {
+    Path pipe = folder.resolve("pipe");
+    assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
+    for (FileCalls each : List.of(calls, JdkFiles.INSTANCE)) {
+      assertThatThrownBy(() -> new Stores(each).open(Location.of(pipe), policy))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining(pipe.toString())
+          .hasMessageContaining("a pipe, socket or device");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"/dev/null", "/dev/zero"})
+  void aDeviceIsNoFile(Path device) {
+    assertThatThrownBy(() -> open(device, CachePolicy.BY_RESIDENCY))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("not-a-regular-file");
+  }
+
+  @Test
+  void aSocketIsNoFile() throws IOException {
+    Path socket = folder.resolve("socket");
+    try (ServerSocketChannel bound = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      bound.bind(UnixDomainSocketAddress.of(socket));
+      assertThatThrownBy(() -> open(socket, CachePolicy.BY_RESIDENCY))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("not-a-regular-file");
+    }
+  }
+
+  /// cuFile refuses such descriptors, and a pipe is opened with the flag.
+  @Test
+  void descriptorsOfFilesHaveNoFlagThatTheyDoNotNeed() throws IOException {
+    try (SourceFile file = open(path, CachePolicy.DIRECT)) {
+      for (int descriptor : List.of(file.descriptors().buffered(), file.descriptors().direct())) {
+        if (descriptor >= 0) {
+          String info = Files.readString(Path.of("/proc/self/fdinfo/" + descriptor));
+          String flags = info.replaceAll("(?s).*flags:\\s*(\\d+).*", "$1");
+          assertThat(Integer.parseInt(flags, 8) & 0x800).as("O_NONBLOCK").isZero();
+        }
+      }
+    }
   }
 
   /// Tests may run as root, to whom the kernel refuses nothing: so the refusal is made.
