@@ -165,7 +165,9 @@ public final class CheckpointSaver implements AutoCloseable {
   private void requireSameModel(SaveRequest request) {
     Model before = saved.get();
     Model now = request.model();
-    if (before != null && before.getBlock() != now.getBlock() && before.getNDManager().isOpen()) {
+    if (before != null
+        && !before.getBlock().equals(now.getBlock())
+        && before.getNDManager().isOpen()) {
       throw new MisuseException(
           "step "
               + request.step()

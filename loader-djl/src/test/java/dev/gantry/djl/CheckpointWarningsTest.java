@@ -87,9 +87,16 @@ class CheckpointWarningsTest {
               .setModel(training.model)
               .optMetric("loss", Double.NaN)
               .build();
-      assertThat(StandardError.during(() -> saver.save(request)))
+      assertThat(
+              StandardError.during(() -> {
+                var _ = saver.save(request);
+              }))
           .contains("optKeepBest is \"loss\", which is NaN at step 3");
     }
+  }
+
+  private static void save(CheckpointSaver saver, long step, Training training) {
+    var _ = saver.save(step, training.model, training.trainer);
   }
 
   private static Training training() {
@@ -101,21 +108,21 @@ class CheckpointWarningsTest {
   void aSecondModelIsRefused() {
     try (CheckpointSaver saver = saver().build();
         Training generator = training()) {
-      saver.save(1, generator.model, generator.trainer);
+      save(saver, 1, generator);
       try (Training critic = training()) {
         for (long step : new long[] {1, 2}) {
-          assertThatThrownBy(() -> saver.save(step, critic.model, critic.trainer))
+          assertThatThrownBy(() -> save(saver, step, critic))
               .isInstanceOf(MisuseException.class)
               .hasMessageContaining("a saver for each model");
         }
       }
-      saver.save(2, generator.model, generator.trainer);
+      save(saver, 2, generator);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(1L, 2L);
       generator.trainer.close();
       generator.model.close();
       // One that takes the place of a model that is closed.
       try (Training next = training()) {
-        saver.save(3, next.model, next.trainer);
+        save(saver, 3, next);
       }
       assertThat(saver.list()).hasSize(3);
     }
@@ -126,18 +133,18 @@ class CheckpointWarningsTest {
   void theLastFiniteCheckpointStays(float value) {
     try (CheckpointSaver saver = saver().optKeepLast(1).build();
         Training training = training()) {
-      saver.save(1, training.model, training.trainer);
-      saver.save(2, training.model, training.trainer);
+      save(saver, 1, training);
+      save(saver, 2, training);
       spoil(training, value);
-      assertThat(StandardError.during(() -> saver.save(3, training.model, training.trainer)))
+      assertThat(StandardError.during(() -> save(saver, 3, training)))
           .contains("STEP 3 HAS VALUES THAT ARE NaN OR INFINITE, in '");
-      saver.save(4, training.model, training.trainer);
+      save(saver, 4, training);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(2L, 4L);
       assertThat(saver.list()).extracting(StoredCheckpoint::isFinite).containsExactly(true, false);
       assertThat(StandardError.during(() -> saver.restoreLatest(training.model, training.trainer)))
           .contains("step 4 is restored, which has values that are NaN or infinite");
       saver.restore(2, training.model, training.trainer);
-      saver.save(5, training.model, training.trainer);
+      save(saver, 5, training);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(5L);
     }
   }
@@ -160,7 +167,7 @@ class CheckpointWarningsTest {
       try (NDManager manager = weight.getManager().newSubManager()) {
         manager.full(weight.getShape(), Float.MAX_VALUE).copyTo(weight);
       }
-      saver.save(1, training.model, training.trainer);
+      save(saver, 1, training);
       assertThat(saver.latest().orElseThrow().isFinite()).isTrue();
     }
   }
@@ -173,8 +180,8 @@ class CheckpointWarningsTest {
       try (CheckpointSaver first = saver().optRemote(remote).build()) {
         assertThat(
                 StandardError.during(() -> {
-                  first.save(1, training.model, training.trainer);
-                  first.save(2, training.model, training.trainer);
+                  save(first, 1, training);
+                  save(first, 2, training);
                 }))
             .doesNotContain("TWO HISTORIES");
       }
@@ -183,8 +190,8 @@ class CheckpointWarningsTest {
         second.restore(1, training.model, training.trainer);
         assertThat(
                 StandardError.during(() -> {
-                  second.save(2, training.model, training.trainer);
-                  second.save(3, training.model, training.trainer);
+                  save(second, 2, training);
+                  save(second, 3, training);
                 }))
             .containsOnlyOnce("TWO HISTORIES");
       }
@@ -198,7 +205,7 @@ class CheckpointWarningsTest {
                 try (CheckpointSaver third =
                     CheckpointSaver.builder().setDirectory(other).optRemote(remote).build()) {
                   third.restoreLatest(training.model, training.trainer);
-                  third.save(4, training.model, training.trainer);
+                  save(third, 4, training);
                 }
               }))
           .doesNotContain("TWO HISTORIES");
