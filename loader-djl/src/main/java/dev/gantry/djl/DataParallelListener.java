@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import ai.djl.ndarray.NDList;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
+import dev.gantry.djl.internal.training.DeviceShares;
 import dev.gantry.djl.internal.training.TrainerParts;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// Makes a training on several devices compute what it would on one, with the same batches: add it to the
 /// training's configuration, with `optDevices`.
@@ -12,11 +17,32 @@ import dev.gantry.djl.internal.training.TrainerParts;
 /// a step of its own. So a step is as long as the number of devices, Adam corrects its bias twice as fast on
 /// two, and parameters drift apart (measured on two GPUs, DJL 0.35.1). With this listener a step takes the
 /// mean of the gradients, updates the first device's parameters once, and copies them to the others. The
-/// mean is that of the batch if the devices' parts are equal and the loss is a mean, as DJL's are.
+/// mean is that of the batch if the loss is a mean, as DJL's are: each gradient counts by the samples of its
+/// device. Of a batch that no dataset of ours has split, all count alike unless the loop calls the trainer's
+/// listeners, as `EasyTrain` does.
 public final class DataParallelListener extends TrainingListenerAdapter {
   /// @throws dev.gantry.core.MisuseException if the engine has a parameter server of its own
   @Override
   public void onTrainingBegin(Trainer trainer) {
     TrainerParts.of(trainer).updateOnce();
+  }
+
+  @Override
+  public void onTrainingBatch(Trainer trainer, BatchData batchData) {
+    // By device, for batches that DJL has split, too.
+    int[] samples =
+        Stream.of(trainer.getDevices())
+            .mapToInt(device -> samples(batchData.getLabels().get(device)))
+            .toArray();
+    if (IntStream.of(samples).anyMatch(count -> count > 0)) {
+      DeviceShares.set(trainer.getManager(), samples);
+    }
+  }
+
+  private static int samples(@Nullable NDList labels) {
+    if (labels == null || labels.isEmpty() || labels.head().getShape().dimension() == 0) {
+      return 0;
+    }
+    return (int) labels.head().getShape().get(0);
   }
 }

@@ -56,6 +56,12 @@ public interface Batches extends AutoCloseable {
             + " index");
   }
 
+  /// Whether a part has samples of its own in the last batch of an epoch. A part that has none, since there are
+  /// fewer samples than parts, repeats one of another batch.
+  default boolean lastHasOwn() {
+    return true;
+  }
+
   @Override
   default void close() {}
 }

@@ -111,6 +111,11 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
+  public boolean lastHasOwn() {
+    return EpochOrder.of(store.fileSamples(), options, 0).lastHasOwn();
+  }
+
+  @Override
   public void close() {
     closing.run();
   }

@@ -163,6 +163,11 @@ public final class NormalizedBatches implements Batches {
   }
 
   @Override
+  public boolean lastHasOwn() {
+    return batches.lastHasOwn();
+  }
+
+  @Override
   public void close() {
     batches.close();
   }

@@ -74,6 +74,12 @@ public final class EpochOrder {
     return share();
   }
 
+  /// Whether the last batch has samples that no other rank has. If not, others have taken all that were left,
+  /// and it repeats one.
+  public boolean lastHasOwn() {
+    return rest == 0 || options.lastBatch() != LastBatch.KEEP || options.rank() < rest;
+  }
+
   /// This rank's share of what is left: as many as the others have, or one more.
   private List<SampleRun> share() {
     long start = samples.size() - rest;

@@ -50,7 +50,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
 
   /// What brings a device's part of each batch.
   private record DeviceRing(
-      ai.djl.Device device, BatchArrays arrays, PrefetchRing<BatchView> ring) {}
+      ai.djl.Device device, Batches part, BatchArrays arrays, PrefetchRing<BatchView> ring) {}
 
   /// @param parts what each device gets of the batches
   public DatasetIteration(
@@ -79,7 +79,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
             settings
                 .session()
                 .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch));
-        rings.add(new DeviceRing(device, new BatchArrays(settings, target), ring));
+        rings.add(new DeviceRing(device, part, new BatchArrays(settings, target), ring));
       }
       manager.attachInternal(id, this);
       complete = true;
@@ -213,11 +213,23 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     Batch batch =
         parts.size() == 1
             ? parts.getFirst()
-            : new SplitBatch(batchManager, parts, progressBegin + taken, progressTotal);
+            : new SplitBatch(
+                batchManager,
+                parts,
+                partsWithSamples(slots.getFirst().label().after()),
+                progressBegin + taken,
+                progressTotal);
     taken++;
     state = slots.getFirst().label().after();
     open.add(parts.getFirst());
     return batch;
+  }
+
+  /// How many parts of a batch have samples that no other part has: the first ones, and one at least.
+  private int partsWithSamples(DatasetState after) {
+    boolean last = after.batch() == 0;
+    long own = rings.stream().filter(each -> !last || each.part().lastHasOwn()).count();
+    return Math.max(1, (int) own);
   }
 
   /// Fails fast: waiting would deadlock, because only this thread can release a slot.

@@ -8,27 +8,33 @@ import ai.djl.training.dataset.Batch;
 import ai.djl.translate.Batchifier;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.djl.internal.training.DeviceShares;
 import java.util.Arrays;
 import java.util.List;
 
 /// A batch of which each device has a part. Closing it closes them.
 final class SplitBatch extends Batch {
   private final List<SlotBatch> parts;
+  private final int used;
   private final List<Device> devices;
 
   /// @param manager which the managers of the parts belong to
   /// @param parts by device
-  SplitBatch(NDManager manager, List<SlotBatch> parts, long progress, long progressTotal) {
+  /// @param used how many of them, from the first on, belong to the batch; the others repeat samples, as
+  ///     ranks do that have none left
+  SplitBatch(
+      NDManager manager, List<SlotBatch> parts, int used, long progress, long progressTotal) {
     super(
         manager,
         new NDList(),
         new NDList(),
-        parts.stream().mapToInt(Batch::getSize).sum(),
+        parts.stream().limit(used).mapToInt(Batch::getSize).sum(),
         Batchifier.STACK,
         Batchifier.STACK,
         progress,
         progressTotal);
     this.parts = List.copyOf(parts);
+    this.used = used;
     this.devices = parts.stream().map(part -> part.getManager().getDevice()).toList();
   }
 
@@ -50,7 +56,7 @@ final class SplitBatch extends Batch {
             + " (optDevices); take its parts by split(devices, false), as EasyTrain does");
   }
 
-  /// The parts. They belong to this batch.
+  /// The parts that have samples, as DJL's own split gives no empty ones. They belong to this batch.
   @Override
   public Batch[] split(Device[] devices, boolean evenSplit) {
     if (!this.devices.equals(Arrays.asList(devices))) {
@@ -61,7 +67,10 @@ final class SplitBatch extends Batch {
               + Arrays.toString(devices)
               + ")");
     }
-    return parts.toArray(Batch[]::new);
+    List<SlotBatch> split = parts.subList(0, used);
+    DeviceShares.set(
+        getManager().getParentManager(), split.stream().mapToInt(Batch::getSize).toArray());
+    return split.toArray(Batch[]::new);
   }
 
   /// Idempotent.

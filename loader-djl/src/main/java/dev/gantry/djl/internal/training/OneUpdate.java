@@ -2,18 +2,22 @@
 package dev.gantry.djl.internal.training;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterServer;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.djl.internal.guard.TorchArrays;
 
-/// Updates a parameter once a step, on the first device, with the mean of the devices' gradients, and
-/// copies it to the others. DJL's own adds the gradients up and updates on each device, each time as a step
+/// Updates a parameter once a step, on the first device, with the mean of the devices' gradients, each
+/// weighted by its device's samples, and copies it to the others. DJL's own adds the gradients up and updates on each device, each time as a step
 /// of its own, so that the devices' parameters drift apart (source: DJL 0.35.1, `LocalParameterServer`).
 final class OneUpdate implements ParameterServer {
   private final Optimizer optimizer;
+  private final NDManager manager;
 
-  OneUpdate(Optimizer optimizer) {
+  /// @param manager the training's
+  OneUpdate(Optimizer optimizer, NDManager manager) {
     this.optimizer = optimizer;
+    this.manager = manager;
   }
 
   Optimizer optimizer() {
@@ -25,13 +29,16 @@ final class OneUpdate implements ParameterServer {
 
   @Override
   public void update(String parameter, NDArray[] gradients, NDArray[] values) {
-    try (NDArray mean = gradients[0].duplicate()) {
+    float[] weights = DeviceShares.weights(manager, gradients.length);
+    try (NDArray mean = gradients[0].mul(weights[0])) {
       for (int i = 1; i < gradients.length; i++) {
-        try (NDArray copy = gradients[i].toDevice(mean.getDevice(), true)) {
-          mean.addi(copy);
+        // What a device without samples has is of an earlier batch.
+        if (weights[i] > 0) {
+          try (NDArray copy = gradients[i].toDevice(mean.getDevice(), true)) {
+            mean.addi(copy.muli(weights[i]));
+          }
         }
       }
-      mean.divi(gradients.length);
       optimizer.update(parameter, values[0], mean);
     }
     for (int i = 1; i < values.length; i++) {

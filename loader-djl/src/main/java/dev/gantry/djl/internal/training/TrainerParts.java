@@ -110,7 +110,7 @@ public final class TrainerParts implements TensorLoad.Taker {
     if (updatesOnce) {
       return;
     }
-    OneUpdate once = new OneUpdate(optimizer);
+    OneUpdate once = new OneUpdate(optimizer, trainer.getManager());
     if (SERVER.get(store) instanceof UpdateFence fence) {
       fence.setReal(once);
     } else {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.training;
+
+import ai.djl.ndarray.NDManager;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Objects;
+import java.util.WeakHashMap;
+
+/// How many samples of the batch at hand each device of a training has. A batch knows it when it is split,
+/// [OneUpdate] needs it for the mean of their gradients; both know the training's manager.
+public final class DeviceShares {
+  private static final int[] EQUAL = {};
+  private static final Map<NDManager, int[]> SHARES =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
+  private DeviceShares() {}
+
+  /// @param manager the training's, from which the batch was taken
+  /// @param samples of the first devices; the others have none
+  public static void set(NDManager manager, int[] samples) {
+    SHARES.put(manager, samples.clone());
+  }
+
+  /// By what to multiply each device's gradient, which is a mean over its samples: the sum is then the mean
+  /// over the batch. The same for all where no batch told.
+  static float[] weights(NDManager manager, int devices) {
+    int[] samples = Objects.requireNonNullElse(SHARES.get(manager), EQUAL);
+    long all = 0;
+    for (int count : samples) {
+      all += count;
+    }
+    float[] weights = new float[devices];
+    for (int i = 0; i < devices; i++) {
+      int own = i < samples.length ? samples[i] : 0;
+      weights[i] = all == 0 ? 1f / devices : (float) ((double) own / all);
+    }
+    return weights;
+  }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.training;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.training.tracker.Tracker;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/// The arithmetic of an update; arrays of one device stand in for those of several.
+class OneUpdateTest {
+  /// What a step of length 1 takes from a parameter whose gradient on device `i` is `10 * i`.
+  private static float step(int devices, int... samples) {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      if (samples.length > 0) {
+        DeviceShares.set(manager, samples);
+      }
+      NDArray[] gradients =
+          IntStream.range(0, devices)
+              .mapToObj(i -> manager.create(new float[] {10 * i}))
+              .toArray(NDArray[]::new);
+      NDArray[] values =
+          IntStream.range(0, devices)
+              .mapToObj(_ -> manager.zeros(new ai.djl.ndarray.types.Shape(1)))
+              .toArray(NDArray[]::new);
+      Optimizer sgd = Optimizer.sgd().setLearningRateTracker(Tracker.fixed(1)).build();
+      try (OneUpdate update = new OneUpdate(sgd, manager)) {
+        update.update("weight", gradients, values);
+      }
+      float[] first = values[0].toFloatArray();
+      assertThat(values).allSatisfy(each -> assertThat(each.toFloatArray()).isEqualTo(first));
+      return -first[0];
+    }
+  }
+
+  @Test
+  void partsThatAreEqualCountAlike() {
+    assertThat(step(4)).isEqualTo(15);
+    assertThat(step(4, 3, 3, 3, 3)).isEqualTo(15);
+  }
+
+  @Test
+  void nineSamplesOnEightDevicesCountOnceEach() {
+    int[] samples = new int[8];
+    Arrays.fill(samples, 1);
+    samples[0] = 2;
+    // The first device's two have the gradient 0.
+    assertThat(step(8, samples)).isCloseTo(280 / 9f, within(1e-5f));
+  }
+
+  @Test
+  void devicesWithoutSamplesDoNotCount() {
+    assertThat(step(8, 1, 1, 1)).isCloseTo(10, within(1e-5f));
+    assertThat(step(3, 1, 1, 0)).isCloseTo(5, within(1e-5f));
+  }
+}
