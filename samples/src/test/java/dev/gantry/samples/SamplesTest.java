@@ -219,7 +219,12 @@ class SamplesTest {
             temporary.resolve("exported")),
         sample("ResumeMidEpoch", ResumeMidEpoch::main, "(step (40|60|63)\n){3}", shards, images, 1),
         sample(
-            "ResumeMidEpoch", ResumeMidEpoch::main, "(step (100|120|126)\n){3}", shards, images, 2));
+            "ResumeMidEpoch",
+            ResumeMidEpoch::main,
+            "(step (100|120|126)\n){3}",
+            shards,
+            images,
+            2));
   }
 
   @Test

@@ -66,11 +66,12 @@ public final class TensorLoad {
     this.manager = manager;
     this.settings = settings;
     this.scales = scales;
-    this.device = PyTorch.arraysDevice(settings.device().orElseGet(manager::getDevice));
-    if (settings.lazy() && !device.equals(Device.HOST)) {
+    ai.djl.Device asked = settings.device().orElseGet(manager::getDevice);
+    if (settings.lazy() && !PyTorch.device(asked).equals(Device.HOST)) {
       throw new MisuseException(
-          "optLazy is for memory of the CPU only (the device was " + device + ")");
+          "optLazy is for memory of the CPU only (the device was " + asked + ")");
     }
+    this.device = PyTorch.arraysDevice(asked);
   }
 
   /// Loads all of these at once, in the types that the settings ask for, and tells the settings'
