@@ -76,9 +76,13 @@ class RingStubTest {
   }
 
   private static RingOptions options() {
+    return options(2);
+  }
+
+  private static RingOptions options(int readers) {
     TransferOptions transfer =
         TransferOptions.defaults()
-            .withThreads(2)
+            .withThreads(readers)
             .withTransport(Transport.STAGED)
             .withCachePolicy(CachePolicy.BUFFERED)
             .withLimits(PlanLimits.DEFAULT.withRequestBytes(2 * BLOCK));
@@ -152,11 +156,13 @@ class RingStubTest {
     assertThat(cuda.calls("cuMemcpy2DAsync")).isEqualTo(COUNT);
   }
 
-  @Test
+  @org.junit.jupiter.api.RepeatedTest(400)
   void theNextRingTakesWhatTheOneBeforeHad() {
     byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
     for (int epoch = 1; epoch <= 3; epoch++) {
-      try (PrefetchRing<Integer> ring = gantry.ring(options(), batches())) {
+      // A second reader takes buffers and events when it first reads, which may be in any epoch or
+      // in none.
+      try (PrefetchRing<Integer> ring = gantry.ring(options(1), batches())) {
         checkAll(ring, bytes);
       }
       if (epoch > 1) {
@@ -172,8 +178,10 @@ class RingStubTest {
           assertThat(cuda.calls(function)).as("%s in epoch %d", function, epoch).isZero();
         }
       }
-      // The memory of the first ring's slots has taken some of its events.
-      assertThat(epoch < 3 || cuda.calls("cuEventCreate") == 0).isTrue();
+      if (epoch > 2) {
+        // The memory of the first ring's slots has taken some of its events.
+        assertThat(cuda.calls("cuEventCreate")).as("cuEventCreate in epoch %d", epoch).isZero();
+      }
       cuda.clear();
     }
   }
