@@ -65,8 +65,7 @@ final class ShardQueue {
   }
 
   private HostSlab allocate() {
-    HostMemory.require(slabBytes);
-    HostSlab slab = HostSlab.allocate(slabBytes);
+    HostSlab slab = HostMemory.allocate(slabBytes);
     slabs.add(slab);
     return slab;
   }

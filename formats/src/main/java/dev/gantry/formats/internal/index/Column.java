@@ -35,8 +35,7 @@ final class Column implements AutoCloseable {
     if (needed > memory.byteSize()) {
       long grown =
           Math.max(FIRST_BYTES, Math.max(needed, Math.multiplyExact(memory.byteSize(), 2)));
-      HostMemory.require(grown);
-      HostSlab larger = HostSlab.allocate(grown);
+      HostSlab larger = HostMemory.allocate(grown);
       MemorySegment target = larger.segment();
       MemorySegment.copy(memory, 0, target, 0, used);
       close();

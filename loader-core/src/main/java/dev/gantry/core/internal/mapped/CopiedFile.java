@@ -34,8 +34,9 @@ final class CopiedFile implements KeptFile {
     identity = file.identity();
     long block = PlanLimits.BLOCK_BYTES;
     long bytes = Math.ceilDiv(file.size(), block) * block;
-    HostMemory.require(bytes);
-    slab = HostSlab.allocateKept(bytes);
+    try (HostMemory.Reservation _ = HostMemory.reserve(bytes)) {
+      slab = HostSlab.allocateKept(bytes);
+    }
     Cleanup.orUndo(
         () -> {
           for (long at = 0; at < file.size(); at += STEP_BYTES) {

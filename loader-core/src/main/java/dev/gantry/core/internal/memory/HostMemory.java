@@ -7,16 +7,42 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.OptionalLong;
 
 /// How much host memory is available. The kernel grants more than it has and later kills processes
-/// that use it, so a load reserves its memory here before it starts and until it has filled it. Thread-safe.
+/// that use it, so memory is reserved here before it is mapped. From then on it is not available to others, though
+/// the kernel says so until each of its pages is touched. Thread-safe.
 public final class HostMemory {
   private static final int ENOMEM = 12;
   private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
-  /// Bytes that are reserved and not yet taken from the kernel.
+  /// The kernel's figures take 0.1 ms to read, and batches ask for them.
+  private static final long KEPT_NANOS = 100_000_000L;
+
+  /// Less is not worth a look at its pages.
+  private static final long LEAST_MAPPED_BYTES = 1 << 20;
+
+  /// Replaced by tests.
+  static RegisteredPages registered = RegisteredPages.OF_USER;
+
+  /// Bytes that are reserved and not yet mapped.
   private static long promisedBytes;
+
+  /// The mapped memory by its addresses.
+  private static final Map<Long, LazyPages> MAPPED = new HashMap<>();
+
+  private static long mappedBytes;
+
+  /// Of the mapped memory, what had no pages at the last look.
+  private static long untouchedBytes;
+
+  /// What the kernel would have if this process had mapped and registered nothing: touching pages, mapping memory and unmapping it does not
+  /// change this, so it stays right for a while.
+  private static OptionalLong withoutMapped = OptionalLong.empty();
+
+  private static long lookedNanos = System.nanoTime() - KEPT_NANOS;
 
   private HostMemory() {}
 
@@ -45,11 +71,15 @@ public final class HostMemory {
   ///
   /// @param change what a user can do about it
   public static synchronized Reservation reserve(long bytes, String change) {
-    OptionalLong kernel = kernelBytes();
-    OptionalLong available = available(kernel);
+    OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
-      String others =
-          promisedBytes == 0 ? "" : ", besides " + promisedBytes + " reserved by other loads";
+      // Others may have given memory back since.
+      look();
+      available = availableBytes();
+    }
+    if (available.isPresent() && bytes > available.getAsLong()) {
+      long reserved = promisedBytes + untouchedBytes;
+      String others = reserved == 0 ? "" : ", besides " + reserved + " reserved by other loads";
       throw new TransferException(
           "allocate",
           bytes + " bytes of host memory",
@@ -59,7 +89,7 @@ public final class HostMemory {
               "only " + available.getAsLong() + " bytes are available" + others + "; " + change));
     }
     promisedBytes += bytes;
-    if (kernel.orElse(Long.MAX_VALUE) < promisedBytes) {
+    if (kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes) {
       HostSlab.freeIdle();
     }
     return new Reservation(bytes);
@@ -71,7 +101,22 @@ public final class HostMemory {
     reservation.left = kept;
   }
 
-  /// Bytes that one load may still take from the kernel.
+  /// A slab, if its bytes are available.
+  ///
+  /// @throws TransferException if the machine or this control group has less available
+  public static HostSlab allocate(long bytes) {
+    try (Reservation room = reserve(bytes)) {
+      return room.allocate(bytes);
+    }
+  }
+
+  private static synchronized HostSlab allocate(Reservation reservation, long bytes) {
+    HostSlab slab = HostSlab.allocate(bytes);
+    shrink(reservation, reservation.left - bytes);
+    return slab;
+  }
+
+  /// Bytes that one load may still map.
   public static final class Reservation implements AutoCloseable {
     private long left;
 
@@ -79,34 +124,75 @@ public final class HostMemory {
       left = bytes;
     }
 
-    /// Shrinks the reservation to `bytes`: the rest is taken, and the kernel counts it from now on.
-    public void keep(long bytes) {
-      shrink(this, bytes);
+    /// A slab out of the reservation, which shrinks by its size.
+    ///
+    /// @throws TransferException if the kernel has no room
+    public HostSlab allocate(long bytes) {
+      return HostMemory.allocate(this, bytes);
+    }
+
+    /// As [#allocate], of pinned memory.
+    public PinnedSlab pin(CudaContext context, long bytes) {
+      PinnedSlab slab = PinnedSlab.allocate(context, bytes);
+      shrink(this, left - bytes);
+      return slab;
     }
 
     /// Ends the reservation. Closing twice does nothing.
     @Override
     public void close() {
-      keep(0);
+      shrink(this, 0);
     }
   }
 
   /// The kernel's estimate of what can be used without swapping, or what the limits of the control
-  /// groups leave if that is less, with what freed slabs
-  /// would give back, minus reservations; empty if
-  /// neither can be read.
+  /// groups leave if that is less, with what freed slabs would give back, minus reservations, pages that
+  /// slabs have not touched yet, and [RegisteredPages]; empty if neither can be read. At most 0.1 s old.
   public static synchronized OptionalLong availableBytes() {
-    return available(kernelBytes());
-  }
-
-  private static OptionalLong available(OptionalLong kernel) {
+    OptionalLong kernel = kernelBytes();
     return kernel.isEmpty()
         ? kernel
         : OptionalLong.of(Math.max(0, kernel.getAsLong() + HostSlab.idleBytes() - promisedBytes));
   }
 
   /// As [#availableBytes], without what is kept for reuse and without reservations.
-  static OptionalLong kernelBytes() {
+  static synchronized OptionalLong kernelBytes() {
+    if (System.nanoTime() - lookedNanos >= KEPT_NANOS) {
+      look();
+    }
+    return withoutMapped.isEmpty()
+        ? withoutMapped
+        : OptionalLong.of(withoutMapped.getAsLong() - mappedBytes - registered.ownBytes());
+  }
+
+  /// Asks the kernel and the other processes anew.
+  static synchronized void look() {
+    untouchedBytes = MAPPED.values().stream().mapToLong(LazyPages::untouchedBytes).sum();
+    long touched = mappedBytes - untouchedBytes;
+    // Afterwards: pages that are touched meanwhile count twice, and not as available.
+    OptionalLong kernel = ofKernel();
+    withoutMapped =
+        kernel.isEmpty()
+            ? kernel
+            : OptionalLong.of(kernel.getAsLong() + touched - registered.othersBytes());
+    lookedNanos = System.nanoTime();
+  }
+
+  /// Memory whose pages the kernel provides later was mapped.
+  static synchronized void mapped(long address, long bytes) {
+    if (bytes >= LEAST_MAPPED_BYTES) {
+      MAPPED.put(address, new LazyPages(address, bytes));
+      mappedBytes += bytes;
+    }
+  }
+
+  /// Memory is about to be unmapped.
+  static synchronized void unmapping(long address) {
+    LazyPages gone = MAPPED.remove(address);
+    mappedBytes -= gone == null ? 0 : gone.size();
+  }
+
+  private static OptionalLong ofKernel() {
     try {
       long available = Long.MAX_VALUE;
       try (BufferedReader lines = Files.newBufferedReader(Path.of("/proc/meminfo"))) {

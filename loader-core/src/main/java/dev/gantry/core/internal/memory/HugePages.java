@@ -25,7 +25,12 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
 
   /// @throws TransferException if the kernel has no room
   static HugePages map(long size) {
-    return JdkFiles.areChosen() ? ofHeap(size) : ofKernel(size);
+    if (JdkFiles.areChosen()) {
+      return ofHeap(size);
+    }
+    HugePages pages = ofKernel(size);
+    HostMemory.mapped(pages.address, size);
+    return pages;
   }
 
   /// Where there is no `mmap(2)` as Linux has it.
@@ -84,6 +89,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
       CHeap.free(mappedAddress);
       return;
     }
+    HostMemory.unmapping(address);
     int result = Libc.INSTANCE.munmap(mappedAddress, mappedSize);
     if (result < 0) {
       throw new TransferException("munmap", size + " bytes", Errno.failure(-result));

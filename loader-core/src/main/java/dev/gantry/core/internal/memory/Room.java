@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
+import java.util.ArrayList;
 import java.util.List;
 
 /// Whether there is so much memory now, so that what takes it is refused before it begins. What is kept
@@ -18,13 +19,63 @@ public final class Room {
   /// @param change what a user can do about it
   /// @throws TransferException if there is less, with the figures
   public static void require(MemoryUse use, Device device, String change) {
-    if (use.hostBytes() > 0) {
-      HostMemory.require(use.hostBytes(), change);
+    reserve(use, device, change).close();
+  }
+
+  /// As [#require].
+  ///
+  /// @return the host's memory, which others do not get until it is allocated or given up
+  public static HostMemory.Reservation reserve(MemoryUse use, Device device, String change) {
+    HostMemory.Reservation host = HostMemory.reserve(use.hostBytes(), change);
+    return Cleanup.orUndo(
+        () -> {
+          if (device instanceof Device.Cuda cuda) {
+            CudaContext context = CudaContext.of(cuda);
+            requireOnDevice(context, use.deviceBytes(), change);
+            requirePinned(use.pinnedBytes(), List.of(context), change);
+          }
+          return host;
+        },
+        host::close);
+  }
+
+  /// Slabs of one device.
+  ///
+  /// @param capacity the least that each takes of a GPU
+  public record Wanted(Device device, List<Long> sizes, long capacity) {
+    private MemoryUse use() {
+      boolean onHost = device instanceof Device.Host;
+      return MemoryUse.on(
+          device,
+          sizes.stream()
+              .mapToLong(size -> onHost ? size : Math.max(size, capacity))
+              .reduce(0, Math::addExact));
     }
-    if (device instanceof Device.Cuda cuda) {
-      CudaContext context = CudaContext.of(cuda);
-      requireOnDevice(context, use.deviceBytes(), change);
-      requirePinned(use.pinnedBytes(), List.of(context), change);
+  }
+
+  /// Allocates slabs on several devices, each of which is there once, if all of them have room.
+  ///
+  /// @param slabs gets a list for each device; also if this fails, for the caller to release
+  public static void allocate(List<Wanted> wanted, List<List<Slab>> slabs, String change) {
+    List<HostMemory.Reservation> reserved = new ArrayList<>();
+    try {
+      wanted.forEach(each -> reserved.add(reserve(each.use(), each.device(), change)));
+      for (int i = 0; i < wanted.size(); i++) {
+        HostMemory.Reservation host = reserved.get(i);
+        long capacity = wanted.get(i).capacity();
+        List<Slab> each = new ArrayList<>();
+        slabs.add(each);
+        for (long size : wanted.get(i).sizes()) {
+          each.add(
+              switch (wanted.get(i).device()) {
+                case Device.Host _ -> host.allocate(size);
+                case Device.Cuda cuda ->
+                    DeviceSlab.allocate(CudaContext.of(cuda), size, Math.max(size, capacity));
+              });
+        }
+      }
+    } finally {
+      reserved.forEach(HostMemory.Reservation::close);
     }
   }
 

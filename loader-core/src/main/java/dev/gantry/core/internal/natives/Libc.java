@@ -327,7 +327,7 @@ public final class Libc implements FileCalls {
     try (Arena arena = Arena.ofConfined()) {
       long pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
       MemorySegment resident = arena.allocate(pages);
-      int status = intCall(MINCORE, address, bytes, resident.address(), 0, 0);
+      int status = mincore(address, bytes, resident);
       long count = 0;
       for (long page = 0; page < pages; page++) {
         count += resident.get(JAVA_BYTE, page) & 1;
@@ -372,6 +372,13 @@ public final class Libc implements FileCalls {
   /// `munmap`: 0, or the negated `errno`.
   public int munmap(long address, long length) {
     return intCall(MUNMAP, address, length, 0, 0, 0);
+  }
+
+  /// `mincore`: 0, or the negated `errno`.
+  ///
+  /// @param resident gets a byte for each page, whose lowest bit says whether the page is in memory
+  public int mincore(long address, long length, MemorySegment resident) {
+    return intCall(MINCORE, address, length, resident.address(), 0, 0);
   }
 
   /// `madvise`: 0, or the negated `errno`.

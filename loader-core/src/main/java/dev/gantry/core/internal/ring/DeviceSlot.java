@@ -83,9 +83,6 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
-  void requireRoom() {}
-
-  @Override
   Slab newSlab() {
     DeviceSlab slab = DeviceSlab.allocate(context, bytes, stream);
     return Cleanup.orUndo(

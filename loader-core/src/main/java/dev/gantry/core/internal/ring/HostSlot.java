@@ -31,12 +31,7 @@ final class HostSlot extends Slot {
 
   @Override
   Slab newSlab() {
-    return HostSlab.allocate(bytes);
-  }
-
-  @Override
-  void requireRoom() {
-    HostMemory.require(bytes);
+    return HostMemory.allocate(bytes);
   }
 
   private MemorySegment memory() {

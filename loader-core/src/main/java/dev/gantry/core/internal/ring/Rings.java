@@ -65,7 +65,7 @@ public final class Rings implements AutoCloseable {
       slots.add(slot);
       undo.add(slot::close);
       undo.add(slot::release);
-      slot.allocate();
+      slot.allocateIfNeeded();
     }
     return new PrefetchRing<>(
         options, source, transfer, slots, transports.counters(), this::forget);

@@ -25,23 +25,15 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Of the batch in the slot, from its plan until it is handed over.
   private @Nullable Gathering gathering;
 
-  /// Gives the slot memory, of which the host is known to have enough.
-  final void allocate() {
-    slab = newSlab();
-  }
-
-  /// Gives the slot memory if it has none: [#giveBack] left it to others.
+  /// Gives the slot memory if it has none: at first, and after [#giveBack] left it to others.
   final void allocateIfNeeded() {
     if (slab == null) {
-      requireRoom();
-      allocate();
+      slab = newSlab();
     }
   }
 
+  /// @throws dev.gantry.core.TransferException if the host or the device has too little memory
   abstract Slab newSlab();
-
-  /// @throws dev.gantry.core.TransferException if the host has too little memory for a slab
-  abstract void requireRoom();
 
   final Slab slab() {
     return Objects.requireNonNull(slab, "a slot without memory");

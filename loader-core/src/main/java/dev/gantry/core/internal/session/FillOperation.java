@@ -41,12 +41,12 @@ final class FillOperation {
     long start = System.nanoTime();
     List<Slab> slabs = new ArrayList<>();
     List<Region> regions = new ArrayList<>(fills.size());
-    try {
-      List<Long> bytes = fills.stream().map(HostFill::bytes).toList();
-      Room.require(memory(bytes, device, options.limits()).most(), device, LoadOperation.CHANGE);
+    List<Long> bytes = fills.stream().map(HostFill::bytes).toList();
+    MemoryUse most = memory(bytes, device, options.limits()).most();
+    try (HostMemory.Reservation room = Room.reserve(most, device, LoadOperation.CHANGE)) {
       for (int first = 0; first < fills.size(); ) {
         int end = endOfSlab(bytes, first, options.limits());
-        fill(fills.subList(first, end), slabs, regions);
+        fill(fills.subList(first, end), room, slabs, regions);
         first = end;
       }
     } catch (RuntimeException | Error failure) {
@@ -96,28 +96,27 @@ final class FillOperation {
     return (bytes + Long.BYTES * 8 - 1) & -(Long.BYTES * 8);
   }
 
-  private void fill(List<HostFill> some, List<Slab> slabs, List<Region> regions) {
+  private void fill(
+      List<HostFill> some, HostMemory.Reservation room, List<Slab> slabs, List<Region> regions) {
     long size = some.stream().mapToLong(fill -> padded(fill.bytes())).sum();
     if (size == 0) {
       some.forEach(_ -> regions.add(new Region(null, 0, 0)));
       return;
     }
-    try (HostMemory.Reservation _ = HostMemory.reserve(size)) {
-      HostSlab host = HostSlab.allocate(size);
-      slabs.add(host);
-      write(some, host);
-      Slab slab = host;
-      if (device instanceof Device.Cuda cuda) {
-        slab = onDevice(host, cuda, slabs);
-        slabs.remove(host);
-        host.release();
-      }
-      long offset = 0;
-      for (HostFill fill : some) {
-        regions.add(
-            fill.bytes() == 0 ? new Region(null, 0, 0) : new Region(slab, offset, fill.bytes()));
-        offset += padded(fill.bytes());
-      }
+    HostSlab host = room.allocate(size);
+    slabs.add(host);
+    write(some, host);
+    Slab slab = host;
+    if (device instanceof Device.Cuda cuda) {
+      slab = onDevice(host, cuda, slabs);
+      slabs.remove(host);
+      host.release();
+    }
+    long offset = 0;
+    for (HostFill fill : some) {
+      regions.add(
+          fill.bytes() == 0 ? new Region(null, 0, 0) : new Region(slab, offset, fill.bytes()));
+      offset += padded(fill.bytes());
     }
   }
 

@@ -2,13 +2,9 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.LoadEvent;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.DeviceSlab;
-import dev.gantry.core.internal.memory.HostMemory;
-import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
@@ -19,7 +15,6 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
 
 /// One load onto one device or several: allocate the plan's slabs on each, read, relocate. All or
 /// nothing.
@@ -30,9 +25,6 @@ final class LoadOperation {
   private final TransferOptions options;
 
   static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";
-
-  /// Reserved host memory; null before [#allocate], and where no device is the host.
-  private HostMemory.@Nullable Reservation room;
 
   /// Of each device, the plan's slabs.
   private final List<List<Slab>> slabs = new ArrayList<>();
@@ -51,7 +43,7 @@ final class LoadOperation {
     LoadEvent event = new LoadEvent();
     event.begin();
     try {
-      TransferReport report = transfer(options.withProgress(this::onProgress));
+      TransferReport report = transfer();
       for (int i = 0; i < devices.size(); i++) {
         relocate(devices.get(i), slabs.get(i));
       }
@@ -64,56 +56,23 @@ final class LoadOperation {
       event.failed(devices.getFirst(), plan.placements().size(), failure);
       slabs.forEach(each -> Slab.releaseAll(each, failure));
       throw failure;
-    } finally {
-      if (room != null) {
-        room.close();
-      }
     }
   }
 
-  private TransferReport transfer(TransferOptions counted) {
+  private TransferReport transfer() {
     return devices.size() == 1
-        ? transports.transfer(plan, devices.getFirst(), () -> allocate().getFirst(), counted)
-        : transports.transferToEach(plan, devices, this::allocate, counted);
+        ? transports.transfer(plan, devices.getFirst(), () -> allocate().getFirst(), options)
+        : transports.transferToEach(plan, devices, this::allocate, options);
   }
 
-  /// Filled memory needs no reservation: the kernel counts it.
-  private void onProgress(long done, long total) {
-    if (room != null) {
-      room.keep(plan.allocatedBytes() - done);
-    }
-    options.progress().onProgress(done, total);
-  }
-
-  /// Asks for room on all devices before it takes any.
   private List<List<Slab>> allocate() {
-    for (Device device : devices) {
-      switch (device) {
-        case Device.Host _ -> room = HostMemory.reserve(plan.allocatedBytes(), CHANGE);
-        case Device.Cuda _ ->
-            Room.require(
-                MemoryUse.on(device, plan.slabSizes().stream().mapToLong(this::capacity).sum()),
-                device,
-                CHANGE);
-      }
-    }
-    for (Device device : devices) {
-      List<Slab> each = new ArrayList<>(plan.slabSizes().size());
-      slabs.add(each);
-      for (long size : plan.slabSizes()) {
-        each.add(
-            switch (device) {
-              case Device.Host _ -> HostSlab.allocate(size);
-              case Device.Cuda cuda ->
-                  DeviceSlab.allocate(CudaContext.of(cuda), size, capacity(size));
-            });
-      }
-    }
+    Room.allocate(
+        devices.stream()
+            .map(device -> new Room.Wanted(device, plan.slabSizes(), options.slabCapacity()))
+            .toList(),
+        slabs,
+        CHANGE);
     return slabs;
-  }
-
-  private long capacity(long size) {
-    return Math.max(size, options.slabCapacity());
   }
 
   private void relocate(Device device, List<Slab> slabs) {

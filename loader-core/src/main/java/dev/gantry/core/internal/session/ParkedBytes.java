@@ -10,7 +10,6 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.transport.CopyQueue;
@@ -64,12 +63,12 @@ public final class ParkedBytes implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           long total = slabBytes.stream().reduce(0L, Math::addExact);
-          try (HostMemory.Reservation _ = HostMemory.reserve(total)) {
+          try (HostMemory.Reservation room = HostMemory.reserve(total)) {
             for (long bytes : slabBytes) {
               slabs.add(
                   switch (device) {
-                    case Device.Host _ -> HostSlab.allocate(bytes);
-                    case Device.Cuda cuda -> PinnedSlab.allocate(CudaContext.of(cuda), bytes);
+                    case Device.Host _ -> room.allocate(bytes);
+                    case Device.Cuda cuda -> room.pin(CudaContext.of(cuda), bytes);
                   });
             }
           }
@@ -143,10 +142,12 @@ public final class ParkedBytes implements AutoCloseable {
   private void copyTo(List<Slab> there) {
     switch (device) {
       case Device.Host _ -> {
-        for (CpuSlab slab : slabs) {
-          HostSlab copy = HostSlab.allocate(slab.size());
-          there.add(copy);
-          copy.segment().copyFrom(slab.segment());
+        try (HostMemory.Reservation room = HostMemory.reserve(bytes())) {
+          for (CpuSlab slab : slabs) {
+            HostSlab copy = room.allocate(slab.size());
+            there.add(copy);
+            copy.segment().copyFrom(slab.segment());
+          }
         }
       }
       case Device.Cuda cuda -> {

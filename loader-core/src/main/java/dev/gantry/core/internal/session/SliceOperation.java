@@ -6,10 +6,6 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.internal.events.LoadEvent;
-import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.DeviceSlab;
-import dev.gantry.core.internal.memory.HostMemory;
-import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
@@ -162,26 +158,14 @@ final class SliceOperation {
   }
 
   private void allocate() {
+    Room.allocate(
+        IntStream.range(0, devices.size())
+            .mapToObj(i -> new Room.Wanted(devices.get(i), packings.get(i).slabs(), 0))
+            .toList(),
+        slabs,
+        LoadOperation.CHANGE);
     for (int i = 0; i < devices.size(); i++) {
-      Room.require(
-          MemoryUse.on(devices.get(i), packings.get(i).allocatedBytes()),
-          devices.get(i),
-          LoadOperation.CHANGE);
-    }
-    for (int i = 0; i < devices.size(); i++) {
-      List<Slab> each = new ArrayList<>();
-      slabs.add(each);
-      for (long size : packings.get(i).slabs()) {
-        switch (devices.get(i)) {
-          case Device.Host _ -> {
-            try (HostMemory.Reservation _ = HostMemory.reserve(size, LoadOperation.CHANGE)) {
-              each.add(HostSlab.allocate(size));
-            }
-          }
-          case Device.Cuda cuda -> each.add(DeviceSlab.allocate(CudaContext.of(cuda), size));
-        }
-      }
-      addRegions(packings.get(i), each);
+      addRegions(packings.get(i), slabs.get(i));
     }
   }
 

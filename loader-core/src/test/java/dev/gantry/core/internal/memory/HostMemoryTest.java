@@ -7,11 +7,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.Strip;
 import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.HostFill;
+import dev.gantry.core.internal.session.ParkedBytes;
+import dev.gantry.core.internal.session.Sliced;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.NoLeaks;
@@ -21,6 +28,7 @@ import java.io.RandomAccessFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -29,13 +37,15 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Memory that is asked for before it is taken.
 @ExtendWith(NoLeaks.class)
 class HostMemoryTest {
   /// More than half of what there is, so that it is there once and not twice.
   private static long most() {
-    return HostMemory.availableBytes().orElseThrow() / 10 * 6;
+    return HostMemory.availableBytes().orElseThrow() / 10 * 6 & -8192;
   }
 
   @Test
@@ -53,16 +63,80 @@ class HostMemoryTest {
   @Test
   void noByteIsPromisedTwice() {
     long most = most();
-    try (HostMemory.Reservation first = HostMemory.reserve(most)) {
+    try (HostMemory.Reservation _ = HostMemory.reserve(most)) {
       assertThatThrownBy(() -> HostMemory.require(most))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("besides " + most + " reserved by other loads");
-      first.keep(most / 10);
-      HostMemory.require(most);
-      first.keep(most);
-      HostMemory.require(most);
     }
     HostMemory.require(most);
+  }
+
+  @Test
+  void whatIsMappedAndNotTouchedIsNotAvailableToOthers() {
+    long most = most();
+    HostSlab slab = HostMemory.allocate(most);
+    try {
+      assertThatThrownBy(() -> HostMemory.require(most)).isInstanceOf(TransferException.class);
+    } finally {
+      slab.release();
+      HostSlab.freeIdle();
+    }
+    HostMemory.require(most);
+  }
+
+  @Test
+  void pagesThatWereTouchedAreNoLongerPromised() {
+    long bytes = 16L << 20;
+    HugePages memory = HugePages.map(bytes);
+    try {
+      LazyPages pages = new LazyPages(memory.address(), bytes);
+      assertThat(pages.untouchedBytes()).isEqualTo(bytes);
+      MemorySegment segment = MemorySegment.ofAddress(memory.address()).reinterpret(bytes);
+      segment.asSlice(bytes / 2).fill((byte) 1);
+      assertThat(pages.untouchedBytes()).isEqualTo(bytes / 2);
+      segment.fill((byte) 1);
+      assertThat(pages.untouchedBytes()).isZero();
+    } finally {
+      memory.unmap();
+    }
+  }
+
+  @Test
+  void parkedBytesAndRingsKeepTheirMemoryFromOthers() {
+    long most = most();
+    RingOptions options =
+        new RingOptions(Device.HOST, 2, most / 2, 4096, TransferOptions.defaults(), false);
+    try (GantrySession gantry = GantrySession.open()) {
+      try (ParkedBytes _ = ParkedBytes.prepare(Device.HOST, List.of(most))) {
+        assertThatThrownBy(() -> ParkedBytes.prepare(Device.HOST, List.of(most)))
+            .isInstanceOf(TransferException.class);
+        assertThatThrownBy(() -> gantry.ring(options, Optional::empty))
+            .isInstanceOf(TransferException.class);
+      }
+      try (PrefetchRing<?> _ = gantry.ring(options, Optional::empty)) {
+        assertThatThrownBy(() -> gantry.ring(options, Optional::empty))
+            .isInstanceOf(TransferException.class);
+        assertThatThrownBy(() -> ParkedBytes.prepare(Device.HOST, List.of(most)))
+            .isInstanceOf(TransferException.class);
+      }
+    }
+  }
+
+  @Test
+  void aLoadThatTheCpuMakesKeepsItsMemoryFromOthers() {
+    long most = most();
+    try (GantrySession gantry = GantrySession.open()) {
+      List<HostFill> second = List.of(new HostFill(most, _ -> {}));
+      List<HostFill> first =
+          List.of(
+              new HostFill(
+                  most,
+                  _ ->
+                      assertThatThrownBy(
+                              () -> gantry.fill(second, Device.HOST, TransferOptions.defaults()))
+                          .isInstanceOf(TransferException.class)));
+      gantry.fill(first, Device.HOST, TransferOptions.defaults()).close();
+    }
   }
 
   /// A load that has its memory, and waits for its first bytes.
@@ -86,19 +160,26 @@ class HostMemoryTest {
     }
   }
 
-  @Test
-  void twoLoadsAtOnceAreNotGivenTheSameMemory(@TempDir Path folder) throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void twoLoadsAtOnceAreNotGivenTheSameMemory(boolean slices, @TempDir Path folder)
+      throws Exception {
     Path file = folder.resolve("sparse");
     long most = most();
     setLength(file, most);
     List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, most), 1));
+    Sliced slice =
+        new Sliced(List.of(new Strip(Location.of(file), 0, most, 1, most, 0, most)), most);
+    TransferOptions one = TransferOptions.defaults().withThreads(1);
     Waiting calls = new Waiting();
     try (ExecutorService executor = Executors.newSingleThreadExecutor();
         GantrySession waiting = Sessions.over(calls);
         GantrySession other = GantrySession.open()) {
       Future<?> first =
-          executor.submit(
-              () -> waiting.load(wanted, Device.HOST, TransferOptions.defaults().withThreads(1)));
+          executor.submit(() ->
+              slices
+                  ? waiting.loadSlices(List.of(Device.HOST), List.of(List.of(slice)), one)
+                  : waiting.load(wanted, Device.HOST, one));
       try {
         calls.reads.await();
         assertThatThrownBy(() -> other.load(wanted, Device.HOST, TransferOptions.defaults()))

@@ -14,7 +14,6 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
-import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.session.GantrySession;
@@ -155,10 +154,7 @@ final class Dequantiser implements AutoCloseable {
 
   private Slab allocate(long bytes) {
     return switch (device) {
-      case Device.Host _ -> {
-        HostMemory.require(bytes);
-        yield HostSlab.allocate(bytes);
-      }
+      case Device.Host _ -> HostMemory.allocate(bytes);
       case Device.Cuda cuda -> DeviceSlab.allocate(CudaContext.of(cuda), bytes);
     };
   }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.internal.natives.Libc;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/// Mapped memory whose pages the kernel provides when they are first touched. Until then it counts them as
+/// available. For one thread at a time.
+final class LazyPages {
+  /// What one question covers: its answer takes a byte for each page.
+  private static final long STEP_BYTES = 256L << 20;
+
+  private final long address;
+  private final long size;
+
+  /// The pages before this offset are there: they were seen once, and stay.
+  private long touchedBytes;
+
+  /// @param address page-aligned
+  LazyPages(long address, long size) {
+    this.address = address;
+    this.size = size;
+  }
+
+  long size() {
+    return size;
+  }
+
+  /// How many bytes have no page yet.
+  long untouchedBytes() {
+    if (touchedBytes == size) {
+      return 0;
+    }
+    long page = Libc.INSTANCE.pageBytes();
+    long untouched = 0;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment resident =
+          arena.allocate(Math.ceilDiv(Math.min(STEP_BYTES, size - touchedBytes), page));
+      for (long from = touchedBytes; from < size; from += STEP_BYTES) {
+        long step = Math.min(STEP_BYTES, size - from);
+        if (Libc.INSTANCE.mincore(address + from, step, resident) < 0) {
+          return untouched + size - from;
+        }
+        for (long at = 0; at < step; at += page) {
+          long bytes = Math.min(page, step - at);
+          if ((resident.get(ValueLayout.JAVA_BYTE, at / page) & 1) == 0) {
+            untouched += bytes;
+          } else if (touchedBytes == from + at) {
+            touchedBytes += bytes;
+          }
+        }
+      }
+    }
+    return untouched;
+  }
+}

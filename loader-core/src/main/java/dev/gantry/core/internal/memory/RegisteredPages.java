@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.memory;
+
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.JdkFiles;
+import dev.gantry.core.internal.natives.ipc.LocalSockets;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// How much of the page cache this user's processes have registered with the CUDA driver. The kernel goes
+/// on counting these pages as available, though it cannot reclaim them, and nowhere says how many they are.
+///
+/// A file has a number for each process, at a place that the process locks. The kernel ends the lock with the
+/// process, so a number whose place is not locked does not count. Thread-safe.
+public final class RegisteredPages {
+  private static final Logger LOG = LoggerFactory.getLogger(RegisteredPages.class);
+  private static final int PLACES = 512;
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rwx------");
+
+  /// Of all processes of this user that have the same `/dev/shm`: a container has its own.
+  public static final RegisteredPages OF_USER =
+      new RegisteredPages(FileCalls.ofPlatform(), folderOfUser());
+
+  private final FileCalls calls;
+  private final Path folder;
+  private long ownBytes;
+
+  /// Keeps the lock of the own place.
+  private int ownFile;
+
+  /// Negative while nothing is registered.
+  private int ownPlace = -1;
+
+  private boolean told;
+
+  /// @param folder in memory, of this user alone; made when it is needed
+  public RegisteredPages(FileCalls calls, Path folder) {
+    this.calls = calls;
+    this.folder = folder;
+  }
+
+  /// Elsewhere than on Linux there is no such folder, and no number of the user.
+  private static Path folderOfUser() {
+    Path memory = Path.of("/dev/shm");
+    return JdkFiles.areChosen()
+        ? memory.resolve("gantry")
+        : memory.resolve("gantry-" + LocalSockets.user());
+  }
+
+  /// Counts pages of this process as registered, or no longer where `bytes` is negative.
+  public synchronized void add(long bytes) {
+    ownBytes += bytes;
+    if (ownPlace < 0 && ownBytes > 0) {
+      takePlace();
+    }
+    if (ownPlace >= 0) {
+      write(ownFile, ownPlace, ownBytes);
+    }
+    if (ownPlace >= 0 && ownBytes == 0) {
+      int _ = calls.close(ownFile);
+      ownPlace = -1;
+    }
+  }
+
+  /// What this process has registered.
+  public synchronized long ownBytes() {
+    return ownBytes;
+  }
+
+  /// What all of the user's processes have registered. If the file cannot be used, that is what this process
+  /// has.
+  public synchronized long bytes() {
+    return ownBytes + othersBytes();
+  }
+
+  /// What the user's other processes have registered.
+  synchronized long othersBytes() {
+    int opened = open(FileCalls.O_RDWR);
+    if (opened < 0) {
+      return 0;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment numbers = arena.allocate(ValueLayout.JAVA_LONG, PLACES);
+      long read = calls.pread(opened, numbers, numbers.byteSize(), 0);
+      long others = 0;
+      for (int place = 0; place < read / Long.BYTES; place++) {
+        long bytes = numbers.getAtIndex(ValueLayout.JAVA_LONG, place);
+        if (bytes > 0 && place != ownPlace && isAlive(opened, place)) {
+          others += bytes;
+        }
+      }
+      return others;
+    } finally {
+      int _ = calls.close(opened);
+    }
+  }
+
+  /// Clears the number of a process that has ended.
+  private boolean isAlive(int opened, int place) {
+    if (lock(opened, place, FileCalls.F_WRLCK) < 0) {
+      return true;
+    }
+    write(opened, place, 0);
+    int _ = lock(opened, place, FileCalls.F_UNLCK);
+    return false;
+  }
+
+  private void takePlace() {
+    try {
+      Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
+    } catch (FileAlreadyExistsException _) {
+      // Another process made it.
+    } catch (IOException e) {
+      tell(e.toString());
+      return;
+    }
+    int opened = open(FileCalls.O_RDWR | FileCalls.O_CREAT);
+    if (opened < 0) {
+      return;
+    }
+    int locked = -Errno.EAGAIN.code();
+    for (int place = 0; place < PLACES && locked == -Errno.EAGAIN.code(); place++) {
+      locked = lock(opened, place, FileCalls.F_WRLCK);
+      if (locked >= 0) {
+        ownFile = opened;
+        ownPlace = place;
+        return;
+      }
+    }
+    int _ = calls.close(opened);
+    tell("no place can be locked: " + Errno.failure(-locked));
+  }
+
+  /// The file; negative if it is not there, or not this user's: the numbers of others could have this process
+  /// refuse every load.
+  private int open(int flags) {
+    try {
+      PosixFileAttributes found =
+          Files.readAttributes(folder, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+      boolean own =
+          Files.getAttribute(folder, "unix:uid", LinkOption.NOFOLLOW_LINKS)
+              .equals(LocalSockets.user());
+      if (!found.isDirectory() || !own || !found.permissions().equals(OWNER_ONLY)) {
+        tell("it is not a folder of this user alone");
+        return -Errno.EACCES.code();
+      }
+    } catch (NoSuchFileException _) {
+      return -Errno.ENOENT.code();
+    } catch (IOException | UnsupportedOperationException e) {
+      tell(e.toString());
+      return -Errno.EACCES.code();
+    }
+    int opened = calls.open(folder.resolve("registered"), flags, 0600);
+    if (opened < 0 && opened != -Errno.ENOENT.code()) {
+      tell(Errno.failure(-opened).toString());
+    }
+    return opened;
+  }
+
+  private void tell(String reason) {
+    if (!told) {
+      told = true;
+      LOG.warn(
+          "what other processes register of the page cache for GPUs counts as available: {}: {}",
+          folder,
+          reason);
+    }
+  }
+
+  private int lock(int opened, int place, int kind) {
+    return calls.lock(opened, kind, (long) place * Long.BYTES, Long.BYTES);
+  }
+
+  private void write(int opened, int place, long bytes) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment number = arena.allocateFrom(ValueLayout.JAVA_LONG, bytes);
+      long written = calls.pwrite(opened, number, Long.BYTES, (long) place * Long.BYTES);
+      if (written != Long.BYTES) {
+        tell("pwrite gave " + written);
+      }
+    }
+  }
+}
