@@ -6,6 +6,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
@@ -27,6 +28,7 @@ final class MappedFile implements KeptFile {
   private static final long PAUSE_NANOS = 100_000;
 
   private final CudaContext context;
+  private final RegisteredPages counted;
   private final FileCalls calls;
   private final SourceFile file;
   private final long address;
@@ -35,14 +37,15 @@ final class MappedFile implements KeptFile {
 
   /// Maps and registers; what is not in the page cache is read now.
   ///
+  /// @param counted where the file's pages count by now; they no longer do when this is closed
   /// @param file local and not empty; owned by this, unless this throws
   /// @throws TransferException if the kernel or the driver refuses
-  MappedFile(CudaContext context, FileCalls calls, SourceFile file) {
+  MappedFile(CudaContext context, RegisteredPages counted, FileCalls calls, SourceFile file) {
     this.context = context;
+    this.counted = counted;
     this.calls = calls;
     this.file = file;
-    long page = calls.pageBytes();
-    this.bytes = Math.ceilDiv(file.size(), page) * page;
+    this.bytes = bytes(calls, file);
     this.address = Libc.INSTANCE.mmap(bytes, Libc.PROT_READ, Libc.MAP_SHARED, file.mappable(), 0);
     if (address < 0) {
       throw new TransferException(
@@ -55,6 +58,12 @@ final class MappedFile implements KeptFile {
         },
         () -> Cleanup.runAll(List.of(this::unregister, this::unmap)));
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
+  }
+
+  /// Whole pages.
+  static long bytes(FileCalls calls, SourceFile file) {
+    long page = calls.pageBytes();
+    return Math.ceilDiv(file.size(), page) * page;
   }
 
   private void register() {
@@ -123,6 +132,7 @@ final class MappedFile implements KeptFile {
             this::unregister,
             this::unmap,
             () -> LiveResources.add(LiveResources.Kind.PINNED_BYTES, -bytes),
+            () -> counted.add(-bytes),
             file::close));
   }
 }

@@ -9,11 +9,13 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.IdleWatch;
+import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,27 +37,34 @@ import org.slf4j.event.Level;
 /// be registered it must lie in the page cache as a whole. A thread in the background does it; reads go on
 /// as before meanwhile.
 ///
-/// Kept files take at most half of the memory that is available. The least recently used go when others need
-/// the room, and an [IdleWatch] gives up what was not used for a minute, and what the machine needs.
-/// Thread-safe.
+/// A session's kept files, with what all processes of the user have registered, take at most half of the memory
+/// that is available. The least recently used go when others need the room, and an [IdleWatch] gives up what was
+/// not used for a minute, and what the machine needs. Thread-safe.
 public final class MappedFiles implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(MappedFiles.class);
   private static final long IDLE_NANOS = 60_000_000_000L;
 
+  /// Files of which it is known how much was read, besides those that are kept.
+  private static final int MOST_ENTRIES = 16_384;
+
   private final FileCalls calls;
   private final BiFunction<Location, CachePolicy, SourceFile> opener;
+  private final RegisteredPages registered;
   private final LongSupplier availableBytes;
+  private final int mostEntries;
 
   /// In the order of their last use.
   private final Map<Key, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
 
-  /// Files to be kept, and the thread that keeps one after the other while there are some.
-  private final Deque<Runnable> jobs = new ArrayDeque<>();
-
-  private @Nullable Thread keeper;
+  private final FileKeeper keeper = new FileKeeper();
   private long keptBytes;
+
+  /// Files that were given up. Closing them takes the driver a while, so no thread does it under the lock.
+  private final Deque<KeptFile> dropped = new ArrayDeque<>();
+
+  private int closing;
   private final BooleanSupplier look = this::look;
   private final AtomicBoolean toldKept = new AtomicBoolean();
   private boolean closed;
@@ -89,16 +98,27 @@ public final class MappedFiles implements AutoCloseable {
 
   /// @param opener opens a file to map
   public MappedFiles(FileCalls calls, BiFunction<Location, CachePolicy, SourceFile> opener) {
-    this(calls, opener, () -> HostMemory.availableBytes().orElse(0));
+    this(
+        calls,
+        opener,
+        RegisteredPages.OF_USER,
+        () -> HostMemory.availableBytes().orElse(0) + RegisteredPages.OF_USER.bytes(),
+        MOST_ENTRIES);
   }
 
+  /// @param registered by all sessions and processes
+  /// @param availableBytes with what is registered
   MappedFiles(
       FileCalls calls,
       BiFunction<Location, CachePolicy, SourceFile> opener,
-      LongSupplier availableBytes) {
+      RegisteredPages registered,
+      LongSupplier availableBytes,
+      int mostEntries) {
     this.calls = calls;
     this.opener = opener;
+    this.registered = registered;
     this.availableBytes = availableBytes;
+    this.mostEntries = mostEntries;
   }
 
   /// Files from which a kernel may fetch until this is closed.
@@ -126,20 +146,20 @@ public final class MappedFiles implements AutoCloseable {
 
     @Override
     public void close() {
-      leave(files.keySet(), copied);
+      files.keySet().forEach(file -> leave(new Key(file, copied), false));
       files.clear();
+      closeDropped();
     }
   }
 
-  private synchronized void leave(Iterable<Location> locations, boolean copied) {
-    for (Location location : locations) {
-      Entry entry = entries.get(new Key(location, copied));
-      if (entry != null) {
-        entry.users--;
-        entry.usedNanos = System.nanoTime();
-        if (entry.leaving && entry.users == 0) {
-          drop(entry);
-        }
+  /// @param outdated whether the file serves no other batch
+  private synchronized void leave(Key key, boolean outdated) {
+    Entry entry = entries.get(key);
+    if (entry != null) {
+      entry.users--;
+      entry.usedNanos = System.nanoTime();
+      if ((entry.leaving || outdated) && entry.users == 0) {
+        drop(entry);
       }
     }
   }
@@ -160,20 +180,33 @@ public final class MappedFiles implements AutoCloseable {
   public Availability<Lease> lease(
       @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     Lease lease = new Lease(context == null);
-    String absence = "";
-    for (Map.Entry<SourceFile, Long> file : files.entrySet()) {
-      Availability<KeptFile> kept = enter(context, file.getKey(), file.getValue(), now);
-      switch (kept) {
-        case Availability.Present<KeptFile>(KeptFile present) ->
-            lease.files.put(present.location(), present);
-        case Availability.Absent<KeptFile>(String reason) -> absence = reason;
-      }
-    }
+    String absence = Cleanup.orUndo(() -> add(lease, context, files, now), lease::close);
     if (absence.isEmpty()) {
       return Availability.present(lease);
     }
     lease.close();
     return Availability.absent(absence);
+  }
+
+  /// @return empty, or why not all of the files are kept
+  private String add(
+      Lease lease, @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
+    String absence = "";
+    for (Map.Entry<SourceFile, Long> file : files.entrySet()) {
+      switch (enter(context, file.getKey(), file.getValue(), now)) {
+        case Availability.Present<KeptFile>(KeptFile present) -> {
+          lease.files.put(present.location(), present);
+          if (lease.copied && !KeptFile.isUnchanged(calls, file.getKey())) {
+            // Reads bring what is there now.
+            lease.files.remove(present.location());
+            leave(new Key(present.location(), true), true);
+            absence = present.location() + " was modified since it was copied";
+          }
+        }
+        case Availability.Absent<KeptFile>(String reason) -> absence = reason;
+      }
+    }
+    return absence;
   }
 
   private Availability<KeptFile> enter(
@@ -184,6 +217,7 @@ public final class MappedFiles implements AutoCloseable {
       entry = entries.get(key);
       if (entry == null || (!entry.identity.equals(file.identity()) && entry.users == 0)) {
         drop(entry);
+        forgetOne();
         entry = new Entry(file);
         entries.put(key, entry);
       }
@@ -196,13 +230,6 @@ public final class MappedFiles implements AutoCloseable {
       entry.readBytes += bytes;
       if (closed || (entry.underWay && !now) || !awaitEnd(entry)) {
         return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
-      }
-      if (key.copied && entry.kept != null && !KeptFile.isUnchanged(calls, file)) {
-        // Reads bring what is there now.
-        if (entry.users == 0) {
-          drop(entry);
-        }
-        return Availability.absent(file.file() + " was modified since it was copied");
       }
       if (entry.leaving && !now) {
         return Availability.absent("it is being given up: the machine needs the memory");
@@ -225,10 +252,30 @@ public final class MappedFiles implements AutoCloseable {
     if (now) {
       return keep(context, key, chosen, true);
     }
-    start(() -> {
-      Availability<KeptFile> _ = keep(context, key, chosen, false);
-    });
-    return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
+    return Cleanup.orUndo(
+        () -> {
+          keeper.start(() -> {
+            Availability<KeptFile> _ = keep(context, key, chosen, false);
+          });
+          return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
+        },
+        () -> endKeeping(chosen));
+  }
+
+  /// What is known of the file that was asked for least recently makes room, if it is not kept.
+  private synchronized void forgetOne() {
+    Iterator<Entry> all = entries.values().iterator();
+    while (entries.size() >= mostEntries && all.hasNext()) {
+      Entry eldest = all.next();
+      if (eldest.kept == null && eldest.users == 0 && !eldest.underWay) {
+        all.remove();
+      }
+    }
+  }
+
+  private synchronized void endKeeping(Entry entry) {
+    entry.underWay = false;
+    notifyAll();
   }
 
   /// A remote file can be kept when a cache has all of it: it is local then.
@@ -256,31 +303,6 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
-  private synchronized void start(Runnable job) {
-    jobs.add(job);
-    if (keeper == null) {
-      keeper = Thread.ofPlatform().daemon().name("gantry-mapper").start(this::work);
-    }
-  }
-
-  private void work() {
-    for (Runnable job = nextJob(); job != null; job = nextJob()) {
-      try {
-        job.run();
-      } catch (RuntimeException | Error e) {
-        LOG.warn("a file was not kept in memory", e);
-      }
-    }
-  }
-
-  private synchronized @Nullable Runnable nextJob() {
-    Runnable job = jobs.poll();
-    if (job == null) {
-      keeper = null;
-    }
-    return job;
-  }
-
   /// Registers or copies a file.
   ///
   /// @param asked whether the caller uses it at once: then it counts as one of its users
@@ -291,6 +313,7 @@ public final class MappedFiles implements AutoCloseable {
       result = make(context, key.file, entry, asked);
     } finally {
       result = keep(key, entry, asked, result);
+      closeDropped();
     }
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
@@ -309,13 +332,12 @@ public final class MappedFiles implements AutoCloseable {
 
   private synchronized Availability<KeptFile> keep(
       Key key, Entry entry, boolean asked, Availability<KeptFile> result) {
-    entry.underWay = false;
-    notifyAll();
+    endKeeping(entry);
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> entry.refusal = reason;
       case Availability.Present<KeptFile>(KeptFile kept) -> {
         if (closed || entries.get(key) != entry) {
-          kept.close();
+          dropped.add(kept);
           return Availability.absent("not kept: the session was closed, or the file replaced");
         }
         keep(entry, kept);
@@ -345,10 +367,7 @@ public final class MappedFiles implements AutoCloseable {
           () -> {
             String reason = refusal(context, file, entry, asked);
             if (reason.isEmpty()) {
-              return Availability.present(
-                  context == null
-                      ? new CopiedFile(calls, file, this::isClosed)
-                      : new MappedFile(context, calls, file));
+              return context == null ? copied(file) : mapped(context, file);
             }
             file.close();
             return Availability.absent(reason);
@@ -381,26 +400,79 @@ public final class MappedFiles implements AutoCloseable {
           + file.size()
           + " bytes are in the page cache";
     }
-    return makeRoom(file.size());
+    return "";
   }
 
-  private synchronized String makeRoom(long bytes) {
-    long most = availableBytes.getAsLong() / 2;
+  private Availability<KeptFile> copied(SourceFile file) {
+    String reason = makeRoom(file.size(), 0);
+    if (reason.isEmpty()) {
+      return Availability.present(new CopiedFile(calls, file, this::isClosed));
+    }
+    file.close();
+    return Availability.absent(reason);
+  }
+
+  private Availability<KeptFile> mapped(CudaContext context, SourceFile file) {
+    long bytes = MappedFile.bytes(calls, file);
+    // First: of two processes that do so at once, the second at least sees both.
+    registered.add(bytes);
+    return Cleanup.orUndo(
+        () -> {
+          String reason = makeRoom(file.size(), bytes);
+          if (reason.isEmpty()) {
+            return Availability.present(new MappedFile(context, registered, calls, file));
+          }
+          file.close();
+          registered.add(-bytes);
+          return Availability.absent(reason);
+        },
+        () -> registered.add(-bytes));
+  }
+
+  /// @param counted of the bytes, how many count as registered by now
+  private String makeRoom(long bytes, long counted) {
+    long most = mostBytes() + counted;
     dropUnused(most - bytes);
-    return keptBytes + bytes <= most
+    closeDropped();
+    long left = most - keptBytes();
+    return bytes <= left
         ? ""
         : "not kept: it has "
             + bytes
             + " bytes; "
-            + Math.max(0, most - keptBytes)
+            + Math.max(0, left)
             + " may be kept now, which leaves half of the available memory free";
+  }
+
+  /// The most that this session may keep: half of what is available, without what others have registered.
+  private long mostBytes() {
+    return availableBytes.getAsLong() / 2 - registered.bytes() + registeredHere();
+  }
+
+  private synchronized long registeredHere() {
+    return entries.values().stream()
+        .mapToLong(entry -> entry.kept instanceof MappedFile mapped ? mapped.bytes() : 0)
+        .sum();
+  }
+
+  synchronized int entries() {
+    return entries.size();
+  }
+
+  private synchronized long keptBytes() {
+    return keptBytes;
+  }
+
+  private boolean look() {
+    boolean left = look(mostBytes());
+    closeDropped();
+    return left;
   }
 
   /// Gives up what was not used for long, and what the machine needs.
   ///
   /// @return whether files are left
-  private synchronized boolean look() {
-    long most = availableBytes.getAsLong() / 2;
+  private synchronized boolean look(long most) {
     dropUnused(most);
     letUsedLeave(most);
     long now = System.nanoTime();
@@ -436,27 +508,61 @@ public final class MappedFiles implements AutoCloseable {
 
   private synchronized void drop(@Nullable Entry entry) {
     if (entry != null && entry.kept != null) {
-      KeptFile dropped = entry.kept;
+      dropped.add(entry.kept);
+      keptBytes -= entry.kept.bytes();
       entry.kept = null;
       entry.leaving = false;
       entry.readBytes = 0;
-      keptBytes -= dropped.bytes();
-      dropped.close();
     }
+  }
+
+  private void closeDropped() {
+    for (KeptFile next = nextDropped(); next != null; next = nextDropped()) {
+      try {
+        next.close();
+      } finally {
+        endClosing();
+      }
+    }
+  }
+
+  private synchronized @Nullable KeptFile nextDropped() {
+    KeptFile next = dropped.poll();
+    closing += next == null ? 0 : 1;
+    return next;
+  }
+
+  private synchronized void endClosing() {
+    closing--;
+    notifyAll();
   }
 
   /// Gives up what nothing reads now, after waiting for what is being registered or copied.
   public void freeIdle() {
     awaitKept();
     dropUnused(0);
+    closeDropped();
+    awaitClosed();
+  }
+
+  /// Waits for what other threads are giving up, also if the caller is interrupted.
+  private synchronized void awaitClosed() {
+    boolean interrupted = false;
+    while (closing > 0) {
+      try {
+        wait();
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /// Waits for what is being registered or copied.
   void awaitKept() {
-    Thread running = keeper();
-    if (running != null) {
-      Cleanup.join(running);
-    }
+    keeper.await();
   }
 
   GatherKernel kernel(CudaContext context) {
@@ -480,9 +586,5 @@ public final class MappedFiles implements AutoCloseable {
 
   private synchronized boolean isClosed() {
     return closed;
-  }
-
-  private synchronized @Nullable Thread keeper() {
-    return keeper;
   }
 }

@@ -2,13 +2,16 @@
 package dev.gantry.core.internal.mapped;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
@@ -23,10 +26,14 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.BiFunction;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,7 +49,22 @@ class CopiedFilesTest {
   private final Stores stores = new Stores(calls, List.of());
   private final List<SourceFile> open = new ArrayList<>();
   private volatile long availableBytes = 1L << 30;
-  private final MappedFiles mapped = new MappedFiles(calls, stores::open, () -> availableBytes);
+  private MappedFiles mapped;
+
+  @BeforeEach
+  void open() {
+    mapped = mapped(stores::open, 16_384);
+  }
+
+  private MappedFiles mapped(
+      BiFunction<Location, CachePolicy, SourceFile> opener, int mostEntries) {
+    return new MappedFiles(
+        calls,
+        opener,
+        new RegisteredPages(calls, folder.resolve("registered")),
+        () -> availableBytes,
+        mostEntries);
+  }
 
   @AfterEach
   void close() {
@@ -172,6 +194,74 @@ class CopiedFilesTest {
     }
     mapped.freeIdle();
     assertThat(hostBytes()).isZero();
+  }
+
+  /// Each file of a batch is looked at when it is leased.
+  @Test
+  void aLeaseThatFailsLeavesTheFilesThatItHas() {
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    leaseNow(first).close();
+    leaseNow(second).close();
+    Map<SourceFile, Long> both = new LinkedHashMap<>();
+    both.put(first, 1L);
+    both.put(second, 1L);
+    calls.at(
+        FaultyFileCalls.Function.STAT,
+        calls.count(FaultyFileCalls.Function.STAT) + 2,
+        new FaultyFileCalls.Fails(Errno.EIO));
+    assertThatThrownBy(() -> mapped.lease(null, both, false))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("statx");
+    mapped.freeIdle();
+    assertThat(hostBytes()).isZero();
+  }
+
+  @Test
+  void aSlowLookAtAFileHoldsUpNoOtherBatch() throws InterruptedException {
+    SourceFile slow = file(1);
+    SourceFile other = file(2);
+    leaseNow(slow).close();
+    CountDownLatch looks = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    calls.at(
+        FaultyFileCalls.Function.STAT,
+        calls.count(FaultyFileCalls.Function.STAT) + 1,
+        new FaultyFileCalls.After(() -> {
+          looks.countDown();
+          await(goOn);
+        }));
+    Thread first = Thread.ofPlatform().start(() -> leaseNow(slow).close());
+    await(looks);
+    leaseNow(other).close();
+    goOn.countDown();
+    first.join();
+    mapped.close();
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void whatIsKnownOfFilesThatAreNotReadAgainIsForgotten() {
+    try (MappedFiles few = mapped(stores::open, 2)) {
+      SourceFile kept = file(1);
+      SourceFile second = file(2);
+      SourceFile third = file(3);
+      few.lease(null, Map.of(kept, 1L), true).orElseThrow(AssertionError::new).close();
+      assertThat(few.lease(null, Map.of(second, BYTES - 1L), false).toOptional()).isEmpty();
+      assertThat(few.lease(null, Map.of(third, 1L), false).toOptional()).isEmpty();
+      assertThat(few.entries()).isEqualTo(2);
+      // Else it would be copied now.
+      assertThat(reason(few.lease(null, Map.of(second, 1L), false)))
+          .isEqualTo("not read again yet");
+      few.lease(null, Map.of(kept, 1L), false).orElseThrow(AssertionError::new).close();
+    }
   }
 
   @Test

@@ -17,11 +17,13 @@ import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
@@ -37,8 +39,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.BiFunction;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -57,7 +61,20 @@ class MappedFilesGpuTest {
   private final List<SourceFile> open = new ArrayList<>();
   private final Arena hot = Arena.ofConfined();
   private long availableBytes = 1L << 30;
-  private final MappedFiles mapped = new MappedFiles(calls, stores::open, () -> availableBytes);
+  private RegisteredPages registered;
+  private MappedFiles mapped;
+
+  @BeforeEach
+  void open() {
+    registered = new RegisteredPages(calls, folder.resolve("registered"));
+    mapped = mapped(calls, stores::open);
+  }
+
+  /// As of another session, too.
+  private MappedFiles mapped(
+      FileCalls closing, BiFunction<Location, CachePolicy, SourceFile> opener) {
+    return new MappedFiles(closing, opener, registered, () -> availableBytes, 16_384);
+  }
 
   @AfterEach
   void close() {
@@ -119,14 +136,13 @@ class MappedFilesGpuTest {
     CountDownLatch begun = new CountDownLatch(1);
     CountDownLatch goOn = new CountDownLatch(1);
     try (MappedFiles slow =
-        new MappedFiles(
+        mapped(
             calls,
             (location, policy) -> {
               begun.countDown();
               await(goOn);
               return stores.open(location, policy);
-            },
-            () -> availableBytes)) {
+            })) {
       Map<SourceFile, Long> all = Map.of(file, (long) BYTES);
       assertThat(reason(slow.lease(context, all, false))).isEqualTo("it is being registered");
       await(begun);
@@ -171,6 +187,62 @@ class MappedFilesGpuTest {
     alsoUsed.close();
     assertThat(mapped.lease(context, Map.of(second, 1L), true).toOptional())
         .hasValueSatisfying(MappedFiles.Lease::close);
+  }
+
+  @Test
+  void allSessionsTogetherLeaveHalfOfTheMemory() {
+    availableBytes = 2 * (BYTES + 4096);
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    try (MappedFiles other = mapped(calls, stores::open)) {
+      leaseNow(first).close();
+      assertThat(registered.bytes()).isEqualTo(BYTES);
+      assertThat(reason(other.lease(context, Map.of(second, 1L), true)))
+          .isEqualTo(
+              "not kept: it has 3145728 bytes; 4096 may be kept now, which leaves half of the"
+                  + " available memory free");
+      mapped.freeIdle();
+      assertThat(registered.bytes()).isZero();
+      other.lease(context, Map.of(second, 1L), true).orElseThrow(AssertionError::new).close();
+      assertThat(registered.bytes()).isEqualTo(BYTES);
+    }
+    assertThat(registered.bytes()).isZero();
+  }
+
+  @Test
+  void aFileThatCannotBeRegisteredDoesNotCount() {
+    SourceFile file = file(1);
+    availableBytes = BYTES;
+    assertThat(reason(lease(file, 1, true))).startsWith("not kept: it has");
+    assertThat(registered.bytes()).isZero();
+  }
+
+  /// The driver takes 6 ms for each gigabyte.
+  @Test
+  void aFileThatIsBeingGivenUpHoldsUpNoBatch() throws InterruptedException {
+    CountDownLatch closes = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    FaultyFileCalls slow = new FaultyFileCalls(calls);
+    Stores opened = new Stores(slow, List.of());
+    try (MappedFiles each = mapped(slow, opened::open)) {
+      SourceFile first = file(1);
+      SourceFile second = file(2);
+      each.lease(context, Map.of(first, 1L), true).orElseThrow(AssertionError::new).close();
+      slow.at(
+          FaultyFileCalls.Function.CLOSE,
+          slow.count(FaultyFileCalls.Function.CLOSE) + 1,
+          new FaultyFileCalls.After(() -> {
+            closes.countDown();
+            await(goOn);
+          }));
+      Thread gives = Thread.ofPlatform().start(each::freeIdle);
+      await(closes);
+      each.lease(context, Map.of(second, 1L), true).orElseThrow(AssertionError::new).close();
+      goOn.countDown();
+      gives.join();
+    } finally {
+      opened.close();
+    }
   }
 
   @Test
