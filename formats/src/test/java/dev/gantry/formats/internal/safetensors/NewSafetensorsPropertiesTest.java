@@ -164,9 +164,7 @@ class NewSafetensorsPropertiesTest {
       NewSafetensors made, Path place, List<NewTensor> tensors, Map<String, String> notes) {
     WriteReport report = made.write(session, WriteOptions.defaults().withThreads(1));
     WeightsCatalogue read = SafetensorsOpener.open(place);
-    // Through an index, a reader comes to data files by their tensors only.
-    boolean unnamed = made.index().isPresent() && tensors.isEmpty();
-    assertThat(read.metadata()).isEqualTo(unnamed ? Map.of() : notes);
+    assertThat(read.metadata()).isEqualTo(notes);
     assertThat(read.totalBytes()).isEqualTo(made.totalBytes());
     assertThat(read.tensors().keySet()).containsExactlyInAnyOrderElementsOf(names(tensors));
     for (NewTensor tensor : tensors) {
