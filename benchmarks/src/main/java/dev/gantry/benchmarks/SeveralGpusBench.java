@@ -4,7 +4,7 @@ package dev.gantry.benchmarks;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -154,7 +154,7 @@ public final class SeveralGpusBench {
           new Extent(
               tensor.extent().file(), tensor.extent().offset(), rows * columns * elementBytes);
       StoredTensor matrix =
-          new StoredTensor(tensor.name(), tensor.dtype(), Shape.of(rows, columns), extent);
+          new StoredTensor(tensor.name(), tensor.dtype(), TensorShape.of(rows, columns), extent);
       TensorSlice slice = new TensorSlice(i % 2 == 0 ? even : odd, List.of(1));
       parts.add(slice.of(matrix, rank, devices.size()));
     }

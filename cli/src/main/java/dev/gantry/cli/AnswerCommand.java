@@ -15,7 +15,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.models.HubModel;
@@ -119,7 +119,7 @@ final class AnswerCommand implements Runnable {
         outputs.put(
             hub.outputs().get(i),
             new Answer.Output(
-                Shape.of(answer.getShape().getShape()),
+                TensorShape.of(answer.getShape().getShape()),
                 answer.toType(DataType.FLOAT32, false).toFloatArray()));
       }
     }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
@@ -239,7 +239,7 @@ class RecordConversionTest {
     byte[] bytes = {1, -1, 2, -2, 3, -3, 4, -4};
     for (DType dtype : DType.values()) {
       if (dtype.bits() % 8 == 0) {
-        fields.add(new Field(dtype.name(), dtype, Shape.of(64 / dtype.bits())));
+        fields.add(new Field(dtype.name(), dtype, TensorShape.of(64 / dtype.bits())));
         values.put(dtype.name(), dtype == DType.BOOL ? new byte[] {1, 0, 1, 0, 0, 0, 1, 1} : bytes);
       }
     }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.Field;
 import dev.gantry.testing.NoLeaks;
@@ -36,23 +36,23 @@ class RoundTripPropertiesTest {
 
   @Provide
   Arbitrary<List<Field>> ownFields() {
-    return fields(OWN, Arbitraries.longs().between(2, 40).map(Shape::of));
+    return fields(OWN, Arbitraries.longs().between(2, 40).map(TensorShape::of));
   }
 
   @Provide
   Arbitrary<List<Field>> typedFields() {
     List<DType> dtypes = new ArrayList<>(AS_BYTES);
     dtypes.addAll(OWN);
-    Arbitrary<Shape> shapes =
+    Arbitrary<TensorShape> shapes =
         Arbitraries.longs()
             .between(1, 6)
             .list()
             .ofMaxSize(3)
-            .map(axes -> Shape.of(axes.stream().mapToLong(Long::longValue).toArray()));
+            .map(axes -> TensorShape.of(axes.stream().mapToLong(Long::longValue).toArray()));
     return fields(dtypes, shapes);
   }
 
-  private static Arbitrary<List<Field>> fields(List<DType> dtypes, Arbitrary<Shape> shapes) {
+  private static Arbitrary<List<Field>> fields(List<DType> dtypes, Arbitrary<TensorShape> shapes) {
     return Combinators.combine(Arbitraries.of(dtypes), shapes)
         .as((dtype, shape) -> new Field("x", dtype, shape))
         .list()

@@ -7,7 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.Weights;
 import dev.gantry.formats.Field;
@@ -141,8 +141,8 @@ class S3Test {
   private static Path shards(Path temporary) throws IOException {
     List<Field> fields =
         List.of(
-            new Field("image", DType.U8, Shape.of(1000)),
-            new Field("label", DType.I32, Shape.of()));
+            new Field("image", DType.U8, TensorShape.of(1000)),
+            new Field("label", DType.I32, TensorShape.of()));
     Map<String, byte[]> values =
         Map.of("image", TestFiles.bytes(1, 100_000), "label", TestFiles.bytes(2, 400));
     TestSamples.writeShards(temporary, fields, values, 100, 40);

@@ -4,7 +4,7 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -22,7 +22,8 @@ import org.junit.jupiter.api.io.TempDir;
 class ShardsCommandTest {
   private static final List<Field> FIELDS =
       List.of(
-          new Field("image", DType.U8, Shape.of(2, 3)), new Field("weight", DType.F16, Shape.of()));
+          new Field("image", DType.U8, TensorShape.of(2, 3)),
+          new Field("weight", DType.F16, TensorShape.of()));
   private static final byte[] IMAGES = new byte[5 * 6];
   private static final byte[] WEIGHTS = new byte[5 * 2];
 

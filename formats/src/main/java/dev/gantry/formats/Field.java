@@ -3,13 +3,13 @@ package dev.gantry.formats;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 
 /// What each sample of a dataset has under a name.
 ///
 /// @param dtype of whole bytes
 /// @param shape of one sample's value; of no axes for a scalar
-public record Field(String name, DType dtype, Shape shape) {
+public record Field(String name, DType dtype, TensorShape shape) {
   public Field {
     if (name.isEmpty()) {
       throw new MisuseException("a field needs a name");
@@ -27,7 +27,7 @@ public record Field(String name, DType dtype, Shape shape) {
     return bytes(dtype, shape);
   }
 
-  private static long bytes(DType dtype, Shape shape) {
+  private static long bytes(DType dtype, TensorShape shape) {
     long elements = shape.elements().orElse(-1);
     long size = dtype.bits() / Byte.SIZE;
     return elements > Long.MAX_VALUE / size ? -1 : elements * size;

@@ -2,7 +2,7 @@
 package dev.gantry.formats;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -60,7 +60,7 @@ public sealed interface TensorTransform {
   /// The shape of the result.
   ///
   /// @throws MisuseException if a tensor of this shape cannot be transformed so; says why
-  Shape apply(Shape shape);
+  TensorShape apply(TensorShape shape);
 
   /// As [#permute].
   record Permute(List<Integer> axes) implements TensorTransform {
@@ -80,11 +80,11 @@ public sealed interface TensorTransform {
     }
 
     @Override
-    public Shape apply(Shape shape) {
+    public TensorShape apply(TensorShape shape) {
       if (shape.rank() != axes.size()) {
         throw refused(this, shape, "the tensor must have " + axes.size() + " axes");
       }
-      return Shape.of(axes.stream().mapToLong(shape::dimension).toArray());
+      return TensorShape.of(axes.stream().mapToLong(shape::dimension).toArray());
     }
 
     @Override
@@ -105,7 +105,7 @@ public sealed interface TensorTransform {
     }
 
     @Override
-    public Shape apply(Shape shape) {
+    public TensorShape apply(TensorShape shape) {
       long elements = shape.elements().orElse(-1);
       long known = 1;
       for (long size : sizes) {
@@ -116,7 +116,7 @@ public sealed interface TensorTransform {
         throw refused(this, shape, "the sizes do not multiply to " + elements + " elements");
       }
       long rest = known == 0 ? 0 : elements / known;
-      return Shape.of(sizes.stream().mapToLong(size -> size == -1 ? rest : size).toArray());
+      return TensorShape.of(sizes.stream().mapToLong(size -> size == -1 ? rest : size).toArray());
     }
 
     @Override
@@ -134,7 +134,7 @@ public sealed interface TensorTransform {
     }
 
     @Override
-    public Shape apply(Shape shape) {
+    public TensorShape apply(TensorShape shape) {
       requireAxis(this, shape, axis);
       if (shape.dimension(axis) % count != 0) {
         throw refused(
@@ -158,7 +158,7 @@ public sealed interface TensorTransform {
     }
 
     @Override
-    public Shape apply(Shape shape) {
+    public TensorShape apply(TensorShape shape) {
       requireAxis(this, shape, axis);
       if (to > shape.dimension(axis)) {
         throw refused(this, shape, "axis " + axis + " ends at " + shape.dimension(axis));
@@ -180,7 +180,7 @@ public sealed interface TensorTransform {
     }
 
     @Override
-    public Shape apply(Shape shape) {
+    public TensorShape apply(TensorShape shape) {
       requireAxis(this, shape, axis);
       if (size < shape.dimension(axis)) {
         throw refused(
@@ -195,21 +195,22 @@ public sealed interface TensorTransform {
     }
   }
 
-  private static void requireAxis(TensorTransform transform, Shape shape, int axis) {
+  private static void requireAxis(TensorTransform transform, TensorShape shape, int axis) {
     if (axis >= shape.rank()) {
       throw refused(transform, shape, "there is no axis " + axis);
     }
   }
 
-  private static Shape withSize(Shape shape, int axis, long size) {
+  private static TensorShape withSize(TensorShape shape, int axis, long size) {
     List<Long> sizes = new ArrayList<>();
     for (int i = 0; i < shape.rank(); i++) {
       sizes.add(i == axis ? size : shape.dimension(i));
     }
-    return Shape.of(sizes.stream().mapToLong(Long::longValue).toArray());
+    return TensorShape.of(sizes.stream().mapToLong(Long::longValue).toArray());
   }
 
-  private static MisuseException refused(TensorTransform transform, Shape shape, String reason) {
+  private static MisuseException refused(
+      TensorTransform transform, TensorShape shape, String reason) {
     return new MisuseException(transform + " cannot be applied to " + shape + ": " + reason);
   }
 }

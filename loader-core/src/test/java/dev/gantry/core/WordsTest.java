@@ -48,10 +48,10 @@ class WordsTest {
 
   @Test
   void shapesCountTheirElements() {
-    assertThat(Shape.of().elements()).hasValue(1);
-    assertThat(Shape.of(3, 8).elements()).hasValue(24);
-    assertThat(Shape.of(3, 0, 8).elements()).hasValue(0);
-    assertThat(Shape.of(Long.MAX_VALUE, 1).elements()).hasValue(Long.MAX_VALUE);
+    assertThat(TensorShape.of().elements()).hasValue(1);
+    assertThat(TensorShape.of(3, 8).elements()).hasValue(24);
+    assertThat(TensorShape.of(3, 0, 8).elements()).hasValue(0);
+    assertThat(TensorShape.of(Long.MAX_VALUE, 1).elements()).hasValue(Long.MAX_VALUE);
   }
 
   @ParameterizedTest
@@ -62,24 +62,24 @@ class WordsTest {
     "9223372036854775807, 9223372036854775807, 0"
   })
   void shapesThatPassALongCountNothing(long first, long second, long third) {
-    assertThat(Shape.of(first, second, third).elements()).isEqualTo(OptionalLong.empty());
+    assertThat(TensorShape.of(first, second, third).elements()).isEqualTo(OptionalLong.empty());
   }
 
   @Test
   void shapesAreValues() {
     long[] dimensions = {2, 3};
-    Shape shape = Shape.of(dimensions);
+    TensorShape shape = TensorShape.of(dimensions);
     dimensions[0] = 9;
     shape.toArray()[1] = 9;
-    assertThat(shape).isEqualTo(Shape.of(2, 3)).hasSameHashCodeAs(Shape.of(2, 3));
-    assertThat(shape).isNotEqualTo(Shape.of(3, 2)).hasToString("[2, 3]");
-    assertThat(shape.withRows(0)).isEqualTo(Shape.of(0, 3));
+    assertThat(shape).isEqualTo(TensorShape.of(2, 3)).hasSameHashCodeAs(TensorShape.of(2, 3));
+    assertThat(shape).isNotEqualTo(TensorShape.of(3, 2)).hasToString("[2, 3]");
+    assertThat(shape.withRows(0)).isEqualTo(TensorShape.of(0, 3));
     assertThat(shape.rank()).isEqualTo(2);
     assertThat(shape.dimension(1)).isEqualTo(3);
-    assertThat(Shape.of()).hasToString("[]");
-    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> Shape.of().withRows(1));
+    assertThat(TensorShape.of()).hasToString("[]");
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> TensorShape.of().withRows(1));
     assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> shape.withRows(-1));
-    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> Shape.of(1, -1));
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> TensorShape.of(1, -1));
   }
 
   @ParameterizedTest

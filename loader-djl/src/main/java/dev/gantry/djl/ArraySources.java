@@ -4,8 +4,8 @@ package dev.gantry.djl;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.ArrayMemory;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.safetensors.NewTensor;
@@ -83,7 +83,7 @@ public final class ArraySources implements AutoCloseable {
       long[] dimensions = rows(name, memory).toArray();
       long[] sample = new long[dimensions.length - 1];
       System.arraycopy(dimensions, 1, sample, 0, sample.length);
-      fields.add(new Field(name, memory.dtype(), Shape.of(sample)));
+      fields.add(new Field(name, memory.dtype(), TensorShape.of(sample)));
     });
     return fields;
   }
@@ -107,7 +107,7 @@ public final class ArraySources implements AutoCloseable {
     return samples;
   }
 
-  private static Shape rows(String name, ArrayMemory memory) {
+  private static TensorShape rows(String name, ArrayMemory memory) {
     if (memory.shape().rank() == 0) {
       throw new MisuseException("'" + name + "' is a scalar, and has no axis of samples");
     }

@@ -9,7 +9,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Session;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.export.BlockExport;
@@ -36,7 +36,7 @@ public final class WeightsWriter {
   private final DataFileOptions files;
   private final Map<String, String> metadata;
   private final WriteOptions options;
-  private final Map<String, Shape> shapes;
+  private final Map<String, TensorShape> shapes;
 
   private WeightsWriter(Builder builder, Path target) {
     this.session = builder.session;
@@ -118,7 +118,7 @@ public final class WeightsWriter {
     private DataFileOptions files = DataFileOptions.defaults();
     private final Map<String, String> metadata = new LinkedHashMap<>();
     private WriteOptions options = WriteOptions.defaults();
-    private Map<String, Shape> shapes = Map.of();
+    private Map<String, TensorShape> shapes = Map.of();
 
     private Builder() {}
 
@@ -157,7 +157,7 @@ public final class WeightsWriter {
     /// used.
     public Builder optLike(Weights weights) {
       MisuseException.requireGiven("optLike", weights);
-      Map<String, Shape> known = new HashMap<>();
+      Map<String, TensorShape> known = new HashMap<>();
       weights.tensors().forEach((name, tensor) -> known.put(name, tensor.shape()));
       shapes = known;
       return this;

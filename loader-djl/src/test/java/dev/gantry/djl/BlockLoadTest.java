@@ -30,6 +30,7 @@ import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -430,8 +431,8 @@ class BlockLoadTest {
     return file.write(folder.resolve("saved.safetensors"));
   }
 
-  private static dev.gantry.core.Shape shape(long... dimensions) {
-    return dev.gantry.core.Shape.of(dimensions);
+  private static TensorShape shape(long... dimensions) {
+    return TensorShape.of(dimensions);
   }
 
   private LoadReport load(

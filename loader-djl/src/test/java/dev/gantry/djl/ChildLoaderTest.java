@@ -4,7 +4,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.StoredTensor;
 import java.net.URL;
@@ -24,9 +24,9 @@ class ChildLoaderTest {
   void aLibraryBelowDjlsClassLoaderLoadsAndPredicts() throws Exception {
     Path file =
         new WeightsFile()
-            .tensor("01Linear_weight", DType.BF16, Shape.of(2, 2), 1, 2, -3, 4)
+            .tensor("01Linear_weight", DType.BF16, TensorShape.of(2, 2), 1, 2, -3, 4)
             .vector("01Linear_bias", DType.BF16, 0.5, -100)
-            .tensor("question", DType.BF16, Shape.of(1, 2), 1, 2)
+            .tensor("question", DType.BF16, TensorShape.of(1, 2), 1, 2)
             .write(folder.resolve("model.safetensors"));
     URL[] ours =
         Stream.of(ChildLoaderProgram.class, Weights.class, StoredTensor.class, GantrySession.class)

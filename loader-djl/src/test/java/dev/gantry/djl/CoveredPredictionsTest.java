@@ -20,6 +20,7 @@ import ai.djl.translate.TranslateException;
 import ai.djl.util.PairList;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -168,7 +169,7 @@ class CoveredPredictionsTest {
     if (loaded) {
       Path file = folder.resolve("linear.safetensors");
       new WeightsFile()
-          .tensor("weight", DType.F32, dev.gantry.core.Shape.of(1, SIZE), new double[SIZE])
+          .tensor("weight", DType.F32, TensorShape.of(1, SIZE), new double[SIZE])
           .write(file);
       try (Weights weights = Weights.open(file)) {
         weights.load(

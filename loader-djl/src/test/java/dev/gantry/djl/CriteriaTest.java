@@ -32,6 +32,7 @@ import ai.djl.translate.TranslatorContext;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -58,7 +59,7 @@ class CriteriaTest {
 
   private static WeightsFile file() {
     return new WeightsFile()
-        .tensor("fc.weight", DType.F32, dev.gantry.core.Shape.of(2, 2), 1, 2, -3, 4)
+        .tensor("fc.weight", DType.F32, TensorShape.of(2, 2), 1, 2, -3, 4)
         .vector("fc.bias", DType.F32, 0.5, -100);
   }
 
@@ -139,7 +140,7 @@ class CriteriaTest {
   @Test
   void parametersOfTheSameNamesNeedNoNames() throws Exception {
     new WeightsFile()
-        .tensor("01Linear_weight", DType.BF16, dev.gantry.core.Shape.of(2, 2), 1, 2, -3, 4)
+        .tensor("01Linear_weight", DType.BF16, TensorShape.of(2, 2), 1, 2, -3, 4)
         .vector("01Linear_bias", DType.BF16, 0.5, -100)
         .write(folder.resolve("model.safetensors"));
     assertAnswers(

@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
@@ -43,8 +43,8 @@ final class DatasetHeapProgram {
   private static void write(Path shards, Path records, int count) {
     List<Field> fields =
         List.of(
-            new Field("image", DType.U8, Shape.of(IMAGE_BYTES)),
-            new Field("label", DType.I64, Shape.of()));
+            new Field("image", DType.U8, TensorShape.of(IMAGE_BYTES)),
+            new Field("label", DType.I64, TensorShape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(count / 4);
     byte[] image = new byte[IMAGE_BYTES];
     try (GantrySession session = GantrySession.open();

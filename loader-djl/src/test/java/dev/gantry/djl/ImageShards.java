@@ -2,7 +2,7 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
@@ -15,14 +15,14 @@ import java.util.Map;
 /// Small shards whose samples know their numbers: sample `i` has an `image` of [#IMAGE] bytes, each
 /// of them `i + its place`, a `label` that is `i`, and `weights` of BF16.
 final class ImageShards {
-  static final Shape IMAGE = Shape.of(3, 5);
+  static final TensorShape IMAGE = TensorShape.of(3, 5);
   static final int IMAGE_BYTES = 15;
 
   private static final List<Field> FIELDS =
       List.of(
           new Field("image", DType.U8, IMAGE),
-          new Field("label", DType.I64, Shape.of()),
-          new Field("weights", DType.BF16, Shape.of(2)));
+          new Field("label", DType.I64, TensorShape.of()),
+          new Field("weights", DType.BF16, TensorShape.of(2)));
 
   private ImageShards() {}
 

@@ -19,6 +19,7 @@ import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
@@ -85,7 +86,7 @@ class LiveWeightsTest {
               .tensor(
                   "0" + part + "Linear_weight",
                   DType.F32,
-                  dev.gantry.core.Shape.of(SIZE, SIZE),
+                  TensorShape.of(SIZE, SIZE),
                   values(SIZE * SIZE, factor))
               .vector("0" + part + "Linear_bias", DType.F32, values(SIZE, factor));
       if (part == 1) {

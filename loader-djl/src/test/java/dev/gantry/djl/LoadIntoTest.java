@@ -12,6 +12,7 @@ import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
@@ -52,9 +53,9 @@ class LoadIntoTest {
     file =
         new WeightsFile()
             .vector("odd", DType.U8, 1, 2, 3)
-            .tensor("grid", DType.F32, dev.gantry.core.Shape.of(3, 2), 1, 2, 3, 4, 5, 6)
+            .tensor("grid", DType.F32, TensorShape.of(3, 2), 1, 2, 3, 4, 5, 6)
             .vector("half", DType.BF16, 1, -2)
-            .raw("eight", DType.F8_E4M3, dev.gantry.core.Shape.of(2), (byte) 0x38, (byte) 0x40)
+            .raw("eight", DType.F8_E4M3, TensorShape.of(2), (byte) 0x38, (byte) 0x40)
             .vector("many", DType.F32, DoubleStream.iterate(0, i -> i + 1).limit(MANY).toArray())
             .write(folder.resolve("w.safetensors"));
     weights = Weights.open(file);

@@ -12,7 +12,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -40,11 +40,11 @@ class LoadOnEachTest {
     manager = NDManager.newBaseManager();
     file =
         new WeightsFile()
-            .tensor("matrix", DType.F32, Shape.of(30, 20), values(600))
+            .tensor("matrix", DType.F32, TensorShape.of(30, 20), values(600))
             .vector("halves", DType.BF16, values(3000))
             .vector("counts", DType.I32, values(77))
-            .tensor("quantised", DType.I8, Shape.of(4, 8), values(32))
-            .tensor("quantised_scale", DType.F32, Shape.of(4, 1), values(4))
+            .tensor("quantised", DType.I8, TensorShape.of(4, 8), values(32))
+            .tensor("quantised_scale", DType.F32, TensorShape.of(4, 1), values(4))
             .vector("none", DType.F32)
             .write(folder.resolve("weights.safetensors"));
   }

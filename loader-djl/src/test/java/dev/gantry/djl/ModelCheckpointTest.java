@@ -13,6 +13,7 @@ import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.GantryNDArray;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.Optimizers;
@@ -140,12 +141,12 @@ class ModelCheckpointTest {
         "BOOL", "U8", "I8", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "I64", "U64", "F64"
       })
   void aTypeStaysWhatItIs(DType dtype) throws IOException {
-    dev.gantry.core.Shape shape = dev.gantry.core.Shape.of(2, 2);
+    TensorShape shape = TensorShape.of(2, 2);
     Path file =
         new WeightsFile()
             .tensor("some", dtype, shape, 1, 0, 1, 1)
-            .tensor("none", dtype, dev.gantry.core.Shape.of(0, 3))
-            .tensor("scalar", dtype, dev.gantry.core.Shape.of(), 1)
+            .tensor("none", dtype, TensorShape.of(0, 3))
+            .tensor("scalar", dtype, TensorShape.of(), 1)
             .write(folder.resolve("given.safetensors"));
     Path again = folder.resolve("saved");
     try (Model model = model(new ParametersBlock());

@@ -22,6 +22,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.djl.internal.guard.GantryNDArray;
 import dev.gantry.djl.internal.torch.PyTorch;
@@ -183,7 +184,7 @@ class ParameterLoadTest {
             .add(Linear.builder().setUnits(2).optBias(false).build());
     Path file =
         new WeightsFile()
-            .tensor("tied", DType.F32, dev.gantry.core.Shape.of(2, 2), 0, 1, 1, 1)
+            .tensor("tied", DType.F32, TensorShape.of(2, 2), 0, 1, 1, 1)
             .write(folder.resolve("tied.safetensors"));
     Weights.open(file)
         .load(
@@ -307,12 +308,12 @@ class ParameterLoadTest {
 
   private Path layers(DType dtype) throws IOException {
     return new WeightsFile()
-        .tensor("in.weight", dtype, dev.gantry.core.Shape.of(3, 2), 1, 2, 3, 4, -5, -6)
+        .tensor("in.weight", dtype, TensorShape.of(3, 2), 1, 2, 3, 4, -5, -6)
         .vector("in.bias", dtype, 1, 1, 1)
-        .tensor("out.weight", dtype, dev.gantry.core.Shape.of(1, 3), 1, 0.5, 7)
+        .tensor("out.weight", dtype, TensorShape.of(1, 3), 1, 0.5, 7)
         .vector("out.bias", dtype, 0.5)
         .vector("count", DType.I32, 4)
-        .raw("tiny", DType.F8_E8M0, dev.gantry.core.Shape.of(1), (byte) 1)
+        .raw("tiny", DType.F8_E8M0, TensorShape.of(1), (byte) 1)
         .write(folder.resolve("layers-" + dtype + ".safetensors"));
   }
 

@@ -17,6 +17,7 @@ import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
@@ -121,10 +122,7 @@ class PartwiseLoadTest {
     WeightsFile written = new WeightsFile();
     for (int i = 0; i < 8; i++) {
       written.raw(
-          "t" + i,
-          DType.U8,
-          dev.gantry.core.Shape.of(SLAB_BYTES / 4),
-          new byte[(int) SLAB_BYTES / 4]);
+          "t" + i, DType.U8, TensorShape.of(SLAB_BYTES / 4), new byte[(int) SLAB_BYTES / 4]);
     }
     Path file = hot(written.write(folder.resolve("model.safetensors")));
     List<Long> slabs = new ArrayList<>();
@@ -325,7 +323,7 @@ class PartwiseLoadTest {
       written.raw(
           "0" + layer + "Linear_weight",
           DType.F32,
-          dev.gantry.core.Shape.of(units(layer), 100),
+          TensorShape.of(units(layer), 100),
           bytes.array());
     }
     return hot(written.write(file));

@@ -13,7 +13,7 @@ import ai.djl.nn.ParameterList;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.TensorTransform;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// Quantised tensors become floating-point ones as part of the load, by their scales.
 @ExtendWith(NoLeaks.class)
 class QuantisedLoadTest {
-  private static final Shape SHAPE = Shape.of(75, 50);
+  private static final TensorShape SHAPE = TensorShape.of(75, 50);
 
   @TempDir private Path folder;
   private NDManager manager;
@@ -48,7 +48,7 @@ class QuantisedLoadTest {
 
   /// @param scales their shape; null for none
   /// @param block the configuration's rows and columns of a block; 0 for none
-  private record Case(String name, DType dtype, Shape scales, DType scaleType, int block) {
+  private record Case(String name, DType dtype, TensorShape scales, DType scaleType, int block) {
     /// The scale of an element.
     int scale(int row, int column) {
       return switch (scales.rank()) {
@@ -68,13 +68,13 @@ class QuantisedLoadTest {
 
   private static Stream<Case> cases() {
     return Stream.of(
-        new Case("one scale", DType.F8_E4M3, Shape.of(), DType.F32, 0),
-        new Case("one scale, I8", DType.I8, Shape.of(), DType.BF16, 0),
-        new Case("a scale a row", DType.F8_E5M2, Shape.of(75, 1), DType.F32, 0),
-        new Case("a scale a row, I8", DType.I8, Shape.of(75, 1), DType.F16, 0),
-        new Case("blocks", DType.F8_E4M3, Shape.of(3, 2), DType.F32, 32),
-        new Case("blocks of BF16", DType.F8_E4M3, Shape.of(3, 2), DType.BF16, 32),
-        new Case("small blocks", DType.F8_E4M3, Shape.of(11, 8), DType.F32, 7));
+        new Case("one scale", DType.F8_E4M3, TensorShape.of(), DType.F32, 0),
+        new Case("one scale, I8", DType.I8, TensorShape.of(), DType.BF16, 0),
+        new Case("a scale a row", DType.F8_E5M2, TensorShape.of(75, 1), DType.F32, 0),
+        new Case("a scale a row, I8", DType.I8, TensorShape.of(75, 1), DType.F16, 0),
+        new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32),
+        new Case("blocks of BF16", DType.F8_E4M3, TensorShape.of(3, 2), DType.BF16, 32),
+        new Case("small blocks", DType.F8_E4M3, TensorShape.of(11, 8), DType.F32, 7));
   }
 
   @ParameterizedTest
@@ -115,7 +115,8 @@ class QuantisedLoadTest {
 
   @Test
   void transposedAfterTheScales() throws IOException {
-    float[] expected = write(new Case("blocks", DType.F8_E4M3, Shape.of(3, 2), DType.F32, 32));
+    float[] expected =
+        write(new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32));
     ParameterList parameters = parameter();
     ParameterNames names =
         ParameterNames.builder().rule("p", "w", TensorTransform.transpose()).build();
@@ -130,7 +131,7 @@ class QuantisedLoadTest {
 
   @Test
   void rawWithoutACast() throws IOException {
-    write(new Case("blocks", DType.F8_E4M3, Shape.of(3, 2), DType.F32, 32));
+    write(new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32));
     try (Weights weights = Weights.open(folder)) {
       NDList arrays = weights.load(manager);
       assertThat(arrays).extracting(NDArray::getName).containsExactlyInAnyOrder("w", "w_scale_inv");
@@ -142,7 +143,7 @@ class QuantisedLoadTest {
   @Test
   void withoutScalesTheCodesAreTheValues() throws IOException {
     new WeightsFile()
-        .raw("w", DType.F8_E4M3, Shape.of(3), (byte) 0x38, (byte) 0xB8, (byte) 0x7E)
+        .raw("w", DType.F8_E4M3, TensorShape.of(3), (byte) 0x38, (byte) 0xB8, (byte) 0x7E)
         .write(folder.resolve("model.safetensors"));
     try (Weights weights = Weights.open(folder)) {
       NDList arrays =
@@ -153,7 +154,7 @@ class QuantisedLoadTest {
 
   @Test
   void scalesThatDoNotFit() throws IOException {
-    write(new Case("blocks", DType.F8_E4M3, Shape.of(3, 2), DType.F32, 32));
+    write(new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32));
     Files.writeString(
         folder.resolve("config.json"), "{\"quantization_config\":{\"weight_block_size\":[64,64]}}");
     LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();

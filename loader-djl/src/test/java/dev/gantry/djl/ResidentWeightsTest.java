@@ -22,6 +22,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentServer;
@@ -87,7 +88,7 @@ class ResidentWeightsTest {
     values[0] = first;
     return new WeightsFile()
         .vector("numbers", DType.F32, values)
-        .tensor("weight", DType.F32, dev.gantry.core.Shape.of(2, 3), 1, 2, 3, 4, 5, 6)
+        .tensor("weight", DType.F32, TensorShape.of(2, 3), 1, 2, 3, 4, 5, 6)
         .vector("bias", DType.F32, first, 0)
         .vector("brief", DType.BF16, 1, 2)
         .vector("odd", DType.U8, 1, 2, 3)

@@ -13,7 +13,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
@@ -109,7 +109,7 @@ class ServingFolderTest {
   void aModelFolderAnswers(String properties, boolean jarsInTheFolder) throws Exception {
     Path folder = Files.createDirectory(temporary.resolve("digits"));
     new WeightsFile()
-        .tensor("fc.weight", DType.F32, Shape.of(2, 2), 1, 2, -3, 4)
+        .tensor("fc.weight", DType.F32, TensorShape.of(2, 2), 1, 2, -3, 4)
         .vector("fc.bias", DType.F32, 0.5, -100)
         .write(folder.resolve("model.safetensors"));
     Files.writeString(

@@ -20,6 +20,7 @@ import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.DType;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.Field;
@@ -76,8 +77,8 @@ final class SortedClasses {
   static Path shards(Path folder) {
     List<Field> fields =
         List.of(
-            new Field("x", DType.F32, dev.gantry.core.Shape.of(FEATURES)),
-            new Field("label", DType.I64, dev.gantry.core.Shape.of()));
+            new Field("x", DType.F32, TensorShape.of(FEATURES)),
+            new Field("label", DType.I64, TensorShape.of()));
     float[] points = points(2);
     try (GantrySession session = GantrySession.open();
         ShardWriter writer =

@@ -12,7 +12,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -38,10 +38,10 @@ class TensorMemoryTest {
     weights =
         Weights.open(
             new WeightsFile()
-                .tensor("a", DType.F32, Shape.of(2, 3), 1, 2, 3, 4, 5, 6)
+                .tensor("a", DType.F32, TensorShape.of(2, 3), 1, 2, 3, 4, 5, 6)
                 .vector("b", DType.BF16, 7)
-                .raw("tiny", DType.F8_E4M3, Shape.of(1), (byte) 1)
-                .raw("empty", DType.F32, Shape.of(0, 3))
+                .raw("tiny", DType.F8_E4M3, TensorShape.of(1), (byte) 1)
+                .raw("empty", DType.F32, TensorShape.of(0, 3))
                 .write(folder.resolve("model.safetensors")));
   }
 

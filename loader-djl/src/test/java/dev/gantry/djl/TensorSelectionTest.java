@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
@@ -28,12 +28,12 @@ class TensorSelectionTest {
   void makeTensors() throws IOException {
     Path file =
         new WeightsFile()
-            .raw("layers.1.weight", DType.BF16, Shape.of(6, 4), new byte[48])
-            .raw("layers.0.weight", DType.F32, Shape.of(4, 2), new byte[32])
-            .raw("layers.0.bias", DType.F4, Shape.of(3, 2, 1), new byte[3])
-            .raw("odd", DType.F4, Shape.of(4, 3), new byte[6])
-            .raw("scalar", DType.I64, Shape.of(), new byte[8])
-            .raw("none", DType.F32, Shape.of(0, 5), new byte[0])
+            .raw("layers.1.weight", DType.BF16, TensorShape.of(6, 4), new byte[48])
+            .raw("layers.0.weight", DType.F32, TensorShape.of(4, 2), new byte[32])
+            .raw("layers.0.bias", DType.F4, TensorShape.of(3, 2, 1), new byte[3])
+            .raw("odd", DType.F4, TensorShape.of(4, 3), new byte[6])
+            .raw("scalar", DType.I64, TensorShape.of(), new byte[8])
+            .raw("none", DType.F32, TensorShape.of(0, 5), new byte[0])
             .write(folder.resolve("made.safetensors"));
     tensors = SafetensorsHeader.read(file).tensors();
   }
@@ -74,7 +74,7 @@ class TensorSelectionTest {
   void aHostileNameStaysOnOneLine() throws IOException {
     Path file =
         new WeightsFile()
-            .raw("odd\\nforged", DType.U8, Shape.of(1), new byte[1])
+            .raw("odd\\nforged", DType.U8, TensorShape.of(1), new byte[1])
             .write(folder.resolve("hostile.safetensors"));
     SequencedMap<String, StoredTensor> hostile = SafetensorsHeader.read(file).tensors();
     assertThatThrownBy(() -> TensorSelection.names(List.of("oddforged")).of(hostile))
@@ -92,7 +92,7 @@ class TensorSelectionTest {
             .get("layers.1.weight");
     assertThat(whole).isNotNull();
     assertThat(part).isNotNull();
-    assertThat(part.shape()).isEqualTo(Shape.of(3, 4));
+    assertThat(part.shape()).isEqualTo(TensorShape.of(3, 4));
     assertThat(part.extent().offset()).isEqualTo(whole.extent().offset() + 2 * 4 * 2);
     assertThat(part.extent().length()).isEqualTo(3 * 4 * 2);
   }

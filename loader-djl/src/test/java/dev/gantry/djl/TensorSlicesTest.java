@@ -10,10 +10,11 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.core.Linear;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -70,8 +71,8 @@ class TensorSlicesTest {
           shape[dimension] = (1L + random.nextInt(5)) * (dimension == axis ? world : 1);
         }
         DType dtype = random.nextBoolean() ? DType.F32 : DType.I64;
-        long elements = Shape.of(shape).elements().orElseThrow();
-        file.tensor("t" + i, dtype, Shape.of(shape), values((int) elements));
+        long elements = TensorShape.of(shape).elements().orElseThrow();
+        file.tensor("t" + i, dtype, TensorShape.of(shape), values((int) elements));
         slices.along("t" + i, axis);
         axes.add(axis);
       }
@@ -108,14 +109,14 @@ class TensorSlicesTest {
   void aFusedTensorGivesAPieceOfEachPart() throws IOException {
     Path path =
         new WeightsFile()
-            .tensor("qkv", DType.F32, Shape.of(12, 2), values(24))
-            .tensor("grouped", DType.F32, Shape.of(2, 12), values(24))
+            .tensor("qkv", DType.F32, TensorShape.of(12, 2), values(24))
+            .tensor("grouped", DType.F32, TensorShape.of(2, 12), values(24))
             .write(folder.resolve("fused.safetensors"));
     TensorSelection.Slices slices =
         TensorSelection.slices().along("qkv", 0, 1, 1, 1).along("grouped", 1, 4, 1, 1).build();
     try (Weights weights = Weights.open(path)) {
       NDList second = weights.load(manager, rank(slices, 1, 2).build());
-      assertThat(second.get("qkv").getShape()).isEqualTo(new ai.djl.ndarray.types.Shape(6, 2));
+      assertThat(second.get("qkv").getShape()).isEqualTo(new Shape(6, 2));
       assertThat(second.get("qkv").toFloatArray())
           .containsExactly(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23);
       assertThat(second.get("grouped").toFloatArray())
@@ -133,7 +134,7 @@ class TensorSlicesTest {
       NDList rows = weights.load(manager, row);
       assertThat(rows.get("grouped").toFloatArray()).containsExactly(16, 17, 18, 19, 21, 23);
       assertThat(rows.get("qkv").toFloatArray()).containsExactly(6, 7, 12, 13, 14, 15, 20, 21);
-      NDArray there = manager.zeros(new ai.djl.ndarray.types.Shape(2, 6));
+      NDArray there = manager.zeros(new Shape(2, 6));
       weights.loadInto(java.util.Map.of("grouped", there), rank(slices, 1, 2).build());
       assertThat(there.toFloatArray()).isEqualTo(second.get("grouped").toFloatArray());
     }
@@ -143,15 +144,14 @@ class TensorSlicesTest {
   void aBlockOfTheRanksShapeTakesItsPart() throws IOException {
     Path path =
         new WeightsFile()
-            .tensor("linear.weight", DType.F32, Shape.of(6, 4), values(24))
+            .tensor("linear.weight", DType.F32, TensorShape.of(6, 4), values(24))
             .vector("linear.bias", DType.F32, values(6))
             .write(folder.resolve("block.safetensors"));
     TensorSelection.Slices columns = TensorSelection.slices().along("linear.weight", 1).build();
     ParameterNames names = ParameterNames.builder().rule("{name}", "linear.{name}").build();
     Linear block = Linear.builder().setUnits(6).build();
     try (Weights weights = Weights.open(path)) {
-      weights.load(
-          manager, block, names, rank(columns, 1, 2).build(), new ai.djl.ndarray.types.Shape(1, 2));
+      weights.load(manager, block, names, rank(columns, 1, 2).build(), new Shape(1, 2));
       assertThat(block.getDirectParameters().get("weight").getArray().toFloatArray())
           .containsExactly(2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23);
     }
@@ -162,7 +162,7 @@ class TensorSlicesTest {
     int columns = 200_000;
     Path path =
         new WeightsFile()
-            .tensor("t", DType.F32, Shape.of(3, columns), values(3 * columns))
+            .tensor("t", DType.F32, TensorShape.of(3, columns), values(3 * columns))
             .write(folder.resolve("long.safetensors"));
     AtomicReference<TransferReport> report = new AtomicReference<>();
     TensorSelection.Slices slices = TensorSelection.slices().along("t", 1).build();
@@ -176,9 +176,9 @@ class TensorSlicesTest {
   void whatDoesNotDivideOrIsNotThereIsRefused() throws IOException {
     Path path =
         new WeightsFile()
-            .tensor("t", DType.F32, Shape.of(6, 5), values(30))
-            .tensor("q", DType.I8, Shape.of(4, 4), values(16))
-            .tensor("q_scale", DType.F32, Shape.of(4, 1), values(4))
+            .tensor("t", DType.F32, TensorShape.of(6, 5), values(30))
+            .tensor("q", DType.I8, TensorShape.of(4, 4), values(16))
+            .tensor("q_scale", DType.F32, TensorShape.of(4, 1), values(4))
             .write(folder.resolve("wrong.safetensors"));
     try (Weights weights = Weights.open(path)) {
       refused(
@@ -234,8 +234,8 @@ class TensorSlicesTest {
   private void checkRanks(List<Device> devices) throws IOException {
     Path path =
         new WeightsFile()
-            .tensor("columns", DType.F32, Shape.of(30, 40), values(1200))
-            .tensor("rows", DType.BF16, Shape.of(20, 33), values(660))
+            .tensor("columns", DType.F32, TensorShape.of(30, 40), values(1200))
+            .tensor("rows", DType.BF16, TensorShape.of(20, 33), values(660))
             .vector("norm", DType.F32, values(33))
             .write(folder.resolve("ranks" + devices.size() + ".safetensors"));
     TensorSelection.Slices slices =

@@ -14,7 +14,7 @@ import ai.djl.translate.TranslateException;
 import ai.djl.util.JsonUtils;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -86,7 +86,7 @@ class TorchScriptTest {
             file.tensor(
                 name,
                 DType.F32,
-                Shape.of(stored.shape().stream().mapToLong(Long::longValue).toArray()),
+                TensorShape.of(stored.shape().stream().mapToLong(Long::longValue).toArray()),
                 stored.values().stream().mapToDouble(Double::doubleValue).toArray()));
     return file.write(folder.resolve("other.safetensors"));
   }
@@ -145,7 +145,7 @@ class TorchScriptTest {
   void aTensorOfAnotherShapeIsRefused() throws Exception {
     Path file =
         new WeightsFile()
-            .tensor("fc1.weight", DType.F32, Shape.of(5, 3), new double[15])
+            .tensor("fc1.weight", DType.F32, TensorShape.of(5, 3), new double[15])
             .write(folder.resolve("wrong.safetensors"));
     try (ZooModel<NDList, NDList> model = module("net.pt", false);
         Predictor<NDList, NDList> predictor = model.newPredictor();

@@ -11,6 +11,7 @@ import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Optimizers;
@@ -52,7 +53,7 @@ class VerifiedLoadTest {
   private Path write(double second) throws IOException {
     return new WeightsFile()
         .vector("odd", DType.U8, 1, second, 3)
-        .tensor("grid", DType.F32, dev.gantry.core.Shape.of(3, 2), 1, 2, 3, 4, 5, 6)
+        .tensor("grid", DType.F32, TensorShape.of(3, 2), 1, 2, 3, 4, 5, 6)
         .vector("many", DType.F32, DoubleStream.iterate(0, i -> i + 1).limit(MANY).toArray())
         .write(folder.resolve("w.safetensors"));
   }

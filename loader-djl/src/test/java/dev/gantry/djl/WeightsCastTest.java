@@ -10,7 +10,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.plan.PlanLimits;
 import java.io.IOException;
@@ -145,7 +145,7 @@ class WeightsCastTest {
     Path file =
         new WeightsFile()
             .vector("first", DType.F32, 1)
-            .raw("small", dtype, Shape.of(8), new byte[dtype.bits()])
+            .raw("small", dtype, TensorShape.of(8), new byte[dtype.bits()])
             .write(folder.resolve("small.safetensors"));
     Weights weights = Weights.open(file);
     // A read would fail in another way.
@@ -176,7 +176,7 @@ class WeightsCastTest {
     Machine.assumeAvailable(2 * part);
     WeightsFile.writeSparse(large, "zeros", part);
     new WeightsFile()
-        .raw("next", DType.BF16, Shape.of(50), new byte[100])
+        .raw("next", DType.BF16, TensorShape.of(50), new byte[100])
         .write(folder.resolve("2.safetensors"));
     List<Long> heard = new ArrayList<>();
     AtomicReference<TransferReport> report = new AtomicReference<>();
@@ -251,7 +251,7 @@ class WeightsCastTest {
   private NDArray loadCast(DType dtype, byte[] bytes, DataType type) throws IOException {
     Path file =
         new WeightsFile()
-            .raw("x", dtype, Shape.of(bytes.length / dtype.alignmentBytes()), bytes)
+            .raw("x", dtype, TensorShape.of(bytes.length / dtype.alignmentBytes()), bytes)
             .write(folder.resolve("x.safetensors"));
     NDArray array = load(file, LoadOptions.builder().optCast(type)).singletonOrThrow();
     assertThat(array.getName()).isEqualTo("x");

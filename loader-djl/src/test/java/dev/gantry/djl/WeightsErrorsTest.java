@@ -14,7 +14,7 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.session.GantrySession;
@@ -247,7 +247,7 @@ class WeightsErrorsTest {
   private Weights shards() throws IOException {
     for (int i = 1; i <= 3; i++) {
       new WeightsFile()
-          .raw("t" + i, DType.BF16, Shape.of(10_000), new byte[20_000])
+          .raw("t" + i, DType.BF16, TensorShape.of(10_000), new byte[20_000])
           .write(folder.resolve(i + ".safetensors"));
     }
     return Weights.open(folder);

@@ -25,6 +25,7 @@ import ai.djl.training.Trainer;
 import ai.djl.training.loss.Loss;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import java.io.IOException;
@@ -64,9 +65,9 @@ class WeightsExportTest {
 
   /// A case's transforms, and those that take what it leaves out.
   private static List<List<TensorTransform>> all(
-      List<TensorTransform> transforms, dev.gantry.core.Shape tensor) {
+      List<TensorTransform> transforms, TensorShape tensor) {
     List<List<TensorTransform>> all = new ArrayList<>(List.of(List.of()));
-    dev.gantry.core.Shape shape = tensor;
+    TensorShape shape = tensor;
     for (TensorTransform transform : transforms) {
       List<TensorTransform> parts =
           switch (transform) {
@@ -97,7 +98,7 @@ class WeightsExportTest {
   }
 
   private void roundTrip(ParameterRulesTest.Case each, DType dtype) throws IOException {
-    dev.gantry.core.Shape shape = PyTorch.shape(each.tensor());
+    TensorShape shape = PyTorch.shape(each.tensor());
     double[] values =
         IntStream.range(0, Math.toIntExact(each.tensor().size()))
             .mapToDouble(i -> i % 251)

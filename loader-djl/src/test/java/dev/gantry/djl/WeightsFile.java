@@ -2,7 +2,7 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -20,17 +20,17 @@ final class WeightsFile {
   private final ByteArrayOutputStream body = new ByteArrayOutputStream();
 
   /// A tensor of these elements.
-  WeightsFile tensor(String name, DType dtype, Shape shape, double... values) {
+  WeightsFile tensor(String name, DType dtype, TensorShape shape, double... values) {
     return raw(name, dtype, shape, bytes(dtype, values));
   }
 
   /// A vector of these elements.
   WeightsFile vector(String name, DType dtype, double... values) {
-    return tensor(name, dtype, Shape.of(values.length), values);
+    return tensor(name, dtype, TensorShape.of(values.length), values);
   }
 
   /// A tensor of any dtype whose elements are these bytes.
-  WeightsFile raw(String name, DType dtype, Shape shape, byte... bytes) {
+  WeightsFile raw(String name, DType dtype, TensorShape shape, byte... bytes) {
     entries.add(entry(name, dtype, shape, body.size(), body.size() + bytes.length));
     body.writeBytes(bytes);
     return this;
@@ -48,7 +48,7 @@ final class WeightsFile {
   ///
   /// @return where the data begin
   static long writeSparse(Path file, String name, long bytes) throws IOException {
-    byte[] head = head(List.of(entry(name, DType.U8, Shape.of(bytes), 0, bytes)));
+    byte[] head = head(List.of(entry(name, DType.U8, TensorShape.of(bytes), 0, bytes)));
     try (RandomAccessFile out = new RandomAccessFile(file.toFile(), "rw")) {
       out.write(head);
       out.setLength(head.length + bytes);
@@ -67,7 +67,7 @@ final class WeightsFile {
         .array();
   }
 
-  private static String entry(String name, DType dtype, Shape shape, long begin, long end) {
+  private static String entry(String name, DType dtype, TensorShape shape, long begin, long end) {
     return ('"' + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape)
         + (",\"data_offsets\":[" + begin + "," + end + "]}");
   }

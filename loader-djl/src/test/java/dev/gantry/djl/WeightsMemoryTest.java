@@ -9,11 +9,12 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Libc;
@@ -75,7 +76,10 @@ class WeightsMemoryTest {
     for (DType dtype : List.of(DType.U8, DType.F32, DType.BF16, DType.I64, DType.F8_E4M3)) {
       int elements = length == 0 ? 0 : 1 + random.nextInt(length);
       file.raw(
-          dtype.name(), dtype, Shape.of(elements), new byte[elements * dtype.bits() / Byte.SIZE]);
+          dtype.name(),
+          dtype,
+          TensorShape.of(elements),
+          new byte[elements * dtype.bits() / Byte.SIZE]);
     }
     file.write(folder.resolve("w.safetensors"));
     for (LoadOptions options :
@@ -165,7 +169,7 @@ class WeightsMemoryTest {
     int parts = 5;
     WeightsFile file = new WeightsFile();
     for (int i = 0; i < parts; i++) {
-      file.raw("w" + i, DType.F8_E4M3, Shape.of(SLAB_BYTES), new byte[SLAB_BYTES]);
+      file.raw("w" + i, DType.F8_E4M3, TensorShape.of(SLAB_BYTES), new byte[SLAB_BYTES]);
     }
     Path path = file.write(folder.resolve("w.safetensors"));
     long begin = path.toFile().length() - (long) parts * SLAB_BYTES;
@@ -192,8 +196,8 @@ class WeightsMemoryTest {
   void aCastOfTheEngineCounts() throws IOException {
     int elements = 50_000;
     new WeightsFile()
-        .raw("half", DType.F16, Shape.of(elements), new byte[2 * elements])
-        .raw("whole", DType.I32, Shape.of(elements), new byte[4 * elements])
+        .raw("half", DType.F16, TensorShape.of(elements), new byte[2 * elements])
+        .raw("whole", DType.I32, TensorShape.of(elements), new byte[4 * elements])
         .write(folder.resolve("w.safetensors"));
     LoadOptions cast = LoadOptions.builder().optCast(DataType.FLOAT32).build();
     try (Weights weights = Weights.open(folder)) {
@@ -209,10 +213,10 @@ class WeightsMemoryTest {
     int elements = 3_000_001;
     Path path =
         new WeightsFile()
-            .raw("odd", DType.U8, Shape.of(elements), new byte[elements])
+            .raw("odd", DType.U8, TensorShape.of(elements), new byte[elements])
             .write(folder.resolve("w.safetensors"));
     try (Weights weights = Weights.open(path);
-        NDArray array = manager.zeros(new ai.djl.ndarray.types.Shape(elements), DataType.UINT8);
+        NDArray array = manager.zeros(new Shape(elements), DataType.UINT8);
         NDArray view = array.get(":")) {
       LoadOptions direct =
           LoadOptions.builder()
@@ -253,7 +257,7 @@ class WeightsMemoryTest {
   @Test
   void severalLoadsAddUp() throws IOException {
     new WeightsFile()
-        .raw("w", DType.U8, Shape.of(100_000), new byte[100_000])
+        .raw("w", DType.U8, TensorShape.of(100_000), new byte[100_000])
         .write(folder.resolve("w.safetensors"));
     try (Weights weights = Weights.open(folder)) {
       MemoryUse once = weights.memoryUse(manager, LoadOptions.defaults());

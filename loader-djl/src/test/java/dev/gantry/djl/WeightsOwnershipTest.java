@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.DType;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
@@ -153,8 +154,8 @@ class WeightsOwnershipTest {
   void neighboursShareASlabThatGoesWithTheLast() throws IOException {
     Path two =
         new WeightsFile()
-            .raw("a", DType.U8, dev.gantry.core.Shape.of(5000), new byte[5000])
-            .raw("b", DType.U8, dev.gantry.core.Shape.of(5000), new byte[5000])
+            .raw("a", DType.U8, TensorShape.of(5000), new byte[5000])
+            .raw("b", DType.U8, TensorShape.of(5000), new byte[5000])
             .write(folder.resolve("two.safetensors"));
     try (NDManager manager = NDManager.newBaseManager()) {
       NDList list = Weights.open(two).load(manager);

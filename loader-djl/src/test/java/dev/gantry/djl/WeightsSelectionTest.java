@@ -10,6 +10,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import java.io.IOException;
@@ -48,7 +49,7 @@ class WeightsSelectionTest {
         Weights.open(
             new WeightsFile()
                 .vector("head", DType.F32, 1, 2)
-                .raw("layer.big", DType.I32, dev.gantry.core.Shape.of(ROWS, COLUMNS), big.array())
+                .raw("layer.big", DType.I32, TensorShape.of(ROWS, COLUMNS), big.array())
                 .vector("layer.small", DType.I32, 3)
                 .vector("tail", DType.F32, 4)
                 .write(folder.resolve("selected.safetensors")));

@@ -9,7 +9,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -51,7 +51,7 @@ class WeightsSoakTest {
     Arrays.fill(ones, (byte) 1);
     Path file =
         new WeightsFile()
-            .raw("ones", DType.U8, Shape.of(ONES), ones)
+            .raw("ones", DType.U8, TensorShape.of(ONES), ones)
             .vector("unaligned", DType.BF16, 1, 2, 3)
             .vector("odd", DType.U8, 1)
             .vector("f", DType.F32, 4, 5)

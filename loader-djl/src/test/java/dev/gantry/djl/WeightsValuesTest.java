@@ -11,6 +11,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.util.JsonUtils;
 import com.google.gson.JsonObject;
 import dev.gantry.core.DType;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -59,8 +60,7 @@ class WeightsValuesTest {
   @MethodSource("held")
   void anArrayOfEveryTypeThatDjlHolds(DType dtype) throws IOException {
     NDArray array =
-        only(
-            new WeightsFile().tensor("x", dtype, dev.gantry.core.Shape.of(2, 3), 1, 0, 1, 1, 0, 1));
+        only(new WeightsFile().tensor("x", dtype, TensorShape.of(2, 3), 1, 0, 1, 1, 0, 1));
     assertThat(array.getName()).isEqualTo("x");
     assertThat(array.getDataType()).isEqualTo(PyTorch.dataType(dtype).orElseThrow());
     assertThat(array.getShape()).isEqualTo(new Shape(2, 3));
@@ -82,7 +82,7 @@ class WeightsValuesTest {
     }
     Path file =
         new WeightsFile()
-            .raw("x", dtype, dev.gantry.core.Shape.of(2, 4), bytes)
+            .raw("x", dtype, TensorShape.of(2, 4), bytes)
             .write(folder.resolve("raw.safetensors"));
     try (Weights weights = Weights.open(file)) {
       NDArray array = weights.load(manager).singletonOrThrow();
@@ -92,7 +92,7 @@ class WeightsValuesTest {
       assertThat(array.toByteArray()).isEqualTo(bytes);
       TensorInfo truth = weights.tensors().firstEntry().getValue();
       assertThat(truth.dtype()).isEqualTo(dtype);
-      assertThat(truth.shape()).isEqualTo(dev.gantry.core.Shape.of(2, 4));
+      assertThat(truth.shape()).isEqualTo(TensorShape.of(2, 4));
     }
   }
 
@@ -157,8 +157,8 @@ class WeightsValuesTest {
     NDList list =
         load(
             new WeightsFile()
-                .tensor("none", DType.F32, dev.gantry.core.Shape.of(0, 3))
-                .tensor("scalar", DType.F32, dev.gantry.core.Shape.of(), 7.5));
+                .tensor("none", DType.F32, TensorShape.of(0, 3))
+                .tensor("scalar", DType.F32, TensorShape.of(), 7.5));
     assertThat(list.get("none").getShape()).isEqualTo(new Shape(0, 3));
     assertThat(list.get("none").toFloatArray()).isEmpty();
     assertThat(list.get("none").add(1).getShape()).isEqualTo(new Shape(0, 3));

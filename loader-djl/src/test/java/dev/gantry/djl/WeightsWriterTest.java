@@ -11,6 +11,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -36,7 +37,7 @@ class WeightsWriterTest {
   private Map<String, NDArray> arrays() throws IOException {
     Path half =
         new WeightsFile()
-            .tensor("half", DType.BF16, dev.gantry.core.Shape.of(2), 1, 2)
+            .tensor("half", DType.BF16, TensorShape.of(2), 1, 2)
             .write(folder.resolve("half.bin"));
     Map<String, NDArray> arrays = new LinkedHashMap<>();
     arrays.put("a", manager.arange(6f).reshape(2, 3));

@@ -2,7 +2,7 @@
 package dev.gantry.samples;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardSet;
@@ -37,8 +37,8 @@ public final class WriteShards {
   static ShardSet write(Path folder) {
     List<Field> fields =
         List.of(
-            new Field("image", DType.U8, Shape.of(1, SIDE, SIDE)),
-            new Field("label", DType.I64, Shape.of()));
+            new Field("image", DType.U8, TensorShape.of(1, SIDE, SIDE)),
+            new Field("label", DType.I64, TensorShape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(500);
     SplittableRandom random = new SplittableRandom(1);
     try (ShardWriter writer = ShardWriter.create(folder, fields, options)) {

@@ -14,6 +14,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.session.GantrySession;
@@ -231,8 +232,8 @@ class SamplesTest {
   void photographsAreNormalised() {
     List<Field> fields =
         List.of(
-            new Field("image", DType.U8, dev.gantry.core.Shape.of(2, 4, 3)),
-            new Field("label", DType.I64, dev.gantry.core.Shape.of()));
+            new Field("image", DType.U8, TensorShape.of(2, 4, 3)),
+            new Field("label", DType.I64, TensorShape.of()));
     Path folder = temporary.resolve("photographs");
     byte[] image = new byte[24];
     Arrays.fill(image, (byte) 255);

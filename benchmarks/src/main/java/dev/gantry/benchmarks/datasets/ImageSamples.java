@@ -3,7 +3,7 @@ package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.PageCache;
@@ -44,7 +44,7 @@ import java.util.stream.Stream;
 /// @param shards the folder of the raw shards
 /// @param records the TFRecord files, each with an index
 record ImageSamples(GantrySession session, Path shards, List<Path> records) {
-  static final Shape IMAGE = Shape.of(3, 224, 224);
+  static final TensorShape IMAGE = TensorShape.of(3, 224, 224);
   static final int IMAGE_BYTES = 3 * 224 * 224;
   private static final int FILES = 4;
 
@@ -77,7 +77,8 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
   /// Raw shards of `count` samples.
   static void writeShards(Path folder, long count, GantrySession session) {
     List<Field> fields =
-        List.of(new Field("image", DType.U8, IMAGE), new Field("label", DType.I64, Shape.of()));
+        List.of(
+            new Field("image", DType.U8, IMAGE), new Field("label", DType.I64, TensorShape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard((count + FILES - 1) / FILES);
     Pixels pixels = new Pixels();
     try (ShardWriter writer = ShardWriter.create(session, folder, fields, options)) {
@@ -96,7 +97,7 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
     if (Files.exists(folder)) {
       return;
     }
-    List<Field> fields = List.of(new Field("page", DType.U8, Shape.of(4096)));
+    List<Field> fields = List.of(new Field("page", DType.U8, TensorShape.of(4096)));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(count);
     byte[] page = new byte[4096];
     SplittableRandom random = new SplittableRandom(count);
@@ -134,11 +135,11 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
     return indexed(order, limits, IMAGE);
   }
 
-  private Batches indexed(OrderOptions order, PlanLimits limits, Shape shape) {
+  private Batches indexed(OrderOptions order, PlanLimits limits, TensorShape shape) {
     List<TfRecordField> fields =
         List.of(
             TfRecordField.of("image", DType.U8, shape),
-            TfRecordField.of("label", DType.I64, Shape.of()));
+            TfRecordField.of("label", DType.I64, TensorShape.of()));
     return EpochBatches.of(
         TfRecordCatalogue.open(records.stream().map(Location::of).toList(), fields, session),
         order,
@@ -152,11 +153,12 @@ record ImageSamples(GantrySession session, Path shards, List<Path> records) {
 
   /// The TFRecord files by their indexes, taken for images whose channels come last: they become the first.
   Batches normalizedChannelsFirst(OrderOptions order, PlanLimits limits, DType to) {
-    Shape shape = Shape.of(224, 224, 3);
+    TensorShape shape = TensorShape.of(224, 224, 3);
     return normalized(indexed(order, limits, shape), shape, order, to);
   }
 
-  private static Batches normalized(Batches batches, Shape shape, OrderOptions order, DType to) {
+  private static Batches normalized(
+      Batches batches, TensorShape shape, OrderOptions order, DType to) {
     FieldNormalization how =
         new FieldNormalization(
             List.of(0.0171f, 0.0175f, 0.0174f),

@@ -10,6 +10,7 @@ import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import dev.gantry.core.DType;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.session.GantrySession;
@@ -58,8 +59,8 @@ final class SmallBench {
   private void write() {
     List<Field> fields =
         List.of(
-            new Field("image", DType.U8, dev.gantry.core.Shape.of(1, 28, 28)),
-            new Field("label", DType.I64, dev.gantry.core.Shape.of()));
+            new Field("image", DType.U8, TensorShape.of(1, 28, 28)),
+            new Field("label", DType.I64, TensorShape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(SAMPLES);
     try (ShardWriter writer = ShardWriter.create(session, folder, fields, options)) {
       MemorySegment all = MemorySegment.ofArray(images);

@@ -4,7 +4,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
@@ -182,7 +182,7 @@ final class ShardIndexParser {
   private Field field(long position) {
     String name = "";
     DType dtype = DType.U8;
-    Shape shape = Shape.of();
+    TensorShape shape = TensorShape.of();
     MemberNames members = new MemberNames(json, "field " + fields.size(), position);
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (members.next()) {
@@ -201,7 +201,7 @@ final class ShardIndexParser {
     return fitting(name, dtype, shape, position);
   }
 
-  private Field fitting(String name, DType dtype, Shape shape, long position) {
+  private Field fitting(String name, DType dtype, TensorShape shape, long position) {
     String claim = "field '" + name + "', " + dtype + " " + shape + ",";
     if (dtype.bits() % Byte.SIZE != 0) {
       throw json.malformedAt(

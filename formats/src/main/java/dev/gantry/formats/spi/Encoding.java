@@ -2,7 +2,7 @@
 package dev.gantry.formats.spi;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.nio.ByteOrder;
 import java.util.List;
 
@@ -29,7 +29,7 @@ public sealed interface Encoding {
     }
 
     /// Dense, with the last axis running fastest.
-    public static Strided rowMajor(Shape shape, ByteOrder order) {
+    public static Strided rowMajor(TensorShape shape, ByteOrder order) {
       Long[] strides = new Long[shape.rank()];
       long next = 1;
       for (int axis = shape.rank() - 1; axis >= 0; axis--) {
@@ -40,7 +40,7 @@ public sealed interface Encoding {
     }
 
     /// Dense, with the first axis running fastest: Fortran's order.
-    public static Strided columnMajor(Shape shape, ByteOrder order) {
+    public static Strided columnMajor(TensorShape shape, ByteOrder order) {
       Long[] strides = new Long[shape.rank()];
       long next = 1;
       for (int axis = 0; axis < shape.rank(); axis++) {
@@ -51,7 +51,7 @@ public sealed interface Encoding {
     }
 
     /// How many elements the extent must have for this shape.
-    public long span(Shape shape) {
+    public long span(TensorShape shape) {
       long last = 0;
       for (int axis = 0; axis < shape.rank(); axis++) {
         if (shape.dimension(axis) == 0) {

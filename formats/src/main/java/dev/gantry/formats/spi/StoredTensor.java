@@ -4,7 +4,7 @@ package dev.gantry.formats.spi;
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -16,7 +16,7 @@ import java.util.OptionalLong;
 /// @param extent where its bytes lie, from the start of the file
 /// @param encoding how the elements lie in the extent
 public record StoredTensor(
-    String name, DType dtype, Shape shape, Extent extent, Encoding encoding) {
+    String name, DType dtype, TensorShape shape, Extent extent, Encoding encoding) {
   /// @throws MisuseException if the extent's length is not what dtype, shape and encoding need, or
   ///     the tensor's size is more than a `long` counts or no whole bytes
   public StoredTensor {
@@ -35,11 +35,11 @@ public record StoredTensor(
   }
 
   /// A plain tensor.
-  public StoredTensor(String name, DType dtype, Shape shape, Extent extent) {
+  public StoredTensor(String name, DType dtype, TensorShape shape, Extent extent) {
     this(name, dtype, shape, extent, Encoding.PLAIN);
   }
 
-  private static long stridedBytes(DType dtype, Shape shape, Encoding.Strided strided) {
+  private static long stridedBytes(DType dtype, TensorShape shape, Encoding.Strided strided) {
     if (dtype.bits() < Byte.SIZE || strided.strides().size() != shape.rank()) {
       throw new MisuseException("no strides " + strided.strides() + " for " + dtype + " " + shape);
     }
@@ -48,7 +48,7 @@ public record StoredTensor(
 
   /// How many bytes a tensor takes in memory; empty if they are not whole bytes, or more than a
   /// `long` counts.
-  public static OptionalLong bytes(DType dtype, Shape shape) {
+  public static OptionalLong bytes(DType dtype, TensorShape shape) {
     long elements = shape.elements().orElse(Long.MAX_VALUE);
     if (elements > Long.MAX_VALUE / dtype.bits() || elements * dtype.bits() % Byte.SIZE != 0) {
       return OptionalLong.empty();
@@ -57,13 +57,13 @@ public record StoredTensor(
   }
 
   /// @throws MisuseException if `length` bytes are not what dtype and shape need
-  public static void requireFilled(DType dtype, Shape shape, long length) {
+  public static void requireFilled(DType dtype, TensorShape shape, long length) {
     if (bytes(dtype, shape).orElse(-1) != length) {
       throw unfilled(dtype, shape, length);
     }
   }
 
-  private static MisuseException unfilled(DType dtype, Shape shape, long length) {
+  private static MisuseException unfilled(DType dtype, TensorShape shape, long length) {
     return new MisuseException(dtype + " " + shape + " does not fill " + length + " bytes");
   }
 
@@ -104,7 +104,7 @@ public record StoredTensor(
               + "' are not whole bytes of "
               + dtype);
     }
-    Shape part = shape.withRows(to - from);
+    TensorShape part = shape.withRows(to - from);
     return switch (encoding) {
       case Encoding.Plain _ ->
           new StoredTensor(
@@ -130,7 +130,7 @@ public record StoredTensor(
     };
   }
 
-  private StoredTensor stridedRows(long from, Shape part, Encoding.Strided strided) {
+  private StoredTensor stridedRows(long from, TensorShape part, Encoding.Strided strided) {
     long elementBytes = dtype.bits() / Byte.SIZE;
     long length = strided.span(part) * elementBytes;
     long offset = length == 0 ? 0 : from * strided.strides().getFirst() * elementBytes;

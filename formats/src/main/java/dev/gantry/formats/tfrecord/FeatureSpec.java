@@ -3,7 +3,7 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Elements;
 import java.lang.foreign.MemorySegment;
@@ -53,14 +53,15 @@ public sealed interface FeatureSpec {
     return switch (this) {
       case FixedLength _, FixedSteps _ -> Optional.empty();
       case VariableLength _, VariableSteps _ ->
-          Optional.of(new Field(name() + LENGTH_SUFFIX, DType.I64, Shape.of()));
+          Optional.of(new Field(name() + LENGTH_SUFFIX, DType.I64, TensorShape.of()));
     };
   }
 
   /// As many elements in every record.
   ///
   /// @param absent each element of a record that lacks the feature; empty where that is an error
-  record FixedLength(String name, Kind kind, DType dtype, Shape shape, Optional<Number> absent)
+  record FixedLength(
+      String name, Kind kind, DType dtype, TensorShape shape, Optional<Number> absent)
       implements FeatureSpec {
     public FixedLength {
       check(kind, new Field(name, dtype, shape), absent.orElse(0));
@@ -77,17 +78,17 @@ public sealed interface FeatureSpec {
   record VariableLength(String name, Kind kind, DType dtype, long most, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableLength {
-      check(kind, new Field(name, dtype, Shape.of(most)), padding);
+      check(kind, new Field(name, dtype, TensorShape.of(most)), padding);
     }
 
     @Override
     public Field field() {
-      return new Field(name, dtype, Shape.of(most));
+      return new Field(name, dtype, TensorShape.of(most));
     }
   }
 
   /// A feature list of a sequence example: as many steps in every record, each of one shape.
-  record FixedSteps(String name, Kind kind, DType dtype, long steps, Shape step)
+  record FixedSteps(String name, Kind kind, DType dtype, long steps, TensorShape step)
       implements FeatureSpec {
     public FixedSteps {
       check(kind, new Field(name, dtype, stacked(steps, step)), 0);
@@ -102,7 +103,7 @@ public sealed interface FeatureSpec {
   /// A feature list of up to `most` steps, each of one shape, padded with steps at the end; of none
   /// in a record that lacks the list.
   record VariableSteps(
-      String name, Kind kind, DType dtype, long most, Shape step, Number padding, PadTo padTo)
+      String name, Kind kind, DType dtype, long most, TensorShape step, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableSteps {
       check(kind, new Field(name, dtype, stacked(most, step)), padding);
@@ -116,22 +117,22 @@ public sealed interface FeatureSpec {
 
   /// One string of bytes of the given shape.
   static FixedLength bytes(String name, long... shape) {
-    return new FixedLength(name, Kind.BYTES, DType.U8, Shape.of(shape), Optional.empty());
+    return new FixedLength(name, Kind.BYTES, DType.U8, TensorShape.of(shape), Optional.empty());
   }
 
   /// Floats of the given shape; of none for a single one.
   static FixedLength floats(String name, long... shape) {
-    return new FixedLength(name, Kind.FLOAT, DType.F32, Shape.of(shape), Optional.empty());
+    return new FixedLength(name, Kind.FLOAT, DType.F32, TensorShape.of(shape), Optional.empty());
   }
 
   /// Integers of the given shape; of none for a single one.
   static FixedLength int64s(String name, long... shape) {
-    return new FixedLength(name, Kind.INT64, DType.I64, Shape.of(shape), Optional.empty());
+    return new FixedLength(name, Kind.INT64, DType.I64, TensorShape.of(shape), Optional.empty());
   }
 
   /// One more axis, outermost.
-  private static Shape stacked(long count, Shape one) {
-    return Shape.of(
+  private static TensorShape stacked(long count, TensorShape one) {
+    return TensorShape.of(
         LongStream.concat(LongStream.of(count), LongStream.of(one.toArray())).toArray());
   }
 

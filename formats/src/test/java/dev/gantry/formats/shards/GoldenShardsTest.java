@@ -4,7 +4,7 @@ package dev.gantry.formats.shards;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.testing.NoLeaks;
@@ -25,11 +25,11 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class GoldenShardsTest {
   static final List<Field> FIELDS =
       List.of(
-          new Field("image", DType.U8, Shape.of(2, 700)),
-          new Field("mask", DType.BOOL, Shape.of()),
-          new Field("none", DType.F16, Shape.of(0, 4)),
-          new Field("label", DType.I64, Shape.of()),
-          new Field("embedding", DType.F32, Shape.of(3)));
+          new Field("image", DType.U8, TensorShape.of(2, 700)),
+          new Field("mask", DType.BOOL, TensorShape.of()),
+          new Field("none", DType.F16, TensorShape.of(0, 4)),
+          new Field("label", DType.I64, TensorShape.of()),
+          new Field("embedding", DType.F32, TensorShape.of(3)));
 
   static final long BLOCK_BYTES = 8192;
 

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
@@ -120,7 +120,7 @@ class JointShardsTest {
   @Test
   void partsThatDoNotFitAreRefused() {
     Path set = tree.resolve("set");
-    List<Field> fields = List.of(new Field("x", DType.U8, Shape.of()));
+    List<Field> fields = List.of(new Field("x", DType.U8, TensorShape.of()));
     try (JointShards joint = JointShards.begin(session, set, false)) {
       part(session, set, "a", values, 4);
       assertThatThrownBy(() -> joint.finish(fields, List.of("a"), TestShards.options()))

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
@@ -67,13 +67,14 @@ class ShardPropertiesTest {
   static Arbitrary<List<Field>> fields() {
     Arbitrary<DType> dtypes =
         Arbitraries.of(Stream.of(DType.values()).filter(type -> type.bits() % 8 == 0).toList());
-    Arbitrary<Shape> shapes =
+    Arbitrary<TensorShape> shapes =
         Arbitraries.longs()
             .between(0, 12)
             .array(long[].class)
             .ofMaxSize(3)
-            .map(Shape::of)
-            .edgeCases(edges -> edges.add(Shape.of(), Shape.of(4096), Shape.of(3, 0)));
+            .map(TensorShape::of)
+            .edgeCases(
+                edges -> edges.add(TensorShape.of(), TensorShape.of(4096), TensorShape.of(3, 0)));
     Arbitrary<String> names = Arbitraries.strings().ofMinLength(1).ofMaxLength(5);
     return Combinators.combine(names, dtypes, shapes)
         .as(Field::new)
@@ -202,7 +203,7 @@ class ShardPropertiesTest {
     List<Field> some = new ArrayList<>();
     long[] offsets = new long[fields];
     for (int i = 0; i < fields; i++) {
-      some.add(new Field("field" + i, DType.U8, Shape.of()));
+      some.add(new Field("field" + i, DType.U8, TensorShape.of()));
       offsets[i] = Long.MAX_VALUE;
     }
     List<Shard> entries = new ArrayList<>();

@@ -11,7 +11,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.Crc32c;
@@ -103,7 +103,8 @@ class ShardSetTest {
     assertThat(set.blockBytes()).isEqualTo(BLOCK);
     assertThat(set.fields())
         .containsExactly(
-            new Field("a", DType.U8, Shape.of(3)), new Field("b", DType.I64, Shape.of()));
+            new Field("a", DType.U8, TensorShape.of(3)),
+            new Field("b", DType.I64, TensorShape.of()));
     assertThat(set.metadata()).containsExactly(Map.entry("k", "v"));
     assertThat(set.totalBytes()).isEqualTo(ONE_BYTES + TWO_BYTES);
     Shard two = set.shards().get(1);

@@ -9,8 +9,8 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.HostSlab;
@@ -211,7 +211,8 @@ class ShardWriterTest {
             "char[]", MemorySegment.ofArray(new char[] {7}));
     MemorySegment value = arrays.get(array);
     List<Field> fields =
-        List.of(new Field("label", dtype, Shape.of(value.byteSize() * Byte.SIZE / dtype.bits())));
+        List.of(
+            new Field("label", dtype, TensorShape.of(value.byteSize() * Byte.SIZE / dtype.bits())));
     String message = "field 'label' is " + dtype + "; its values cannot come from a " + array;
     try (ShardWriter writer = ShardWriter.create(session, folder(), fields, TestShards.options())) {
       assertThatThrownBy(() -> writer.append(Map.of("label", value)))
@@ -244,7 +245,7 @@ class ShardWriterTest {
             DType.F64, MemorySegment.ofArray(new double[] {1}),
             DType.C64, MemorySegment.ofArray(new float[] {1, 2}));
     arrays.forEach((dtype, array) -> {
-      fields.add(new Field(dtype.name(), dtype, Shape.of()));
+      fields.add(new Field(dtype.name(), dtype, TensorShape.of()));
       sample.put(dtype.name(), array);
     });
     try (ShardWriter writer = ShardWriter.create(session, folder(), fields, TestShards.options())) {
@@ -311,23 +312,23 @@ class ShardWriterTest {
 
   @Test
   void whatNoReaderWouldTakeIsNotBegun() {
-    Field field = new Field("a", DType.U8, Shape.of());
+    Field field = new Field("a", DType.U8, TensorShape.of());
     requireRefused(List.of(), ShardOptions.defaults(), "samples need 1 to 1000 fields");
     requireRefused(List.of(field, field), ShardOptions.defaults(), "two fields of the name 'a'");
     requireRefused(
-        List.of(new Field("\uD800", DType.U8, Shape.of())),
+        List.of(new Field("\uD800", DType.U8, TensorShape.of())),
         ShardOptions.defaults(),
         "half of a surrogate pair");
     requireRefused(
-        List.of(new Field("a", DType.U8, Shape.of(new long[65]))),
+        List.of(new Field("a", DType.U8, TensorShape.of(new long[65]))),
         ShardOptions.defaults(),
         "more than 64 dimensions");
     requireRefused(
-        List.of(new Field("a", DType.F64, Shape.of(1L << 40))),
+        List.of(new Field("a", DType.F64, TensorShape.of(1L << 40))),
         ShardOptions.defaults().withSamplesPerShard(1 << 30),
         "more than a file can hold");
     requireRefused(
-        List.of(new Field("a", DType.F64, Shape.of(1L << 31))),
+        List.of(new Field("a", DType.F64, TensorShape.of(1L << 31))),
         ShardOptions.defaults().withBlockBytes(4096),
         "choose larger blocks");
     assertThat(folder()).doesNotExist();
@@ -363,7 +364,7 @@ class ShardWriterTest {
     List<Field> fields = new ArrayList<>();
     Map<String, Source> none = new HashMap<>();
     for (int i = 0; i < ShardSet.MAX_FIELDS; i++) {
-      fields.add(new Field("f" + i, DType.U8, Shape.of(0)));
+      fields.add(new Field("f" + i, DType.U8, TensorShape.of(0)));
       none.put("f" + i, new Memory.OnHost(MemorySegment.NULL));
     }
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(1);
@@ -546,7 +547,7 @@ class ShardWriterTest {
             return super.pwrite(fd, source, length, offset);
           }
         };
-    List<Field> fields = List.of(new Field("image", DType.U8, Shape.of(64, 1024)));
+    List<Field> fields = List.of(new Field("image", DType.U8, TensorShape.of(64, 1024)));
     ShardOptions options =
         ShardOptions.defaults()
             .withSamplesPerShard(64)

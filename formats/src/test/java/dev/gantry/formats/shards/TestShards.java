@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
@@ -32,9 +32,9 @@ final class TestShards {
   /// A page and a bit, a scalar, nothing.
   static final List<Field> FIELDS =
       List.of(
-          new Field("image", DType.U8, Shape.of(3, 500)),
-          new Field("empty", DType.F32, Shape.of(0)),
-          new Field("label", DType.I64, Shape.of()));
+          new Field("image", DType.U8, TensorShape.of(3, 500)),
+          new Field("empty", DType.F32, TensorShape.of(0)),
+          new Field("label", DType.I64, TensorShape.of()));
 
   private TestShards() {}
 

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
@@ -38,7 +38,7 @@ final class Checkpoints {
     return new NewTensor(
         name,
         DType.U8,
-        Shape.of(bytes),
+        TensorShape.of(bytes),
         new Memory.OnHost(MemorySegment.ofArray(TestFiles.bytes(seed, bytes))));
   }
 

@@ -13,7 +13,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardSet;
@@ -89,10 +89,10 @@ class ShardsSourceTest {
     assertThat(written.shards()).hasSize(4);
     assertThat(written.fields())
         .contains(
-            new Field("pixels", DType.F32, Shape.of(2, 2)),
-            new Field("pair", DType.I64, Shape.of(2)),
-            new Field("even", DType.BOOL, Shape.of()),
-            new Field("bytes", DType.U8, Shape.of(8)));
+            new Field("pixels", DType.F32, TensorShape.of(2, 2)),
+            new Field("pair", DType.I64, TensorShape.of(2)),
+            new Field("even", DType.BOOL, TensorShape.of()),
+            new Field("bytes", DType.U8, TensorShape.of(8)));
     assertThat(names(set)).hasSize(5).contains("shards.json");
   }
 
@@ -121,7 +121,7 @@ class ShardsSourceTest {
 
     read(set).select("pixels").write().format(FORMAT).save(copy.toString());
     assertThat(ShardSet.open(copy).fields())
-        .containsExactly(new Field("pixels", DType.F32, Shape.of(2, 2)));
+        .containsExactly(new Field("pixels", DType.F32, TensorShape.of(2, 2)));
   }
 
   @Test
@@ -129,12 +129,12 @@ class ShardsSourceTest {
     Path set = folder.resolve("set");
     List<Field> fields =
         List.of(
-            new Field("half", DType.F16, Shape.of(2)),
-            new Field("brain", DType.BF16, Shape.of()),
-            new Field("u8", DType.U8, Shape.of()),
-            new Field("u16", DType.U16, Shape.of()),
-            new Field("u32", DType.U32, Shape.of()),
-            new Field("u64", DType.U64, Shape.of()));
+            new Field("half", DType.F16, TensorShape.of(2)),
+            new Field("brain", DType.BF16, TensorShape.of()),
+            new Field("u8", DType.U8, TensorShape.of()),
+            new Field("u16", DType.U16, TensorShape.of()),
+            new Field("u32", DType.U32, TensorShape.of()),
+            new Field("u64", DType.U64, TensorShape.of()));
     try (ShardWriter writer = ShardWriter.create(set, fields, ShardOptions.defaults())) {
       writer.append(
           Map.of(

@@ -6,7 +6,7 @@ import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.cli.internal.output.Transfers;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -23,11 +23,11 @@ public record Answer(SequencedMap<String, Output> outputs, double seconds, Trans
 
   /// One of the model's outputs.
   public static final class Output {
-    private final Shape shape;
+    private final TensorShape shape;
     private final float[] values;
 
     /// @param values in C order
-    public Output(Shape shape, float... values) {
+    public Output(TensorShape shape, float... values) {
       this.shape = shape;
       this.values = values;
     }

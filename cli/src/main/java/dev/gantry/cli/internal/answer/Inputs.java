@@ -3,8 +3,9 @@ package dev.gantry.cli.internal.answer;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
@@ -29,11 +30,11 @@ public final class Inputs {
   /// One input, and where in the file it is.
   private static final class Values {
     final long offset;
-    final Shape shape;
+    final TensorShape shape;
     final String dtype;
     final double[] values;
 
-    Values(long offset, Shape shape, String dtype, double[] values) {
+    Values(long offset, TensorShape shape, String dtype, double[] values) {
       this.offset = offset;
       this.shape = shape;
       this.dtype = dtype;
@@ -71,7 +72,7 @@ public final class Inputs {
   }
 
   private static NDArray array(Values input, NDManager manager) {
-    ai.djl.ndarray.types.Shape shape = new ai.djl.ndarray.types.Shape(input.shape.toArray());
+    Shape shape = new Shape(input.shape.toArray());
     double[] values = input.values;
     if (WHOLE.contains(input.dtype)) {
       return manager.create(
@@ -123,7 +124,7 @@ public final class Inputs {
     if (json.peek() != Kind.OBJECT) {
       throw json.unwanted("invalid-input", "input '" + name + "' is no object");
     }
-    @Nullable Shape shape = null;
+    @Nullable TensorShape shape = null;
     @Nullable String dtype = null;
     double @Nullable [] values = null;
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
@@ -182,7 +183,7 @@ public final class Inputs {
 
   /// Whether these are what the model takes.
   private void check() {
-    @Nullable Shape text = null;
+    @Nullable TensorShape text = null;
     for (Input known : hub.inputs()) {
       Values given = inputs.get(known.name());
       if (given == null) {

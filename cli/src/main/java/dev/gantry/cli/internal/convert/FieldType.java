@@ -2,7 +2,7 @@
 package dev.gantry.cli.internal.convert;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -12,7 +12,7 @@ import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
 /// What a user wants a feature to become.
-public record FieldType(String name, DType dtype, Shape shape) {
+public record FieldType(String name, DType dtype, TensorShape shape) {
   /// Digits that a long has room for. A name may have spaces, and whatever else.
   private static final Pattern SPELLING =
       Pattern.compile(
@@ -27,7 +27,7 @@ public record FieldType(String name, DType dtype, Shape shape) {
         throw new TypeConversionException("'" + text + "' is not as in image=U8[28,28]");
       }
       Optional<DType> dtype = DType.named(spelled.group(2));
-      Shape shape = Shape.of(dimensions(spelled.group(3)));
+      TensorShape shape = TensorShape.of(dimensions(spelled.group(3)));
       if (dtype.isEmpty() || shape.elements().isEmpty()) {
         throw new TypeConversionException("'" + text + "' has no dtype, or is too large");
       }

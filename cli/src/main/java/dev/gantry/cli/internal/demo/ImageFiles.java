@@ -2,7 +2,7 @@
 package dev.gantry.cli.internal.demo;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.GantryDataset;
 import dev.gantry.djl.IndexUse;
@@ -64,8 +64,8 @@ public enum ImageFiles {
   private static void writeShards(Path folder, int files, SampleImages images) {
     List<Field> fields =
         List.of(
-            new Field(IMAGE, DType.U8, Shape.of(SampleImages.shape())),
-            new Field(LABEL, DType.I64, Shape.of()));
+            new Field(IMAGE, DType.U8, TensorShape.of(SampleImages.shape())),
+            new Field(LABEL, DType.I64, TensorShape.of()));
     ShardOptions options = ShardOptions.defaults().withSamplesPerShard(IMAGES_PER_FILE);
     try (ShardWriter writer = ShardWriter.create(GantrySession.shared(), folder, fields, options)) {
       for (int i = 0; i < files * IMAGES_PER_FILE; i++) {

@@ -4,7 +4,7 @@ package dev.gantry.cli.internal.demo;
 import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -36,7 +36,7 @@ final class RandomTensors {
   }
 
   NewTensor make(String name, DType dtype, long... shape) {
-    Shape dimensions = Shape.of(shape);
+    TensorShape dimensions = TensorShape.of(shape);
     long bytes = dimensions.elements().orElseThrow() * dtype.bits() / Byte.SIZE;
     MemorySegment window = bits.asSlice(next, bytes);
     next += Long.BYTES;

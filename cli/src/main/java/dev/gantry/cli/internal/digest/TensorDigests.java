@@ -11,7 +11,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
@@ -44,8 +44,8 @@ public record TensorDigests(
   private static final long PIECE_BYTES = 64L << 20;
 
   /// @param sha256 lower-case hexadecimal
-  record Digest(String name, DType dtype, Shape shape, String sha256) {
-    static Digest of(String name, DType dtype, Shape shape, Map<String, String> byName) {
+  record Digest(String name, DType dtype, TensorShape shape, String sha256) {
+    static Digest of(String name, DType dtype, TensorShape shape, Map<String, String> byName) {
       return new Digest(name, dtype, shape, Objects.requireNonNull(byName.get(name)));
     }
   }
@@ -102,7 +102,7 @@ public record TensorDigests(
         for (long done = 0; done < bytes; done += PIECE_BYTES) {
           long step = Math.min(PIECE_BYTES, bytes - done);
           Extent extent = new Extent(shard.location(), shard.offset(i) + done, step);
-          pieces.add(new StoredTensor(field.name(), DType.U8, Shape.of(step), extent));
+          pieces.add(new StoredTensor(field.name(), DType.U8, TensorShape.of(step), extent));
         }
       }
       extents.put(field.name(), pieces);

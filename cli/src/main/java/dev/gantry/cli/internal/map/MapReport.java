@@ -5,7 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.mapping.BlockMap;
 import dev.gantry.djl.internal.mapping.Family;
 import dev.gantry.djl.internal.mapping.Named;
@@ -75,8 +75,8 @@ public record MapReport(BlockMap map) implements Report {
     return shapes.getFirst() + (shapes.size() > 1 ? " …" : "");
   }
 
-  private static String shape(Optional<Shape> shape) {
-    return shape.map(Shape::toString).orElse("unknown");
+  private static String shape(Optional<TensorShape> shape) {
+    return shape.map(TensorShape::toString).orElse("unknown");
   }
 
   @Override

@@ -4,7 +4,7 @@ package dev.gantry.cli.internal.output;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.StreamWriteFeature;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -53,7 +53,7 @@ public final class Json {
   }
 
   /// The name and value of a field that says what dimensions something has.
-  public static void writeShape(Shape shape, JsonGenerator json) throws IOException {
+  public static void writeShape(TensorShape shape, JsonGenerator json) throws IOException {
     json.writeArrayFieldStart("shape");
     for (long dimension : shape.toArray()) {
       json.writeNumber(dimension);

@@ -9,7 +9,7 @@ import dev.gantry.cli.TestSamples;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.Compression;
@@ -58,7 +58,7 @@ class FormatTest {
 
   private Path shards(String name) {
     Path folder = temporary.resolve(name);
-    List<Field> fields = List.of(new Field("a", DType.U8, Shape.of(2)));
+    List<Field> fields = List.of(new Field("a", DType.U8, TensorShape.of(2)));
     TestSamples.writeShards(folder, fields, Map.of("a", new byte[2]), 1, 1);
     return folder;
   }

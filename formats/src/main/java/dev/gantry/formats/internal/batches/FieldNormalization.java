@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.Normalization;
 import dev.gantry.formats.Field;
 import java.util.Collections;
@@ -40,13 +40,13 @@ public record FieldNormalization(
   }
 
   /// The shape of what is made of a sample.
-  Shape shape(Shape sample) {
+  TensorShape shape(TensorShape sample) {
     if (!channelsFirst) {
       return sample;
     }
     long[] axes = sample.toArray();
     int last = axes.length - 1;
-    return Shape.of(
+    return TensorShape.of(
         LongStream.concat(LongStream.of(axes[last]), LongStream.of(axes).limit(last)).toArray());
   }
 
@@ -55,7 +55,7 @@ public record FieldNormalization(
   /// @param field whose samples may have another shape than it says
   /// @param sample which is not empty
   /// @throws MisuseException if the field cannot be normalised so
-  Normalization of(Field field, Shape sample) {
+  Normalization of(Field field, TensorShape sample) {
     check(field, sample);
     long elements = LongStream.of(sample.toArray()).reduce(1, (a, b) -> a * b);
     int channels = channelsFirst ? (int) sample.dimension(sample.rank() - 1) : scale.size();
@@ -69,7 +69,7 @@ public record FieldNormalization(
     return values.size() == count ? values : Collections.nCopies(count, values.getFirst());
   }
 
-  private void check(Field field, Shape sample) {
+  private void check(Field field, TensorShape sample) {
     String subject = "optNormalize: the field '" + field.name() + "' ";
     if (!Normalization.SOURCES.contains(field.dtype())) {
       throw new MisuseException(

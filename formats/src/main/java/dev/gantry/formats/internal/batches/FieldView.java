@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -13,7 +13,8 @@ import java.util.List;
 ///     size
 /// @param strides from one element to the next along each axis, in elements; dense in C order where
 ///     the samples lie end to end
-public record FieldView(String name, DType dtype, Shape shape, long offset, List<Long> strides) {
+public record FieldView(
+    String name, DType dtype, TensorShape shape, long offset, List<Long> strides) {
   public FieldView {
     strides = List.copyOf(strides);
   }
@@ -21,7 +22,8 @@ public record FieldView(String name, DType dtype, Shape shape, long offset, List
   /// Samples that lie end to end.
   ///
   /// @param shape of one sample's value
-  public static FieldView dense(String name, DType dtype, long samples, Shape shape, long offset) {
+  public static FieldView dense(
+      String name, DType dtype, long samples, TensorShape shape, long offset) {
     return spaced(name, dtype, samples, shape, offset, Math.max(1, elements(shape, 0)));
   }
 
@@ -30,7 +32,7 @@ public record FieldView(String name, DType dtype, Shape shape, long offset, List
   /// @param shape of one sample's value
   /// @param stride from one sample to the next, in elements
   static FieldView spaced(
-      String name, DType dtype, long samples, Shape shape, long offset, long stride) {
+      String name, DType dtype, long samples, TensorShape shape, long offset, long stride) {
     long[] dimensions = new long[shape.rank() + 1];
     List<Long> strides = new ArrayList<>();
     dimensions[0] = samples;
@@ -39,11 +41,11 @@ public record FieldView(String name, DType dtype, Shape shape, long offset, List
       dimensions[axis + 1] = shape.dimension(axis);
       strides.add(elements(shape, axis + 1));
     }
-    return new FieldView(name, dtype, Shape.of(dimensions), offset, strides);
+    return new FieldView(name, dtype, TensorShape.of(dimensions), offset, strides);
   }
 
   /// Elements of the axes from one on; an axis of none counts as one, as in PyTorch's strides.
-  private static long elements(Shape shape, int from) {
+  private static long elements(TensorShape shape, int from) {
     long elements = 1;
     for (int axis = from; axis < shape.rank(); axis++) {
       elements *= Math.max(1, shape.dimension(axis));

@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.Normalization;
@@ -145,7 +145,7 @@ public final class NormalizedBatches implements Batches {
   private FieldView normalized(FieldView from, Target target, List<NormalizedRows> all) {
     long[] axes = from.shape().toArray();
     long samples = axes[0];
-    Shape sample = Shape.of(LongStream.of(axes).skip(1).toArray());
+    TensorShape sample = TensorShape.of(LongStream.of(axes).skip(1).toArray());
     long to = batches.slotBytes() + target.offset();
     if (LongStream.of(axes).allMatch(axis -> axis > 0)) {
       Normalization what = target.how().of(target.field(), sample);

@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
 import dev.gantry.formats.tfrecord.FeatureSpec;
@@ -98,11 +98,11 @@ public final class DecodedLayout {
     List<FieldView> views = new ArrayList<>();
     for (int i = 0; i < features.size(); i++) {
       Field field = specs.get(i).field();
-      Shape shape = field.shape();
+      TensorShape shape = field.shape();
       if (features.get(i).toLongest()) {
         long[] dimensions = shape.toArray();
         dimensions[0] = rows[i];
-        shape = Shape.of(dimensions);
+        shape = TensorShape.of(dimensions);
       }
       views.add(FieldView.dense(field.name(), field.dtype(), samples, shape, offsets[i]));
       if (lengths.get(i).isPresent()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.examples;
 
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.batches.Elements;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
@@ -26,7 +26,7 @@ record FeatureLayout(
     FeatureSpec.Kind kind,
     int elementBytes,
     boolean steps,
-    Shape unitShape,
+    TensorShape unitShape,
     long unitElements,
     long most,
     boolean exact,
@@ -39,7 +39,7 @@ record FeatureLayout(
           of(
               spec,
               false,
-              Shape.of(),
+              TensorShape.of(),
               elements(fixed.shape()),
               true,
               Optional.empty(),
@@ -49,7 +49,7 @@ record FeatureLayout(
           of(
               spec,
               false,
-              Shape.of(),
+              TensorShape.of(),
               variable.most(),
               false,
               Optional.of(variable.padTo()),
@@ -73,7 +73,7 @@ record FeatureLayout(
   private static FeatureLayout of(
       FeatureSpec spec,
       boolean steps,
-      Shape unitShape,
+      TensorShape unitShape,
       long most,
       boolean exact,
       Optional<FeatureSpec.PadTo> padTo,
@@ -94,7 +94,7 @@ record FeatureLayout(
         absent.map(each -> Elements.of(spec.name(), spec.dtype(), each)));
   }
 
-  private static long elements(Shape shape) {
+  private static long elements(TensorShape shape) {
     return shape.elements().orElseThrow();
   }
 

@@ -5,7 +5,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
@@ -157,8 +157,10 @@ public final class Schema {
       };
     }
 
-    private Shape shape(FeatureSpec.Kind of) {
-      return of != FeatureSpec.Kind.BYTES && length == 1 ? Shape.of() : Shape.of(length);
+    private TensorShape shape(FeatureSpec.Kind of) {
+      return of != FeatureSpec.Kind.BYTES && length == 1
+          ? TensorShape.of()
+          : TensorShape.of(length);
     }
 
     Optional<FeatureSpec> feature(long looked) {

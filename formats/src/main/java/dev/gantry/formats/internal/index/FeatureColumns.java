@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.examples.FeatureValue;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.internal.safetensors.NewTensor;
@@ -140,17 +140,17 @@ final class FeatureColumns implements AutoCloseable {
       return tensors;
     }
     if (kind == FeatureSpec.Kind.INT64) {
-      tensors.add(tensor(IndexFormat.VALUES, DType.I64, Shape.of(records, elements), values));
+      tensors.add(tensor(IndexFormat.VALUES, DType.I64, TensorShape.of(records, elements), values));
     } else {
-      tensors.add(tensor(IndexFormat.OFFSET, DType.U32, Shape.of(records), offsets));
+      tensors.add(tensor(IndexFormat.OFFSET, DType.U32, TensorShape.of(records), offsets));
       if (obstacle != null) {
-        tensors.add(tensor(IndexFormat.LENGTH, DType.U32, Shape.of(records), lengths));
+        tensors.add(tensor(IndexFormat.LENGTH, DType.U32, TensorShape.of(records), lengths));
       }
     }
     return tensors;
   }
 
-  private NewTensor tensor(String part, DType dtype, Shape shape, Column column) {
+  private NewTensor tensor(String part, DType dtype, TensorShape shape, Column column) {
     return new NewTensor(
         IndexFormat.tensor(name, part), dtype, shape, new Memory.OnHost(column.bytes()));
   }

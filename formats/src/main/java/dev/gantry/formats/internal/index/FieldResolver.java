@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Elements;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
@@ -81,10 +81,13 @@ final class FieldResolver {
     DType dtype = dtype(kind);
     long size = dtype.alignmentBytes();
     long count = kind == FeatureSpec.Kind.BYTES ? elements / size : elements;
-    Shape shape =
+    TensorShape shape =
         wanted
             .shape()
-            .orElse(count == 1 && kind != FeatureSpec.Kind.BYTES ? Shape.of() : Shape.of(count));
+            .orElse(
+                count == 1 && kind != FeatureSpec.Kind.BYTES
+                    ? TensorShape.of()
+                    : TensorShape.of(count));
     Field field = new Field(name, dtype, shape);
     long bytes = kind == FeatureSpec.Kind.BYTES ? elements : Math.multiplyExact(elements, size);
     if (field.sampleBytes() != bytes) {

@@ -8,7 +8,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -150,7 +150,7 @@ final class IndexBuilder implements AutoCloseable {
         new NewTensor(
             IndexFormat.RECORD_OFFSET,
             DType.U64,
-            Shape.of(records),
+            TensorShape.of(records),
             new Memory.OnHost(offsets.bytes())));
     features.values().forEach(feature -> tensors.addAll(feature.tensors(records)));
     Map<String, Integer> checksums = new HashMap<>();

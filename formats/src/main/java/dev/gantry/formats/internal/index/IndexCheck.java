@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.tfrecord.FeatureSpec;
@@ -28,7 +28,7 @@ final class IndexCheck {
 
   /// @throws MalformedFileException naming the first tensor that breaks the rule
   void checkTensors() {
-    Shape records = Shape.of(notes.records());
+    TensorShape records = TensorShape.of(notes.records());
     require(IndexFormat.RECORD_OFFSET, DType.U64, records);
     for (TfRecordIndex.Feature feature : notes.features()) {
       String offset = IndexFormat.tensor(feature.name(), IndexFormat.OFFSET);
@@ -36,7 +36,7 @@ final class IndexCheck {
         require(
             IndexFormat.tensor(feature.name(), IndexFormat.VALUES),
             DType.I64,
-            Shape.of(notes.records(), feature.elements().orElseThrow()));
+            TensorShape.of(notes.records(), feature.elements().orElseThrow()));
       } else if (feature.isDirect()) {
         require(offset, DType.U32, records);
       } else if (header.tensors().containsKey(offset) && mayDiffer(feature)) {
@@ -57,7 +57,7 @@ final class IndexCheck {
         && feature.kind().filter(kind -> kind != FeatureSpec.Kind.INT64).isPresent();
   }
 
-  private void require(String name, DType dtype, Shape shape) {
+  private void require(String name, DType dtype, TensorShape shape) {
     expected.add(name);
     StoredTensor tensor = header.tensors().get(name);
     if (tensor == null) {

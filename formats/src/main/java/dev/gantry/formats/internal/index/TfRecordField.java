@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.Optional;
 
 /// A feature that is wanted as a field of that name.
@@ -11,13 +11,13 @@ import java.util.Optional;
 ///     anything; floats are F32, and integers any dtype of integers that has room for them
 /// @param shape of one sample's value, which must fill the feature's bytes; empty for a scalar
 ///     where there is one float or integer, else a vector
-public record TfRecordField(String feature, Optional<DType> dtype, Optional<Shape> shape) {
+public record TfRecordField(String feature, Optional<DType> dtype, Optional<TensorShape> shape) {
   /// As it is stored.
   public static TfRecordField of(String feature) {
     return new TfRecordField(feature, Optional.empty(), Optional.empty());
   }
 
-  public static TfRecordField of(String feature, DType dtype, Shape shape) {
+  public static TfRecordField of(String feature, DType dtype, TensorShape shape) {
     return new TfRecordField(feature, Optional.of(dtype), Optional.of(shape));
   }
 }

@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.json;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -35,7 +35,7 @@ public final class JsonMembers {
   /// [JsonReader#count] and [JsonReader#countEntry].
   ///
   /// @param noun what has it, for errors, as `name` does
-  public static Shape shape(JsonReader json, String noun, String name) {
+  public static TensorShape shape(JsonReader json, String noun, String name) {
     if (json.peek() != JsonReader.Kind.ARRAY) {
       throw json.unwanted("invalid-shape", subject(noun, name) + " has a shape that is no array");
     }
@@ -55,7 +55,7 @@ public final class JsonMembers {
       }
       dimensions[rank++] = json.count("dimension");
     }
-    return Shape.of(Arrays.copyOf(dimensions, rank));
+    return TensorShape.of(Arrays.copyOf(dimensions, rank));
   }
 
   private static String subject(String noun, String name) {

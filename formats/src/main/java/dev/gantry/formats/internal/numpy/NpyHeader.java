@@ -4,7 +4,7 @@ package dev.gantry.formats.internal.numpy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.ByteBuffer;
@@ -16,7 +16,8 @@ import java.nio.charset.StandardCharsets;
 ///
 /// @param headerBytes where the header ends and the elements begin, from the start of the `.npy`
 /// @param dataBytes how many bytes the elements take
-record NpyHeader(DType dtype, Shape shape, Encoding encoding, long headerBytes, long dataBytes) {
+record NpyHeader(
+    DType dtype, TensorShape shape, Encoding encoding, long headerBytes, long dataBytes) {
   /// The longest header, in bytes. NumPy's own reader stops at 10,000.
   private static final int MAX_HEADER_BYTES = 1 << 20;
 
@@ -81,7 +82,8 @@ record NpyHeader(DType dtype, Shape shape, Encoding encoding, long headerBytes, 
       throw input.malformed(
           start, "too-many-axes", literal.shape().size() + " axes, more than " + MAX_RANK);
     }
-    Shape shape = Shape.of(literal.shape().stream().mapToLong(Long::longValue).toArray());
+    TensorShape shape =
+        TensorShape.of(literal.shape().stream().mapToLong(Long::longValue).toArray());
     long bytes =
         StoredTensor.bytes(type.dtype(), shape)
             .orElseThrow(() ->
@@ -106,7 +108,7 @@ record NpyHeader(DType dtype, Shape shape, Encoding encoding, long headerBytes, 
         type.dtype(), shape, encoding(type, shape, literal.fortranOrder()), headerBytes, bytes);
   }
 
-  private static Encoding encoding(NpyType type, Shape shape, boolean fortranOrder) {
+  private static Encoding encoding(NpyType type, TensorShape shape, boolean fortranOrder) {
     int axes = 0;
     for (int axis = 0; axis < shape.rank(); axis++) {
       axes += shape.dimension(axis) == 1 ? 0 : 1;

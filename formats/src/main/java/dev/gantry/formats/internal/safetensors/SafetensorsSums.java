@@ -7,7 +7,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
@@ -81,7 +81,8 @@ public final class SafetensorsSums {
     MemorySegment bytes = MemorySegment.ofArray(sums.array());
     notes.put(OWN_SUM, digits(Crc32c.of(bytes)));
     NewTensor tensor =
-        new NewTensor(SUMS, DType.U32, Shape.of(header.tensors().size()), new Memory.OnHost(bytes));
+        new NewTensor(
+            SUMS, DType.U32, TensorShape.of(header.tensors().size()), new Memory.OnHost(bytes));
     // Not by the checks of a safetensors output: other safetensors files of this folder do not
     // matter.
     session.write(
@@ -189,7 +190,7 @@ public final class SafetensorsSums {
     StoredTensor stored = found.tensors().get(SUMS);
     if (stored == null
         || stored.dtype() != DType.U32
-        || !stored.shape().equals(Shape.of(tensors))) {
+        || !stored.shape().equals(TensorShape.of(tensors))) {
       throw new MalformedFileException(
           sums, 0, "not-sums", "no tensor '" + SUMS + "' of " + tensors + " checksums");
     }

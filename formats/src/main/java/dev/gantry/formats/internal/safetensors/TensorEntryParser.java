@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import java.util.OptionalLong;
@@ -15,7 +15,7 @@ final class TensorEntryParser {
   private final String name;
   private final JsonReader json;
   private @Nullable DType dtype;
-  private @Nullable Shape shape;
+  private @Nullable TensorShape shape;
   private @Nullable Offsets offsets;
 
   private record Offsets(long begin, long end) {}
@@ -23,7 +23,7 @@ final class TensorEntryParser {
   /// A tensor as the header has it, right in itself: `end - begin` is what dtype and shape need.
   ///
   /// @param begin bytes from the start of the data section, which may be anywhere
-  record Entry(String name, DType dtype, Shape shape, long begin, long end) {
+  record Entry(String name, DType dtype, TensorShape shape, long begin, long end) {
     /// The order in which the bytes lie; names settle the order of tensors without any.
     static int compareInFile(Entry a, Entry b) {
       int byBegin = Long.compare(a.begin, b.begin);
@@ -108,7 +108,7 @@ final class TensorEntryParser {
         start, "offsets-not-a-pair", subject() + " has " + how + " than two data_offsets");
   }
 
-  private Entry fitting(DType dtype, Shape shape, Offsets offsets, long start) {
+  private Entry fitting(DType dtype, TensorShape shape, Offsets offsets, long start) {
     OptionalLong elements = shape.elements();
     if (elements.isEmpty() || elements.getAsLong() > Long.MAX_VALUE / dtype.bits()) {
       throw json.malformedAt(
@@ -132,7 +132,7 @@ final class TensorEntryParser {
     return new Entry(name, dtype, shape, offsets.begin(), offsets.end());
   }
 
-  private String claim(DType dtype, Shape shape) {
+  private String claim(DType dtype, TensorShape shape) {
     return "tensor '" + name + "', " + dtype + " " + shape + ",";
   }
 

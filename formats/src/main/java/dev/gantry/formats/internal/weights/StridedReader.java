@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.spi.Encoding;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -39,7 +39,11 @@ public final class StridedReader {
   ///
   /// @param target of the tensor's size
   public static void read(
-      DType dtype, Shape shape, Encoding.Strided strided, Window source, MemorySegment target) {
+      DType dtype,
+      TensorShape shape,
+      Encoding.Strided strided,
+      Window source,
+      MemorySegment target) {
     if (target.byteSize() > 0) {
       of(dtype, shape, strided).copy(source, target);
     }
@@ -48,14 +52,14 @@ public final class StridedReader {
   /// As above, from memory that has all of the tensor's bytes.
   public static void read(
       DType dtype,
-      Shape shape,
+      TensorShape shape,
       Encoding.Strided strided,
       MemorySegment source,
       MemorySegment target) {
     read(dtype, shape, strided, (offset, _) -> source.asSlice(offset), target);
   }
 
-  private static StridedReader of(DType dtype, Shape shape, Encoding.Strided strided) {
+  private static StridedReader of(DType dtype, TensorShape shape, Encoding.Strided strided) {
     // The two halves of a complex number have an order of bytes each.
     int parts = dtype == DType.C64 ? 2 : 1;
     int width = dtype.bits() / Byte.SIZE / parts;

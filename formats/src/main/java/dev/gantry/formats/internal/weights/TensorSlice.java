@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
@@ -24,7 +24,7 @@ public record TensorSlice(int axis, List<Integer> parts) {
   /// @throws MisuseException if the tensor has no such axis, its size there does not divide, or its
   ///     encoding has no such slices
   public StoredTensor of(StoredTensor tensor, int rank, int world) {
-    Shape shape = tensor.shape();
+    TensorShape shape = tensor.shape();
     if (axis >= shape.rank()) {
       throw new MisuseException(
           "tensor '" + tensor.name() + "' has shape " + shape + ": it has no axis " + axis);
@@ -85,16 +85,16 @@ public record TensorSlice(int axis, List<Integer> parts) {
     return spans;
   }
 
-  private Shape cut(Shape shape, int world) {
+  private TensorShape cut(TensorShape shape, int world) {
     long[] dimensions = new long[shape.rank()];
     for (int i = 0; i < dimensions.length; i++) {
       dimensions[i] = shape.dimension(i) / (i == axis ? world : 1);
     }
-    return Shape.of(dimensions);
+    return TensorShape.of(dimensions);
   }
 
-  private StoredTensor plain(StoredTensor tensor, List<Span> spans, Shape part) {
-    Shape shape = tensor.shape();
+  private StoredTensor plain(StoredTensor tensor, List<Span> spans, TensorShape part) {
+    TensorShape shape = tensor.shape();
     long outer = 1;
     for (int i = 0; i < axis; i++) {
       outer *= shape.dimension(i);
@@ -143,7 +143,7 @@ public record TensorSlice(int axis, List<Integer> parts) {
   }
 
   private StoredTensor strided(
-      StoredTensor tensor, Encoding.Strided strided, long from, Shape part) {
+      StoredTensor tensor, Encoding.Strided strided, long from, TensorShape part) {
     long elementBytes = tensor.dtype().bits() / Byte.SIZE;
     long length = strided.span(part) * elementBytes;
     long offset = length == 0 ? 0 : from * strided.strides().get(axis) * elementBytes;

@@ -4,7 +4,7 @@ package dev.gantry.formats.internal.batches;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -54,15 +54,15 @@ class BatchPlannerPropertyTest {
 
   /// Of single numbers, of no bytes at all, or of a few blocks.
   private static Arbitrary<List<Field>> fields() {
-    Arbitrary<Shape> shapes =
+    Arbitrary<TensorShape> shapes =
         Arbitraries.of(
-            Shape.of(),
-            Shape.of(3),
-            Shape.of(2, 0),
-            Shape.of(0, 2),
-            Shape.of(3, 1, 5),
-            Shape.of(BLOCK),
-            Shape.of(1500, 2));
+            TensorShape.of(),
+            TensorShape.of(3),
+            TensorShape.of(2, 0),
+            TensorShape.of(0, 2),
+            TensorShape.of(3, 1, 5),
+            TensorShape.of(BLOCK),
+            TensorShape.of(1500, 2));
     Arbitrary<DType> types = Arbitraries.of(DType.U8, DType.BF16, DType.F32, DType.I64, DType.BOOL);
     return Combinators.combine(types, shapes)
         .as((type, shape) -> new Field("f", type, shape))

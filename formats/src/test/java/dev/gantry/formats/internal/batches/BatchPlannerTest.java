@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.SlotCopy;
@@ -77,7 +77,7 @@ class BatchPlannerTest {
     }
   }
 
-  private static final Field PICTURE = new Field("picture", DType.F32, Shape.of(28, 28));
+  private static final Field PICTURE = new Field("picture", DType.F32, TensorShape.of(28, 28));
   private static final int PICTURE_BYTES = 28 * 28 * 4;
 
   private static BatchPlanner planner(SampleCatalogue store, OrderOptions options) {
@@ -101,7 +101,11 @@ class BatchPlannerTest {
                 512,
                 List.of(
                     new FieldView(
-                        "picture", DType.F32, Shape.of(512, 28, 28), 0, List.of(784L, 28L, 1L))),
+                        "picture",
+                        DType.F32,
+                        TensorShape.of(512, 28, 28),
+                        0,
+                        List.of(784L, 28L, 1L))),
                 AFTER));
     assertThat(planner.layout().packedBytes()).isZero();
     assertThat(planner.layout().slotBytes())
@@ -159,7 +163,7 @@ class BatchPlannerTest {
 
   @Test
   void manyLabelsAreMadeInParts() {
-    Field label = new Field("label", DType.I32, Shape.of());
+    Field label = new Field("label", DType.I32, TensorShape.of());
     SampleCatalogue store = new Images(label, 1 << 20, 0, 4, true);
     BatchPlanner planner = planner(store, OrderOptions.of(200_000));
     BatchPlan<BatchView> plan =
@@ -189,7 +193,7 @@ class BatchPlannerTest {
   /// Labels of 6,000 samples are 48 KB: some 1.5 KB lie between two of a batch.
   @Test
   void smallSamplesInRandomOrderAreOneRead() {
-    Field label = new Field("label", DType.I64, Shape.of());
+    Field label = new Field("label", DType.I64, TensorShape.of());
     SampleCatalogue store = new Images(label, 6000, BLOCK, Long.BYTES, false);
     OrderOptions options =
         new OrderOptions(32, LastBatch.KEEP, new Shuffle.Samples(42), 1, 1, 0, 1);

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.formats.Field;
@@ -31,7 +31,8 @@ import net.jqwik.api.constraints.IntRange;
 
 class EpochBatchesTest {
   private static final List<Field> FIELDS =
-      List.of(new Field("x", DType.F32, Shape.of(2)), new Field("y", DType.U8, Shape.of()));
+      List.of(
+          new Field("x", DType.F32, TensorShape.of(2)), new Field("y", DType.U8, TensorShape.of()));
 
   @Provide
   Arbitrary<List<Long>> shards() {
@@ -200,7 +201,7 @@ class EpochBatchesTest {
   private record Enormous(long bytes, FieldSource from) implements SampleCatalogue {
     @Override
     public List<Field> fields() {
-      return List.of(new Field("x", DType.U8, Shape.of(bytes)));
+      return List.of(new Field("x", DType.U8, TensorShape.of(bytes)));
     }
 
     @Override

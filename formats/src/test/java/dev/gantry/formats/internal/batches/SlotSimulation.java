@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.batches;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
@@ -109,7 +109,7 @@ final class SlotSimulation {
   private static void append(
       byte[] slot, FieldView view, int axis, long offset, ByteArrayOutputStream bytes) {
     int elementBytes = view.dtype().alignmentBytes();
-    Shape shape = view.shape();
+    TensorShape shape = view.shape();
     if (axis == shape.rank()) {
       bytes.write(slot, (int) offset, elementBytes);
       return;

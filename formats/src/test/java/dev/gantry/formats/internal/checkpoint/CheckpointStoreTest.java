@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -61,7 +61,7 @@ class CheckpointStoreTest {
           new NewTensor(
               "layer." + i,
               DType.F32,
-              Shape.of(bytes.length / 4),
+              TensorShape.of(bytes.length / 4),
               new Memory.OnHost(MemorySegment.ofArray(bytes))));
     }
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();

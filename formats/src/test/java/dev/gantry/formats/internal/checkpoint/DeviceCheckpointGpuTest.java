@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Region;
@@ -63,7 +63,7 @@ class DeviceCheckpointGpuTest {
   private UnsavedCheckpoint checkpoint(Loaded loaded) {
     List<NewTensor> tensors = new ArrayList<>();
     for (Region region : loaded.regions()) {
-      Shape shape = Shape.of(region.length() / 4);
+      TensorShape shape = TensorShape.of(region.length() / 4);
       tensors.add(new NewTensor("tensor." + tensors.size(), DType.F32, shape, region.source()));
     }
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();

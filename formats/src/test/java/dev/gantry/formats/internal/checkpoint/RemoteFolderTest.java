@@ -10,8 +10,8 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -76,7 +76,10 @@ class RemoteFolderTest {
 
   private static NewTensor tensor(String name, byte[] bytes) {
     return new NewTensor(
-        name, DType.U8, Shape.of(bytes.length), new Memory.OnHost(MemorySegment.ofArray(bytes)));
+        name,
+        DType.U8,
+        TensorShape.of(bytes.length),
+        new Memory.OnHost(MemorySegment.ofArray(bytes)));
   }
 
   private static void save(CheckpointStore store, long step) {

@@ -9,7 +9,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.natives.Errno;
@@ -310,7 +310,7 @@ class SaveQueueTest {
       SaveQueue.Overlapped failed;
       try (Arena arena = Arena.ofShared()) {
         NewTensor tensor =
-            new NewTensor("t", DType.U8, Shape.of(9), new Memory.OnHost(arena.allocate(9)));
+            new NewTensor("t", DType.U8, TensorShape.of(9), new Memory.OnHost(arena.allocate(9)));
         SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
         groups.put("model", List.of(tensor));
         failed =

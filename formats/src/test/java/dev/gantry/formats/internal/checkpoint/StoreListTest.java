@@ -8,7 +8,7 @@ import com.sun.management.ThreadMXBean;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
@@ -98,7 +98,7 @@ class StoreListTest {
           new NewTensor(
               "encoder.layer." + i,
               DType.U8,
-              Shape.of(1),
+              TensorShape.of(1),
               new Memory.OnHost(MemorySegment.ofArray(new byte[1]))));
     }
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
@@ -84,7 +84,7 @@ final class TestCheckpoints {
               new NewTensor(
                   name,
                   DType.F32,
-                  Shape.of(bytes.length / Float.BYTES),
+                  TensorShape.of(bytes.length / Float.BYTES),
                   new Memory.OnHost(MemorySegment.ofArray(bytes)))));
       groups.put(group, list);
     });

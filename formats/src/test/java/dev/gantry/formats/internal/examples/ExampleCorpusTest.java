@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
@@ -184,11 +184,15 @@ class ExampleCorpusTest {
         new ExampleParser(
             List.of(
                 new FeatureSpec.FixedLength(
-                    "label", FeatureSpec.Kind.INT64, DType.I64, Shape.of(), Optional.of(-7))));
+                    "label",
+                    FeatureSpec.Kind.INT64,
+                    DType.I64,
+                    TensorShape.of(),
+                    Optional.of(-7))));
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment batch = arena.allocate(parser.batchBytes(3), 8);
       FieldView view = parser.parse(records(Verdict.CORPUS.resolve(file)), batch).getFirst();
-      assertThat(view.shape()).isEqualTo(Shape.of(3));
+      assertThat(view.shape()).isEqualTo(TensorShape.of(3));
       assertThat(view.strides()).containsExactly(1L);
       assertThat(batch.asSlice(view.offset(), 24).toArray(ValueLayout.JAVA_LONG))
           .containsExactly(1, -7, 3);

@@ -8,7 +8,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.index.WireMessages;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.proto.Example;
@@ -35,21 +35,33 @@ class ExamplePropertiesTest {
           new FeatureSpec.VariableLength(
               "a", FeatureSpec.Kind.BYTES, DType.U8, 12, 7, FeatureSpec.PadTo.LONGEST),
           new FeatureSpec.FixedLength(
-              "b", FeatureSpec.Kind.FLOAT, DType.F32, Shape.of(2), Optional.of(-1.5)),
+              "b", FeatureSpec.Kind.FLOAT, DType.F32, TensorShape.of(2), Optional.of(-1.5)),
           new FeatureSpec.VariableLength(
               "label", FeatureSpec.Kind.INT64, DType.I64, 6, -3, FeatureSpec.PadTo.MOST),
           new FeatureSpec.FixedLength(
-              "é", FeatureSpec.Kind.BYTES, DType.I16, Shape.of(3), Optional.of(-2)));
+              "é", FeatureSpec.Kind.BYTES, DType.I16, TensorShape.of(3), Optional.of(-2)));
 
   private static final List<FeatureSpec> SEQUENCES =
       List.of(
           new FeatureSpec.VariableSteps(
-              "a", FeatureSpec.Kind.INT64, DType.I64, 4, Shape.of(), 9, FeatureSpec.PadTo.LONGEST),
+              "a",
+              FeatureSpec.Kind.INT64,
+              DType.I64,
+              4,
+              TensorShape.of(),
+              9,
+              FeatureSpec.PadTo.LONGEST),
           new FeatureSpec.VariableSteps(
-              "b", FeatureSpec.Kind.FLOAT, DType.F32, 4, Shape.of(2), 0.5, FeatureSpec.PadTo.MOST),
+              "b",
+              FeatureSpec.Kind.FLOAT,
+              DType.F32,
+              4,
+              TensorShape.of(2),
+              0.5,
+              FeatureSpec.PadTo.MOST),
           new FeatureSpec.FixedLength(
-              "label", FeatureSpec.Kind.INT64, DType.I64, Shape.of(1), Optional.of(5)),
-          new FeatureSpec.FixedSteps("é", FeatureSpec.Kind.BYTES, DType.U8, 2, Shape.of(3)));
+              "label", FeatureSpec.Kind.INT64, DType.I64, TensorShape.of(1), Optional.of(5)),
+          new FeatureSpec.FixedSteps("é", FeatureSpec.Kind.BYTES, DType.U8, 2, TensorShape.of(3)));
 
   /// Messages as writers of every kind might write them: in parts, out of order, with names that
   /// are there twice.

@@ -8,7 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
@@ -36,7 +36,7 @@ class UnknownFeatureTest {
           List.of(
               FeatureSpec.int64s("label"),
               new FeatureSpec.FixedSteps(
-                  "steps", FeatureSpec.Kind.INT64, DType.I64, 2, Shape.of())));
+                  "steps", FeatureSpec.Kind.INT64, DType.I64, 2, TensorShape.of())));
 
   @TempDir Path folder;
 

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
@@ -33,22 +33,22 @@ class CatalogueRefusalTest extends IndexedFiles {
   void whatDoesNotFitIsRefused() {
     refused(
         "feature 'image': 50 bytes in each record, not U8 [49]",
-        TfRecordField.of("image", DType.U8, Shape.of(49)));
+        TfRecordField.of("image", DType.U8, TensorShape.of(49)));
     refused(
         "feature 'image': 50 bytes in each record, not F32 [12]",
         new TfRecordField("image", Optional.of(DType.F32), Optional.empty()));
     refused(
         "feature 'floats': floats, which are F32, not BF16",
-        TfRecordField.of("floats", DType.BF16, Shape.of(14)));
+        TfRecordField.of("floats", DType.BF16, TensorShape.of(14)));
     refused(
         "feature 'label': integers, which F32 is not for",
-        TfRecordField.of("label", DType.F32, Shape.of(2)));
+        TfRecordField.of("label", DType.F32, TensorShape.of(2)));
     refused(
         "feature 'label': 2 integers in each record, not I64 [3]",
-        TfRecordField.of("label", DType.I64, Shape.of(3)));
+        TfRecordField.of("label", DType.I64, TensorShape.of(3)));
     refused("'image' is wanted twice", TfRecordField.of("image"), TfRecordField.of("image"));
     refused("has no feature 'picture', but [", TfRecordField.of("picture"));
-    refused("smaller than a byte", TfRecordField.of("image", DType.F4, Shape.of(100)));
+    refused("smaller than a byte", TfRecordField.of("image", DType.F4, TensorShape.of(100)));
   }
 
   @Test
@@ -123,7 +123,7 @@ class CatalogueRefusalTest extends IndexedFiles {
                   List.of(
                       new ExampleBuilder().int64s("n", 1, 1).toBytes(),
                       new ExampleBuilder().int64s("n", 1, value).toBytes()))));
-      TfRecordField field = TfRecordField.of("n", dtype, Shape.of(2));
+      TfRecordField field = TfRecordField.of("n", dtype, TensorShape.of(2));
       if (fits) {
         try (TfRecordCatalogue store = open(field)) {
           byte[] target = new byte[dtype.bits() / 4];

@@ -8,7 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.Crc32c;
@@ -84,7 +84,7 @@ class HostileIndexTest {
             Optional.empty()));
   }
 
-  private void tensor(String name, DType dtype, Shape shape, ByteBuffer bytes) {
+  private void tensor(String name, DType dtype, TensorShape shape, ByteBuffer bytes) {
     tensors.add(
         new NewTensor(name, dtype, shape, new Memory.OnHost(MemorySegment.ofBuffer(bytes))));
   }
@@ -106,11 +106,11 @@ class HostileIndexTest {
   }
 
   private void recordTensor() {
-    tensor("record/offset", DType.U64, Shape.of(records.length), longs(records));
+    tensor("record/offset", DType.U64, TensorShape.of(records.length), longs(records));
   }
 
   private void offsetTensor() {
-    tensor("feature/image/offset", DType.U32, Shape.of(offsets.length), ints(offsets));
+    tensor("feature/image/offset", DType.U32, TensorShape.of(offsets.length), ints(offsets));
   }
 
   private SortedMap<String, String> notes() {
@@ -218,11 +218,11 @@ class HostileIndexTest {
     refused(notes(), "missing-tensor");
     recordTensor();
     offsetTensor();
-    tensor("feature/image/length", DType.U32, Shape.of(3), ints(1, -1, 1));
+    tensor("feature/image/length", DType.U32, TensorShape.of(3), ints(1, -1, 1));
     refused(notes(), "offset-out-of-range");
     recordTensor();
     offsetTensor();
-    tensor("feature/image/length", DType.U32, Shape.of(3), ints(1, 2, 3));
+    tensor("feature/image/length", DType.U32, TensorShape.of(3), ints(1, 2, 3));
     try (TfRecordIndex index = ((Usable) open(notes())).index()) {
       assertThat(IndexReads.valueLength(index, "image", 2)).isEqualTo(3);
     }
@@ -236,15 +236,15 @@ class HostileIndexTest {
     refused(notes(), "missing-tensor");
     recordTensor();
     offsetTensor();
-    tensor("more", DType.U8, Shape.of(1), ByteBuffer.allocate(1));
+    tensor("more", DType.U8, TensorShape.of(1), ByteBuffer.allocate(1));
     refused(notes(), "unexpected-tensor");
     recordTensor();
-    tensor("feature/image/offset", DType.I32, Shape.of(3), ints(offsets));
+    tensor("feature/image/offset", DType.I32, TensorShape.of(3), ints(offsets));
     refused(notes(), "invalid-tensor");
     recordTensor();
-    tensor("feature/image/offset", DType.U32, Shape.of(2), ints(1, 2));
+    tensor("feature/image/offset", DType.U32, TensorShape.of(2), ints(1, 2));
     refused(notes(), "invalid-tensor");
-    tensor("record/offset", DType.U64, Shape.of(3, 1), longs(records));
+    tensor("record/offset", DType.U64, TensorShape.of(3, 1), longs(records));
     offsetTensor();
     refused(notes(), "invalid-tensor");
   }

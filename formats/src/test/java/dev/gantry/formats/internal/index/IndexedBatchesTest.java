@@ -8,7 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.ring.PrefetchRing;
@@ -122,14 +122,14 @@ class IndexedBatchesTest {
     List<byte[]> records = records(0, true);
     int recordBytes = records.getFirst().length + 16;
     BatchPlan<BatchView> plan =
-        second(records, TfRecordField.of("image", DType.U8, Shape.of(10, 100)));
+        second(records, TfRecordField.of("image", DType.U8, TensorShape.of(10, 100)));
     assertThat(plan.reads()).hasSize(1);
     assertThat(plan.reads().getFirst().length()).isLessThan(BATCH * recordBytes + 2 * 4096L);
     assertThat(plan.copies()).isEmpty();
     assertThat(plan.hostWrites().bytes()).isZero();
     FieldView image = plan.label().fields().getFirst();
     assertThat(image.strides()).containsExactly((long) recordBytes, 100L, 1L);
-    assertThat(image.shape()).isEqualTo(Shape.of(BATCH, 10, 100));
+    assertThat(image.shape()).isEqualTo(TensorShape.of(BATCH, 10, 100));
   }
 
   @Test

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.batches.FieldView;
 import dev.gantry.formats.internal.examples.ExampleParser;
@@ -61,11 +61,12 @@ final class RandomDataset {
         };
     int most = kind == FeatureSpec.Kind.INT64 ? TfRecordIndex.Options.MOST_VALUES : 3000;
     int elements = random.nextInt(3) == 0 ? 1 : random.nextInt(1, most + 1);
-    Shape shape =
+    TensorShape shape =
         switch (random.nextInt(3)) {
-          case 0 -> Shape.of(elements);
-          case 1 -> Shape.of(1, elements);
-          default -> elements % 2 == 0 ? Shape.of(2, elements / 2, 1) : Shape.of(elements, 1);
+          case 0 -> TensorShape.of(elements);
+          case 1 -> TensorShape.of(1, elements);
+          default ->
+              elements % 2 == 0 ? TensorShape.of(2, elements / 2, 1) : TensorShape.of(elements, 1);
         };
     return new FeatureSpec.FixedLength(name, kind, dtype, shape, Optional.empty());
   }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.EpochBatches;
@@ -33,9 +33,9 @@ class TfRecordCatalogueTest extends IndexedFiles {
     try (TfRecordCatalogue store = open()) {
       assertThat(store.fields())
           .containsExactlyInAnyOrder(
-              new Field("image", DType.U8, Shape.of(TestExamples.IMAGE_BYTES)),
-              new Field("floats", DType.F32, Shape.of(TestExamples.FLOATS)),
-              new Field("label", DType.I64, Shape.of(2)));
+              new Field("image", DType.U8, TensorShape.of(TestExamples.IMAGE_BYTES)),
+              new Field("floats", DType.F32, TensorShape.of(TestExamples.FLOATS)),
+              new Field("label", DType.I64, TensorShape.of(2)));
       assertThat(store.fileSamples()).containsExactly((long) FIRST, 0L, (long) SECOND);
     }
   }
@@ -44,14 +44,14 @@ class TfRecordCatalogueTest extends IndexedFiles {
   void chosenFeaturesComeInTheirOrderAndForm() {
     try (TfRecordCatalogue store =
         open(
-            TfRecordField.of("label", DType.I32, Shape.of(2, 1)),
-            TfRecordField.of("image", DType.BF16, Shape.of(5, 5)),
-            new TfRecordField("floats", Optional.empty(), Optional.of(Shape.of(7, 1))))) {
+            TfRecordField.of("label", DType.I32, TensorShape.of(2, 1)),
+            TfRecordField.of("image", DType.BF16, TensorShape.of(5, 5)),
+            new TfRecordField("floats", Optional.empty(), Optional.of(TensorShape.of(7, 1))))) {
       assertThat(store.fields())
           .containsExactly(
-              new Field("label", DType.I32, Shape.of(2, 1)),
-              new Field("image", DType.BF16, Shape.of(5, 5)),
-              new Field("floats", DType.F32, Shape.of(7, 1)));
+              new Field("label", DType.I32, TensorShape.of(2, 1)),
+              new Field("image", DType.BF16, TensorShape.of(5, 5)),
+              new Field("floats", DType.F32, TensorShape.of(7, 1)));
       assertThat(store.source(0)).isEqualTo(new FieldSource.HostWritten());
     }
   }
@@ -73,9 +73,9 @@ class TfRecordCatalogueTest extends IndexedFiles {
     try (TfRecordCatalogue store = open()) {
       assertThat(store.fields())
           .containsExactlyInAnyOrder(
-              new Field("b", DType.U8, Shape.of(1)),
-              new Field("f", DType.F32, Shape.of()),
-              new Field("i", DType.I64, Shape.of()));
+              new Field("b", DType.U8, TensorShape.of(1)),
+              new Field("f", DType.F32, TensorShape.of()),
+              new Field("i", DType.I64, TensorShape.of()));
     }
   }
 
@@ -171,7 +171,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
   @EnumSource(names = {"I64", "U64", "I32", "U32", "I16", "U16"})
   void integersAreMadeInAnyDtypeWithRoom(DType dtype) {
     int bytes = dtype.bits() / Byte.SIZE;
-    try (TfRecordCatalogue store = open(TfRecordField.of("label", dtype, Shape.of(2)))) {
+    try (TfRecordCatalogue store = open(TfRecordField.of("label", dtype, TensorShape.of(2)))) {
       byte[] target = new byte[3 + 2 * 2 * bytes + 3];
       store.write(0, new SampleRun(2, 1, 2), MemorySegment.ofArray(target), 3);
       byte[] expected = new byte[target.length];

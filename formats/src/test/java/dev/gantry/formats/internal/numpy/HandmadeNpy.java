@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
@@ -24,7 +24,8 @@ final class HandmadeNpy {
   /// An array in one of the two orders of axes and of bytes.
   ///
   /// @param bytes in C order, little endian
-  static byte[] array(DType dtype, Shape shape, byte[] bytes, boolean fortran, boolean bigEndian) {
+  static byte[] array(
+      DType dtype, TensorShape shape, byte[] bytes, boolean fortran, boolean bigEndian) {
     int width = dtype.bits() / Byte.SIZE;
     byte[] stored = fortran ? columnMajor(shape, bytes, width) : bytes.clone();
     if (bigEndian) {
@@ -62,7 +63,7 @@ final class HandmadeNpy {
     return file.put((byte) '\n').put(data).array();
   }
 
-  private static byte[] columnMajor(Shape shape, byte[] bytes, int width) {
+  private static byte[] columnMajor(TensorShape shape, byte[] bytes, int width) {
     byte[] stored = new byte[bytes.length];
     int elements = bytes.length / width;
     long[] index = new long[shape.rank()];

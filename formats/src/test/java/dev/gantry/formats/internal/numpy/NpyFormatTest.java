@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.weights.TensorValues;
 import dev.gantry.formats.internal.weights.WeightsFormatContract;
 import dev.gantry.formats.internal.weights.WeightsFormats;
@@ -72,7 +72,7 @@ class NpyFormatTest {
         }) {
       Path file = Files.write(folder.resolve("a.npy"), HandmadeNpy.file(header, new byte[12]));
       StoredTensor tensor = WeightsFormats.open(Location.of(file)).tensors().get("a");
-      assertThat(tensor.shape()).isEqualTo(Shape.of(2, 3));
+      assertThat(tensor.shape()).isEqualTo(TensorShape.of(2, 3));
     }
   }
 

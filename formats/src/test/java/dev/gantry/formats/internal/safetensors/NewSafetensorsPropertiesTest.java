@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
@@ -93,13 +93,13 @@ class NewSafetensorsPropertiesTest {
   /// not, so there are none.
   @Provide
   static Arbitrary<List<NewTensor>> tensors() {
-    Arbitrary<Shape> shapes =
+    Arbitrary<TensorShape> shapes =
         Arbitraries.longs()
             .between(0, 5)
             .list()
             .ofMaxSize(3)
             .map(some ->
-                Shape.of(
+                TensorShape.of(
                     Stream.concat(some.stream(), Stream.of(4L))
                         .mapToLong(Long::longValue)
                         .toArray()));
@@ -111,7 +111,7 @@ class NewSafetensorsPropertiesTest {
                 text(),
                 Arbitraries.of(DType.class).filter(dtype -> dtype.bits() >= Byte.SIZE),
                 Arbitraries.longs())
-            .as((name, dtype, seed) -> tensor(name, dtype, Shape.of(), seed));
+            .as((name, dtype, seed) -> tensor(name, dtype, TensorShape.of(), seed));
     return Arbitraries.frequencyOf(Tuple.of(4, arrays), Tuple.of(1, scalars))
         .list()
         .ofMaxSize(20)
@@ -123,7 +123,7 @@ class NewSafetensorsPropertiesTest {
     return Arbitraries.maps(text(), text()).ofMaxSize(4);
   }
 
-  private static NewTensor tensor(String name, DType dtype, Shape shape, long seed) {
+  private static NewTensor tensor(String name, DType dtype, TensorShape shape, long seed) {
     long length = shape.elements().orElseThrow() * dtype.bits() / Byte.SIZE;
     byte[] bytes = TestFiles.bytes(seed, Math.toIntExact(length));
     return new NewTensor(name, dtype, shape, new Memory.OnHost(MemorySegment.ofArray(bytes)));

@@ -8,8 +8,8 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.NewFile;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -34,7 +34,7 @@ class NewSafetensorsTest {
     return new NewTensor(
         name,
         dtype,
-        Shape.of(shape),
+        TensorShape.of(shape),
         new Source.FilePart(new Extent(Path.of("elsewhere"), 5, bits / Byte.SIZE)));
   }
 

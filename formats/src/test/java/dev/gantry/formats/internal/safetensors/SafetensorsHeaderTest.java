@@ -10,7 +10,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -215,7 +215,8 @@ class SafetensorsHeaderTest {
     SafetensorsHeader header = SafetensorsHeader.read(file);
     assertThat(header.tensors()).hasSize(count);
     assertThat(header.dataStart()).isEqualTo(headerBytes + Long.BYTES).isEqualTo(Files.size(file));
-    assertThat(header.tensors().lastEntry().getValue().shape()).isEqualTo(Shape.of(0, count - 1));
+    assertThat(header.tensors().lastEntry().getValue().shape())
+        .isEqualTo(TensorShape.of(0, count - 1));
   }
 
   @Test

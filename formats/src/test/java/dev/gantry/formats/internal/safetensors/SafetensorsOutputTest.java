@@ -8,8 +8,8 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.natives.Errno;
@@ -53,7 +53,7 @@ class SafetensorsOutputTest {
             new NewTensor(
                 "layers." + i,
                 DType.U8,
-                Shape.of(TENSOR_BYTES),
+                TensorShape.of(TENSOR_BYTES),
                 new Memory.OnHost(MemorySegment.ofArray(TestFiles.bytes(seed + i, TENSOR_BYTES)))))
         .toList();
   }
@@ -124,7 +124,7 @@ class SafetensorsOutputTest {
                 new NewTensor(
                     "layers." + i,
                     i % 2 == 0 ? DType.BF16 : DType.F32,
-                    Shape.of(4),
+                    TensorShape.of(4),
                     new Memory.OnHost(
                         MemorySegment.ofArray(TestFiles.bytes(i, i % 2 == 0 ? 8 : 16)))))
             .toList();

@@ -9,7 +9,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -36,7 +36,7 @@ class SafetensorsUploadTest {
               new NewTensor(
                   "layer." + i,
                   DType.U8,
-                  Shape.of(BYTES),
+                  TensorShape.of(BYTES),
                   new Memory.OnHost(MemorySegment.ofArray(new byte[BYTES]))))
           .toList();
 

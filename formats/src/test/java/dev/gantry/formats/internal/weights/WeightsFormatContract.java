@@ -8,7 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -41,7 +41,7 @@ public abstract class WeightsFormatContract {
   /// A tensor that a file is to hold.
   ///
   /// @param hex its bytes in hexadecimal, in C order, little endian
-  public record Given(DType dtype, Shape shape, String hex) {
+  public record Given(DType dtype, TensorShape shape, String hex) {
     public byte[] bytes() {
       return HexFormat.of().parseHex(hex);
     }
@@ -79,7 +79,7 @@ public abstract class WeightsFormatContract {
   }
 
   public static Given given(Random random, DType dtype, long... dimensions) {
-    Shape shape = Shape.of(dimensions);
+    TensorShape shape = TensorShape.of(dimensions);
     byte[] bytes = new byte[Math.toIntExact(StoredTensor.bytes(dtype, shape).orElseThrow())];
     random.nextBytes(bytes);
     return new Given(dtype, shape, HexFormat.of().formatHex(bytes));

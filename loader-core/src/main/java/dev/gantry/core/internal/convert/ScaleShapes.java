@@ -2,7 +2,7 @@
 package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -36,7 +36,7 @@ public final class ScaleShapes {
   ///
   /// @param block as stated, or null. Block scales must be of that size. If no size is stated, it is the
   ///     only power of two from 16 to 256 that fits an axis
-  public static Fit fit(Shape tensor, Shape scales, @Nullable Block block) {
+  public static Fit fit(TensorShape tensor, TensorShape scales, @Nullable Block block) {
     try {
       return find(tensor, scales, block);
     } catch (MisuseException | ArithmeticException e) {
@@ -44,7 +44,7 @@ public final class ScaleShapes {
     }
   }
 
-  private static Fit find(Shape tensor, Shape scales, @Nullable Block block) {
+  private static Fit find(TensorShape tensor, TensorShape scales, @Nullable Block block) {
     long[] of = tensor.toArray();
     long elements = product(of, 0, of.length);
     long[] given = withoutTrailingOnes(scales.toArray());
@@ -69,7 +69,7 @@ public final class ScaleShapes {
     return blocks(tensor, scales, block);
   }
 
-  private static Fit blocks(Shape tensor, Shape scales, @Nullable Block block) {
+  private static Fit blocks(TensorShape tensor, TensorShape scales, @Nullable Block block) {
     int rank = tensor.rank();
     if (scales.rank() != rank) {
       return new Fit.None(
@@ -146,7 +146,7 @@ public final class ScaleShapes {
     return product;
   }
 
-  private static String both(Shape tensor, Shape scales) {
+  private static String both(TensorShape tensor, TensorShape scales) {
     return "scales of shape " + scales + " for a tensor of shape " + tensor;
   }
 }

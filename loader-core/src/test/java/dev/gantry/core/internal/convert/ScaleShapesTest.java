@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.convert.ScaleShapes.Block;
 import dev.gantry.core.internal.convert.ScaleShapes.Fit;
 import java.util.stream.Stream;
@@ -55,17 +55,17 @@ class ScaleShapesTest {
   }
 
   private static Arguments found(
-      Shape tensor, Shape scales, @Nullable Block block, ScaleGrid grid) {
+      TensorShape tensor, TensorShape scales, @Nullable Block block, ScaleGrid grid) {
     return Arguments.of(tensor, scales, block, grid);
   }
 
-  private static Shape shape(long... dimensions) {
-    return Shape.of(dimensions);
+  private static TensorShape shape(long... dimensions) {
+    return TensorShape.of(dimensions);
   }
 
   @ParameterizedTest
   @MethodSource
-  void found(Shape tensor, Shape scales, @Nullable Block block, Object grid) {
+  void found(TensorShape tensor, TensorShape scales, @Nullable Block block, Object grid) {
     assertThat(ScaleShapes.fit(tensor, scales, block)).isEqualTo(new Fit.Found((ScaleGrid) grid));
     assertThat(((ScaleGrid) grid).elements()).isEqualTo(tensor.elements().orElseThrow());
     assertThat(((ScaleGrid) grid).scales()).isEqualTo(scales.elements().orElseThrow());
@@ -88,13 +88,14 @@ class ScaleShapesTest {
         none(shape(1L << 32, 16), shape(1L << 32), null, "too large"));
   }
 
-  private static Arguments none(Shape tensor, Shape scales, @Nullable Block block, String reason) {
+  private static Arguments none(
+      TensorShape tensor, TensorShape scales, @Nullable Block block, String reason) {
     return Arguments.of(tensor, scales, block, reason);
   }
 
   @ParameterizedTest
   @MethodSource
-  void none(Shape tensor, Shape scales, @Nullable Block block, Object reason) {
+  void none(TensorShape tensor, TensorShape scales, @Nullable Block block, Object reason) {
     assertThat(ScaleShapes.fit(tensor, scales, block))
         .isInstanceOfSatisfying(
             Fit.None.class,

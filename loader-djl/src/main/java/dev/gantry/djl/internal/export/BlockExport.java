@@ -8,7 +8,7 @@ import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.weights.NamePattern;
 import dev.gantry.djl.internal.weights.NameRules;
@@ -29,12 +29,12 @@ import java.util.SequencedMap;
 public final class BlockExport implements AutoCloseable {
   private final SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
   private final NameRules rules;
-  private final Map<String, Shape> known;
+  private final Map<String, TensorShape> known;
   private final TensorNames names;
   private final Temporaries temporaries = new Temporaries();
   private final SequencedMap<String, NDArray> tensors = new LinkedHashMap<>();
 
-  private BlockExport(ParameterList list, NameRules rules, Map<String, Shape> known) {
+  private BlockExport(ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     this.rules = rules;
     this.known = known;
     this.names = new TensorNames(known.keySet(), rules);
@@ -51,7 +51,8 @@ public final class BlockExport implements AutoCloseable {
   /// @throws MisuseException if a parameter has no array or no rule that names a tensor, two
   ///     parameters are the same part of a tensor, a part has no parameter, or a shape cannot be
   ///     known
-  public static BlockExport of(ParameterList list, NameRules rules, Map<String, Shape> known) {
+  public static BlockExport of(
+      ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     BlockExport export = new BlockExport(list, rules, known);
     boolean complete = false;
     try {
@@ -167,11 +168,11 @@ public final class BlockExport implements AutoCloseable {
       pieces.computeIfAbsent(filled.getFirst(), _ -> new ArrayList<>()).add(whole);
       return;
     }
-    Shape shape = whole.shape();
+    TensorShape shape = whole.shape();
     if (axis >= shape.rank()) {
       throw whole.refused(filled.toString(), "the parameter has no axis " + axis);
     }
-    List<Optional<Shape>> shapes = filled.stream().map(this::known).toList();
+    List<Optional<TensorShape>> shapes = filled.stream().map(this::known).toList();
     boolean all = shapes.stream().allMatch(Optional::isPresent);
     if (!all && shape.dimension(axis) % count != 0) {
       throw whole.refused(
@@ -206,11 +207,11 @@ public final class BlockExport implements AutoCloseable {
     }
   }
 
-  private Optional<Shape> known(String tensor) {
+  private Optional<TensorShape> known(String tensor) {
     return names.find(tensor).map(known::get);
   }
 
-  private static Place place(Piece piece, String name, Shape tensor) {
+  private static Place place(Piece piece, String name, TensorShape tensor) {
     try {
       return Place.of(tensor, piece.rule().transforms());
     } catch (MisuseException refused) {
@@ -223,7 +224,7 @@ public final class BlockExport implements AutoCloseable {
     if (pieces.size() == 1 && first.rule().transforms().isEmpty() && known(name).isEmpty()) {
       return first.array();
     }
-    Shape shape = known(name).orElseGet(() -> inferred(name, pieces));
+    TensorShape shape = known(name).orElseGet(() -> inferred(name, pieces));
     List<Place> places = new ArrayList<>();
     for (Piece piece : pieces) {
       Place place = place(piece, name, shape);
@@ -296,11 +297,11 @@ public final class BlockExport implements AutoCloseable {
     return temporaries.undoneWhole(base, first);
   }
 
-  private static long elements(Shape shape) {
+  private static long elements(TensorShape shape) {
     return shape.elements().orElseThrow();
   }
 
-  private static Shape inferred(String name, List<Piece> pieces) {
+  private static TensorShape inferred(String name, List<Piece> pieces) {
     Piece first = pieces.getFirst();
     int axes = sizes(name, first).known().size();
     long[] known = new long[axes];
@@ -329,7 +330,7 @@ public final class BlockExport implements AutoCloseable {
       }
       known[axis] = known[axis] < 0 ? atLeast[axis] : known[axis];
     }
-    return Shape.of(known);
+    return TensorShape.of(known);
   }
 
   private static Place.Sizes sizes(String name, Piece piece) {

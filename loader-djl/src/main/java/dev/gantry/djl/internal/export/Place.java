@@ -2,7 +2,7 @@
 package dev.gantry.djl.internal.export;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.TensorTransform;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,7 +22,7 @@ import java.util.stream.IntStream;
 /// @param axes which of these axes each axis of the cut value is
 record Place(
     List<TensorTransform> transforms,
-    List<Shape> shapes,
+    List<TensorShape> shapes,
     int whole,
     int cut,
     List<Long> from,
@@ -30,8 +30,8 @@ record Place(
     List<Integer> axes) {
   /// @throws MisuseException if a tensor of this shape cannot be transformed so, or reshaped between
   ///     two cuts
-  static Place of(Shape tensor, List<TensorTransform> transforms) {
-    List<Shape> shapes = new ArrayList<>(List.of(tensor));
+  static Place of(TensorShape tensor, List<TensorTransform> transforms) {
+    List<TensorShape> shapes = new ArrayList<>(List.of(tensor));
     transforms.forEach(transform -> shapes.add(transform.apply(shapes.getLast())));
     int cut = transforms.size();
     while (cut > 0 && !cuts(transforms.get(cut - 1))) {
@@ -44,7 +44,7 @@ record Place(
     if (transforms.subList(0, whole).stream().anyMatch(Place::cuts)) {
       throw new MisuseException("a reshape between two cuts cannot be undone");
     }
-    Shape base = shapes.get(whole);
+    TensorShape base = shapes.get(whole);
     long[] from = new long[base.rank()];
     long[] to = base.toArray();
     List<Integer> axes = IntStream.range(0, base.rank()).boxed().toList();
@@ -82,12 +82,12 @@ record Place(
     };
   }
 
-  Shape value() {
+  TensorShape value() {
     return shapes.getLast();
   }
 
   /// What the box is a part of.
-  Shape base() {
+  TensorShape base() {
     return shapes.get(whole);
   }
 
@@ -120,7 +120,7 @@ record Place(
   record Sizes(List<Long> known, List<Long> atLeast) {
     /// @throws MisuseException if the value does not fit the transforms, or one is a reshape, which
     ///     says nothing about the tensor
-    static Sizes before(Shape value, List<TensorTransform> transforms) {
+    static Sizes before(TensorShape value, List<TensorTransform> transforms) {
       long[] known = value.toArray();
       long[] atLeast = new long[known.length];
       for (TensorTransform transform : transforms.reversed()) {

@@ -3,7 +3,8 @@ package dev.gantry.djl.internal.export;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
-import dev.gantry.core.Shape;
+import ai.djl.ndarray.types.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
@@ -28,7 +29,7 @@ final class Temporaries implements AutoCloseable {
   }
 
   /// A new array of the type and on the device of another one.
-  NDArray create(NDArray like, Shape shape) {
+  NDArray create(NDArray like, TensorShape shape) {
     ArrayKind kind = new ArrayKind(Optional.of(PyTorch.dtype(like.getDataType())), shape);
     return add(TorchArrays.create(like.getManager(), kind, like.getDevice()));
   }
@@ -59,7 +60,7 @@ final class Temporaries implements AutoCloseable {
   private NDArray undone(NDArray value, Place place, int from, int to) {
     NDArray last = value;
     for (int i = to - 1; i >= from; i--) {
-      Shape before = place.shapes().get(i);
+      TensorShape before = place.shapes().get(i);
       last =
           switch (place.transforms().get(i)) {
             case TensorTransform.Permute(List<Integer> order) ->
@@ -82,8 +83,8 @@ final class Temporaries implements AutoCloseable {
     return IntStream.range(0, order.size()).map(order::indexOf).toArray();
   }
 
-  private static ai.djl.ndarray.types.Shape djlShape(Shape shape) {
-    return new ai.djl.ndarray.types.Shape(shape.toArray());
+  private static Shape djlShape(TensorShape shape) {
+    return new Shape(shape.toArray());
   }
 
   @Override

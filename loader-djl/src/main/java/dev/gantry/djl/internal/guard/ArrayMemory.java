@@ -8,7 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
@@ -38,7 +38,7 @@ public final class ArrayMemory implements AutoCloseable {
   private final long address;
   private final long bytes;
   private final DType dtype;
-  private final Shape shape;
+  private final TensorShape shape;
 
   private ArrayMemory(Share share, DType dtype) {
     this.share = new AtomicReference<>(share);
@@ -65,7 +65,7 @@ public final class ArrayMemory implements AutoCloseable {
   }
 
   /// Whether [#inPlace] takes the array, and it is of this type and shape.
-  public static boolean holds(NDArray array, DType dtype, Shape shape) {
+  public static boolean holds(NDArray array, DType dtype, TensorShape shape) {
     long handle = TorchArrays.torchArray(array).getHandle();
     TorchLibrary torch = PyTorch.library();
     return !array.isSparse()
@@ -140,7 +140,7 @@ public final class ArrayMemory implements AutoCloseable {
     return dtype;
   }
 
-  public Shape shape() {
+  public TensorShape shape() {
     return shape;
   }
 
@@ -155,7 +155,7 @@ public final class ArrayMemory implements AutoCloseable {
 
   /// The stride of an axis with one element does not matter, nor any stride if there are no elements.
   private static boolean isDense(TorchLibrary torch, long handle) {
-    Shape shape = torch.shape(handle);
+    TensorShape shape = torch.shape(handle);
     long[] strides = torch.strides(handle);
     long[] dense = TorchCodes.denseStrides(shape);
     boolean isDense = true;

@@ -10,7 +10,7 @@ import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
@@ -42,7 +42,7 @@ public final class TorchArrays {
       long address,
       Device device,
       DType dtype,
-      Shape shape,
+      TensorShape shape,
       @Nullable String name,
       Runnable release) {
     long[] dense = TorchCodes.denseStrides(shape);
@@ -57,7 +57,7 @@ public final class TorchArrays {
       long address,
       Device device,
       DType dtype,
-      Shape shape,
+      TensorShape shape,
       long[] strides,
       @Nullable String name,
       Runnable release) {
@@ -71,7 +71,7 @@ public final class TorchArrays {
       long address,
       Device device,
       DType dtype,
-      Shape shape,
+      TensorShape shape,
       @Nullable String name,
       Runnable release) {
     long[] dense = TorchCodes.denseStrides(shape);
@@ -83,7 +83,7 @@ public final class TorchArrays {
       long address,
       Device device,
       DType dtype,
-      Shape shape,
+      TensorShape shape,
       long[] strides,
       @Nullable String name,
       boolean readOnly,
@@ -131,7 +131,8 @@ public final class TorchArrays {
     return PyTorch.library().address(torchArray(array).getHandle());
   }
 
-  private static GantryNDArray over(PtNDManager manager, long handle, DType dtype, Shape shape) {
+  private static GantryNDArray over(
+      PtNDManager manager, long handle, DType dtype, TensorShape shape) {
     return GantryNDArray.over(
         manager, handle, PyTorch.dataType(dtype).orElseThrow(), TorchCodes.elements(shape));
   }

@@ -9,7 +9,7 @@ import ai.djl.pytorch.jni.JniUtils;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.Loaded;
@@ -33,7 +33,7 @@ public final class OffloadedParameters implements AutoCloseable {
 
   /// What a parameter's array was.
   private record Away(
-      NDManager manager, DType dtype, Shape shape, @Nullable String name, int piece) {}
+      NDManager manager, DType dtype, TensorShape shape, @Nullable String name, int piece) {}
 
   private final SequencedSet<Parameter> parameters;
   private final SequencedMap<Parameter, Away> away = new LinkedHashMap<>();

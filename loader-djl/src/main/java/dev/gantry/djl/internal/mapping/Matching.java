@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.mapping;
 
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumMap;
@@ -197,8 +197,8 @@ final class Matching {
       boolean transposed = straight;
       boolean known = true;
       for (int i = 0; (straight || transposed) && i < parameter.members().size(); i++) {
-        Optional<Shape> wanted = parameter.members().get(i).named().shape();
-        Optional<Shape> there = tensor.members().get(i).named().shape();
+        Optional<TensorShape> wanted = parameter.members().get(i).named().shape();
+        Optional<TensorShape> there = tensor.members().get(i).named().shape();
         known &= wanted.isPresent() && there.isPresent();
         if (wanted.isPresent() && there.isPresent()) {
           straight &= wanted.equals(there);
@@ -261,7 +261,7 @@ final class Matching {
     return byKind;
   }
 
-  private static boolean areTransposed(Shape one, Shape other) {
+  private static boolean areTransposed(TensorShape one, TensorShape other) {
     return one.rank() == 2
         && other.rank() == 2
         && one.dimension(0) == other.dimension(1)

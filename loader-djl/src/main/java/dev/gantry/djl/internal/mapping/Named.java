@@ -3,11 +3,12 @@ package dev.gantry.djl.internal.mapping;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.weights.BlockShapes;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.formats.spi.StoredTensor;
@@ -21,18 +22,17 @@ import java.util.Set;
 /// A parameter or a tensor.
 ///
 /// @param shape empty for a parameter that has none yet
-public record Named(String name, Optional<Shape> shape) {
+public record Named(String name, Optional<TensorShape> shape) {
   /// A block's parameters by their first paths.
   ///
   /// @param inputs the shapes of its inputs, which tell those of its parameters; may be none
   /// @throws dev.gantry.core.MisuseException if the block cannot be initialised for such inputs
-  public static List<Named> parameters(Block block, List<ai.djl.ndarray.types.Shape> inputs) {
+  public static List<Named> parameters(Block block, List<Shape> inputs) {
     if (inputs.isEmpty()) {
       return parameters(block.getParameters());
     }
     try (NDManager manager = NDManager.newBaseManager(Device.cpu());
-        BlockShapes _ =
-            BlockShapes.of(manager, block, inputs.toArray(ai.djl.ndarray.types.Shape[]::new))) {
+        BlockShapes _ = BlockShapes.of(manager, block, inputs.toArray(Shape[]::new))) {
       return parameters(block.getParameters());
     }
   }
@@ -42,9 +42,9 @@ public record Named(String name, Optional<Shape> shape) {
     Set<Parameter> known = new HashSet<>();
     for (Pair<String, Parameter> pair : list) {
       if (known.add(pair.getValue())) {
-        Optional<Shape> shape =
+        Optional<TensorShape> shape =
             Optional.ofNullable(pair.getValue().getShape())
-                .map(found -> Shape.of(found.getShape()));
+                .map(found -> TensorShape.of(found.getShape()));
         parameters.add(new Named(pair.getKey(), shape));
       }
     }

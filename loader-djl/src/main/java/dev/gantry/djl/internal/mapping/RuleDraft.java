@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.mapping;
 
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.formats.TensorTransform;
 import java.util.ArrayList;
@@ -127,12 +127,14 @@ public record RuleDraft(List<Line> lines) {
 
   private static String described(Family family) {
     Named first = family.members().getFirst().named();
-    return family.pattern() + " " + first.shape().map(Shape::toString).orElse("of unknown shape");
+    return family.pattern()
+        + " "
+        + first.shape().map(TensorShape::toString).orElse("of unknown shape");
   }
 
   /// An output layer often has the embedding's weights.
   private static String tie(BlockMap map, Family parameter) {
-    Optional<Shape> shape = parameter.members().getFirst().named().shape();
+    Optional<TensorShape> shape = parameter.members().getFirst().named().shape();
     List<String> alike =
         map.matches().stream()
             .flatMap(match -> match.parameters().members().stream())

@@ -10,7 +10,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -48,7 +48,7 @@ public final class DlPack {
   /// @param release runs once, when the consumer deletes the tensor
   /// @throws MisuseException if DLPack has no such dtype; `release` never runs then
   public static MemorySegment managed(
-      long address, Device device, DType dtype, Shape shape, Runnable release) {
+      long address, Device device, DType dtype, TensorShape shape, Runnable release) {
     long number = Releases.number();
     MemorySegment managed =
         managed(address, device, dtype, shape, TorchCodes.denseStrides(shape), number);
@@ -58,7 +58,7 @@ public final class DlPack {
 
   /// @param release its number in [Releases]
   static MemorySegment managed(
-      long address, Device device, DType dtype, Shape shape, long[] strides, long release) {
+      long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     byte code = typeCode(dtype);
     long[] dimensions = shape.toArray();
     MemorySegment managed = NativeHeap.allocate(STRUCT_BYTES + 2L * dimensions.length * Long.BYTES);

@@ -3,7 +3,7 @@ package dev.gantry.djl.internal.torch;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
@@ -31,7 +31,7 @@ final class DlPackWrapper implements TensorWrapper {
 
   @Override
   public long wrap(
-      long address, Device device, DType dtype, Shape shape, long[] strides, long release) {
+      long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     // The caller's to delete, with C++ `delete`; glibc's operator new and delete are malloc and
     // free.
     MemorySegment tensor = NativeHeap.allocate(Long.BYTES);

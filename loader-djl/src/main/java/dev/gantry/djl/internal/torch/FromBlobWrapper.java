@@ -8,7 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -56,7 +56,7 @@ final class FromBlobWrapper implements TensorWrapper {
 
   @Override
   public long wrap(
-      long address, Device device, DType dtype, Shape shape, long[] strides, long release) {
+      long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     long[] dimensions = shape.toArray();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment result = arena.allocate(ADDRESS);

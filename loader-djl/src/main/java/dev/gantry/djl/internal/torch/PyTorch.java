@@ -4,13 +4,14 @@ package dev.gantry.djl.internal.torch;
 import ai.djl.engine.Engine;
 import ai.djl.engine.EngineException;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.pytorch.engine.PtEngine;
 import ai.djl.pytorch.jni.LibUtils;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.CudaContext;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -114,8 +115,8 @@ public final class PyTorch {
     return target;
   }
 
-  public static Shape shape(ai.djl.ndarray.types.Shape shape) {
-    return Shape.of(shape.getShape());
+  public static TensorShape shape(Shape shape) {
+    return TensorShape.of(shape.getShape());
   }
 
   private static final class Holder {

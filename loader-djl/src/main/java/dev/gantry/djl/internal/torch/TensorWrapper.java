@@ -3,7 +3,7 @@ package dev.gantry.djl.internal.torch;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 
 /// A native function that makes a tensor over memory which libtorch does not own. Which one there is
 /// depends on libtorch's version.
@@ -18,5 +18,6 @@ sealed interface TensorWrapper permits DlPackWrapper, FromBlobWrapper {
   /// @param strides in elements, one an axis
   /// @return the address of a new `at::Tensor`, which the caller deletes
   /// @throws dev.gantry.core.TransferException if libtorch refuses
-  long wrap(long address, Device device, DType dtype, Shape shape, long[] strides, long release);
+  long wrap(
+      long address, Device device, DType dtype, TensorShape shape, long[] strides, long release);
 }

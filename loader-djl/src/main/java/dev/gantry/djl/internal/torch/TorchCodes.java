@@ -4,7 +4,7 @@ package dev.gantry.djl.internal.torch;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Locale;
@@ -118,7 +118,7 @@ public final class TorchCodes {
   /// 0 counts as 1, as libtorch has it.
   ///
   /// @throws MisuseException if they do not fit a long
-  public static long[] denseStrides(Shape shape) {
+  public static long[] denseStrides(TensorShape shape) {
     long[] strides = new long[shape.rank()];
     try {
       long step = 1;
@@ -133,17 +133,17 @@ public final class TorchCodes {
   }
 
   /// @throws MisuseException if their number does not fit a long
-  public static long elements(Shape shape) {
+  public static long elements(TensorShape shape) {
     return shape.elements().orElseThrow(() -> tooManyElements(shape));
   }
 
-  private static MisuseException tooManyElements(Shape shape) {
+  private static MisuseException tooManyElements(TensorShape shape) {
     return new MisuseException("the shape " + shape + " has too many elements");
   }
 
   /// @throws MisuseException if the strides are not the shape's, or the last element's bytes lie
   ///     past what an address can reach
-  static void checkReach(DType dtype, Shape shape, long[] strides) {
+  static void checkReach(DType dtype, TensorShape shape, long[] strides) {
     if (strides.length != shape.rank() || hasNegative(strides)) {
       throw new MisuseException(
           "a tensor of "

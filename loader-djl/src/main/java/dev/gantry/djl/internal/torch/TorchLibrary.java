@@ -9,7 +9,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.AddressLayout;
 import java.lang.foreign.Arena;
@@ -171,15 +171,20 @@ public final class TorchLibrary {
   /// @throws MisuseException if the address or the shape is impossible, or no tensor holds the
   ///     dtype (see [#holds])
   /// @throws TransferException if libtorch refuses
-  public long wrap(long address, Device device, DType dtype, Shape shape, Runnable release) {
+  public long wrap(long address, Device device, DType dtype, TensorShape shape, Runnable release) {
     return wrap(address, device, dtype, shape, TorchCodes.denseStrides(shape), release);
   }
 
-  /// As [#wrap(long, Device, DType, Shape, Runnable)], for elements that do not lie end to end.
+  /// As [#wrap(long, Device, DType, TensorShape, Runnable)], for elements that do not lie end to end.
   ///
   /// @param strides from one element to the next along each axis, in elements; 0 or more
   public long wrap(
-      long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
+      long address,
+      Device device,
+      DType dtype,
+      TensorShape shape,
+      long[] strides,
+      Runnable release) {
     codes.requireHeld(dtype);
     long elements = TorchCodes.elements(shape);
     TorchCodes.checkReach(dtype, shape, strides);
@@ -195,7 +200,7 @@ public final class TorchLibrary {
   /// A tensor without elements. libtorch asks the driver which GPU an address belongs to, and there is
   /// no address here; so this wraps on the CPU and moves the tensor. On a GPU, `release` runs at once.
   private long wrapNothing(
-      Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
+      Device device, DType dtype, TensorShape shape, long[] strides, Runnable release) {
     // libtorch calls no deleter for a null address. This one is never read.
     long onHost = wrapMemory(Long.BYTES, Device.HOST, dtype, shape, strides, release);
     if (device.equals(Device.HOST)) {
@@ -209,7 +214,12 @@ public final class TorchLibrary {
   }
 
   private long wrapMemory(
-      long address, Device device, DType dtype, Shape shape, long[] strides, Runnable release) {
+      long address,
+      Device device,
+      DType dtype,
+      TensorShape shape,
+      long[] strides,
+      Runnable release) {
     long number = Releases.number();
     long handle = wrapper.orElseThrow().wrap(address, device, dtype, shape, strides, number);
     try {
@@ -252,8 +262,8 @@ public final class TorchLibrary {
     }
   }
 
-  public Shape shape(long handle) {
-    return Shape.of(perAxis(sizes, handle));
+  public TensorShape shape(long handle) {
+    return TensorShape.of(perAxis(sizes, handle));
   }
 
   /// Elements from one neighbour to the next along each axis.
@@ -273,12 +283,12 @@ public final class TorchLibrary {
   }
 
   /// A new tensor of a dtype of which each element is `value`'s only one.
-  public long filled(Shape shape, DType dtype, Device device, long value) {
+  public long filled(TensorShape shape, DType dtype, Device device, long value) {
     return withValues(empty(shape, codes.of(dtype), device), value);
   }
 
   /// A new tensor, dense, with arbitrary values.
-  public long empty(Shape shape, DType dtype, Device device) {
+  public long empty(TensorShape shape, DType dtype, Device device) {
     return empty(shape, codes.of(dtype), device);
   }
 
@@ -306,7 +316,7 @@ public final class TorchLibrary {
     }
   }
 
-  private long empty(Shape shape, int dtypeCode, Device device) {
+  private long empty(TensorShape shape, int dtypeCode, Device device) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment result = arena.allocate(ADDRESS);
       long error =

@@ -6,7 +6,7 @@ import ai.djl.util.RandomUtils;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchGenerators;
@@ -225,7 +225,8 @@ public abstract sealed class RandomSource {
         MemorySegment bytes = arena.allocate(saved.length, ALIGNMENT);
         bytes.copyFrom(MemorySegment.ofArray(saved));
         long handle =
-            torch.wrap(bytes.address(), Device.HOST, DType.U8, Shape.of(saved.length), () -> {});
+            torch.wrap(
+                bytes.address(), Device.HOST, DType.U8, TensorShape.of(saved.length), () -> {});
         try {
           torch.generators().setState(torch.generators().generator(device), handle);
         } finally {

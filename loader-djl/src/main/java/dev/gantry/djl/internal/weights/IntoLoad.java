@@ -6,7 +6,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
@@ -91,7 +91,7 @@ public final class IntoLoad {
     boolean raw =
         !Casts.isHeld(tensor.dtype())
             && array.dtype() == DType.U8
-            && array.shape().equals(Shape.of(tensor.bytes()));
+            && array.shape().equals(TensorShape.of(tensor.bytes()));
     boolean same = array.dtype() == tensor.dtype() && array.shape().equals(tensor.shape());
     if (!same && !raw) {
       throw new MisuseException(

@@ -3,7 +3,7 @@ package dev.gantry.djl.internal.weights;
 
 import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -54,10 +54,10 @@ final class Leftovers {
   static SequencedMap<String, StoredTensor> byShape(
       SequencedMap<String, Parameter> free, List<StoredTensor> unused) {
     SequencedMap<String, StoredTensor> pairs = new LinkedHashMap<>();
-    Map<Shape, List<StoredTensor>> byShape = new HashMap<>();
+    Map<TensorShape, List<StoredTensor>> byShape = new HashMap<>();
     unused.forEach(
         tensor -> byShape.computeIfAbsent(tensor.shape(), _ -> new ArrayList<>()).add(tensor));
-    Map<Shape, List<String>> paths = new HashMap<>();
+    Map<TensorShape, List<String>> paths = new HashMap<>();
     free.forEach((path, parameter) -> {
       if (parameter.getShape() != null) {
         paths.computeIfAbsent(ParameterFit.shape(parameter), _ -> new ArrayList<>()).add(path);
@@ -67,7 +67,7 @@ final class Leftovers {
       if (parameter.getShape() == null) {
         return;
       }
-      Shape shape = ParameterFit.shape(parameter);
+      TensorShape shape = ParameterFit.shape(parameter);
       List<StoredTensor> fitting = byShape.getOrDefault(shape, List.of());
       List<String> rivals = paths.getOrDefault(shape, List.of());
       if (fitting.size() > 1 || (rivals.size() > 1 && !fitting.isEmpty())) {

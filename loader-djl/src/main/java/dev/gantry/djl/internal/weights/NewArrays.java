@@ -8,7 +8,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.guard.GantryNDArray;
 import dev.gantry.djl.internal.guard.TorchArrays;
@@ -29,7 +29,7 @@ public final class NewArrays implements AutoCloseable {
   }
 
   /// An array with arbitrary values, for [#add].
-  NDArray create(Shape shape, DataType type, Optional<Device> device) {
+  NDArray create(TensorShape shape, DataType type, Optional<Device> device) {
     ArrayKind kind = new ArrayKind(Optional.of(PyTorch.dtype(type)), shape);
     return TorchArrays.createOwned(manager, kind, device.orElseGet(manager::getDevice));
   }

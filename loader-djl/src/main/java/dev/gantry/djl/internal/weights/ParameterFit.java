@@ -5,7 +5,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.StoredTensor;
@@ -23,7 +23,8 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
   ///
   /// @param shape of the value
   /// @param type of the array that it has or gets
-  record Target(Parameter parameter, ParameterPlan.Tensors fill, Shape shape, DataType type) {}
+  record Target(
+      Parameter parameter, ParameterPlan.Tensors fill, TensorShape shape, DataType type) {}
 
   /// @param types of parameters that have no array
   /// @param otherwise their type if `types` has none; empty for the stored one
@@ -34,7 +35,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     plan.fills()
         .forEach((path, fill) -> {
           if (fill instanceof ParameterPlan.Tensors made) {
-            Shape shape = checkedShape(path, made);
+            TensorShape shape = checkedShape(path, made);
             targets.put(
                 path,
                 new Target(
@@ -44,15 +45,15 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     return new ParameterFit(targets, plan);
   }
 
-  static Shape shape(Parameter parameter) {
-    return Shape.of(parameter.getShape().getShape());
+  static TensorShape shape(Parameter parameter) {
+    return TensorShape.of(parameter.getShape().getShape());
   }
 
-  private static Shape checkedShape(String path, ParameterPlan.Tensors fill) {
+  private static TensorShape checkedShape(String path, ParameterPlan.Tensors fill) {
     StoredTensor first = fill.tensors().getFirst();
-    Shape whole = first.shape();
+    TensorShape whole = first.shape();
     for (StoredTensor tensor : fill.tensors()) {
-      Shape part = tensor.shape();
+      TensorShape part = tensor.shape();
       for (TensorTransform transform : fill.transforms()) {
         try {
           part = transform.apply(part);
@@ -65,7 +66,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     if (fill.parameter().getShape() == null) {
       return whole;
     }
-    Shape wanted = shape(fill.parameter());
+    TensorShape wanted = shape(fill.parameter());
     if (!wanted.equals(whole)) {
       throw mismatch(
           path,
@@ -79,8 +80,12 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     return whole;
   }
 
-  private static Shape joined(
-      String path, ParameterPlan.Tensors fill, StoredTensor tensor, Shape before, Shape part) {
+  private static TensorShape joined(
+      String path,
+      ParameterPlan.Tensors fill,
+      StoredTensor tensor,
+      TensorShape before,
+      TensorShape part) {
     int axis = fill.axis();
     boolean fits = before.rank() == part.rank() && axis < part.rank();
     long[] sizes = new long[part.rank()];
@@ -93,7 +98,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
       throw mismatch(
           path, fill, tensor, "it cannot be concatenated along axis " + axis + " with " + before);
     }
-    return Shape.of(sizes);
+    return TensorShape.of(sizes);
   }
 
   private static String transposeHint(ParameterPlan.Tensors fill) {
@@ -102,7 +107,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
         : "; the tensor looks transposed: add transpose() to the rule";
   }
 
-  private static boolean areTransposed(Shape one, Shape other) {
+  private static boolean areTransposed(TensorShape one, TensorShape other) {
     return one.rank() == 2
         && other.rank() == 2
         && one.dimension(0) == other.dimension(1)

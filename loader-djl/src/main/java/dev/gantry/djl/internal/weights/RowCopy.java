@@ -3,7 +3,8 @@ package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
-import dev.gantry.core.Shape;
+import ai.djl.ndarray.types.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.TorchArrays;
 import dev.gantry.formats.TensorTransform;
 import java.util.List;
@@ -16,10 +17,10 @@ import java.util.stream.IntStream;
 /// @param target the array, which has the shape of the parameter
 /// @param axis along which the values begin at `first` in the array, and end with their own shape
 record RowCopy(
-    Shape shape, List<TensorTransform> transforms, NDArray target, int axis, long first) {
+    TensorShape shape, List<TensorTransform> transforms, NDArray target, int axis, long first) {
   /// How many positions of [#axis] the values take.
   long length() {
-    Shape result = shape;
+    TensorShape result = shape;
     for (TensorTransform transform : transforms) {
       result = transform.apply(result);
     }
@@ -52,7 +53,7 @@ record RowCopy(
       // Rows lie along this axis of the view, from this position on.
       int rowAxis = 0;
       long position = firstRow;
-      Shape whole = shape;
+      TensorShape whole = shape;
       for (TensorTransform transform : transforms) {
         switch (transform) {
           case TensorTransform.Permute(List<Integer> axes) -> {
@@ -80,7 +81,7 @@ record RowCopy(
   }
 
   private void put(NDArray values, int rowAxis, long position) {
-    ai.djl.ndarray.types.Shape there = target.getShape();
+    Shape there = target.getShape();
     if (values.getShape().equals(there)) {
       TorchArrays.copy(values, target, 0);
       return;
@@ -120,16 +121,15 @@ record RowCopy(
     return index;
   }
 
-  private ai.djl.ndarray.types.Shape sizes(int changed, long size) {
-    return new ai.djl.ndarray.types.Shape(
+  private Shape sizes(int changed, long size) {
+    return new Shape(
         IntStream.range(0, target.getShape().dimension())
             .mapToLong(i -> i == changed ? size : target.getShape().get(i))
             .toArray());
   }
 
-  private static ai.djl.ndarray.types.Shape djlShape(Shape shape) {
-    return new ai.djl.ndarray.types.Shape(
-        IntStream.range(0, shape.rank()).mapToLong(shape::dimension).toArray());
+  private static Shape djlShape(TensorShape shape) {
+    return new Shape(IntStream.range(0, shape.rank()).mapToLong(shape::dimension).toArray());
   }
 
   /// Views of an array, closed together; the array itself stays.

@@ -10,7 +10,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -593,7 +593,7 @@ public final class TensorLoad {
   private NDArray wrap(StoredTensor info, Region region) {
     boolean held = Casts.isHeld(info.dtype());
     DType dtype = held ? info.dtype() : DType.U8;
-    Shape shape = held ? info.shape() : Shape.of(region.length());
+    TensorShape shape = held ? info.shape() : TensorShape.of(region.length());
     Runnable release = region.retain();
     return Cleanup.orUndo(
         () ->

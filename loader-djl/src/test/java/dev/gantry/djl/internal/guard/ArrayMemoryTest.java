@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.ndarray.types.SparseFormat;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.util.passthrough.PassthroughNDArray;
@@ -15,8 +16,8 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
 import dev.gantry.core.Source;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.torch.Releases;
 import dev.gantry.djl.internal.torch.Torch;
@@ -48,7 +49,7 @@ class ArrayMemoryTest {
         NDArray array = wrapped.count(manager, dtype, 2, 3);
         ArrayMemory memory = ArrayMemory.of(array)) {
       assertThat(memory.dtype()).isEqualTo(dtype);
-      assertThat(memory.shape()).isEqualTo(Shape.of(2, 3));
+      assertThat(memory.shape()).isEqualTo(TensorShape.of(2, 3));
       assertThat(memory.bytes()).isEqualTo(6L * dtype.bits() / Byte.SIZE);
       assertThat(memory.device())
           .isEqualTo(
@@ -65,11 +66,10 @@ class ArrayMemoryTest {
   @Test
   void complexNumbersAreAsTheyRead() {
     try (NDManager manager = NDManager.newBaseManager();
-        NDArray pairs =
-            manager.create(new float[] {1, 2, 3, 4}, new ai.djl.ndarray.types.Shape(2, 2));
+        NDArray pairs = manager.create(new float[] {1, 2, 3, 4}, new Shape(2, 2));
         ArrayMemory memory = ArrayMemory.of(pairs.complex().conj())) {
       assertThat(memory.dtype()).isEqualTo(DType.C64);
-      assertThat(memory.shape()).isEqualTo(Shape.of(2));
+      assertThat(memory.shape()).isEqualTo(TensorShape.of(2));
       assertThat(floats(memory)).containsExactly(1, -2, 3, -4);
     }
   }
@@ -105,13 +105,13 @@ class ArrayMemoryTest {
       NDArray array = wrapped.count(manager, DType.F32, 3, 4);
       try (ArrayMemory memory = ArrayMemory.of(array.get(new NDIndex("1:")))) {
         assertThat(memory.address()).isEqualTo(Torch.LIBRARY.address(handle(array)) + 16);
-        assertThat(memory.shape()).isEqualTo(Shape.of(2, 4));
+        assertThat(memory.shape()).isEqualTo(TensorShape.of(2, 4));
         assertThat(floats(memory)).containsExactly(5, 6, 7, 8, 9, 10, 11, 12);
       }
       // An axis of one element has any stride.
       try (ArrayMemory memory = ArrayMemory.of(array.get(new NDIndex("0:1")).transpose())) {
         assertThat(memory.address()).isEqualTo(Torch.LIBRARY.address(handle(array)));
-        assertThat(memory.shape()).isEqualTo(Shape.of(4, 1));
+        assertThat(memory.shape()).isEqualTo(TensorShape.of(4, 1));
       }
     }
   }
@@ -124,7 +124,7 @@ class ArrayMemoryTest {
       ArrayMemory transposed = ArrayMemory.of(array.transpose());
       array.close();
       assertThat(floats(columns)).containsExactly(2, 5);
-      assertThat(transposed.shape()).isEqualTo(Shape.of(3, 2));
+      assertThat(transposed.shape()).isEqualTo(TensorShape.of(3, 2));
       assertThat(floats(transposed)).containsExactly(1, 4, 2, 5, 3, 6);
       columns.close();
       transposed.close();
@@ -139,7 +139,7 @@ class ArrayMemoryTest {
         ArrayMemory empty = ArrayMemory.of(wrapped.count(manager, DType.BF16, 2, 0, 3))) {
       assertThat(floats(scalar)).containsExactly(1);
       assertThat(empty.bytes()).isZero();
-      assertThat(empty.shape()).isEqualTo(Shape.of(2, 0, 3));
+      assertThat(empty.shape()).isEqualTo(TensorShape.of(2, 0, 3));
     }
   }
 
@@ -169,7 +169,7 @@ class ArrayMemoryTest {
     ByteBuffer buffer = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
     buffer.asFloatBuffer().put(new float[] {1, 2, 3, 4});
     WeakReference<ByteBuffer> reference = new WeakReference<>(buffer);
-    NDArray array = manager.create(buffer, new ai.djl.ndarray.types.Shape(4), DataType.FLOAT32);
+    NDArray array = manager.create(buffer, new Shape(4), DataType.FLOAT32);
     buffer = null;
     if (guarded) {
       array = GantryNDArray.guard(array);

@@ -14,7 +14,7 @@ import ai.djl.util.passthrough.PassthroughNDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.Releases;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -153,7 +153,7 @@ class TorchArraysTest {
               address,
               device,
               dtype,
-              Shape.of(rows, 2, columns / 2),
+              TensorShape.of(rows, 2, columns / 2),
               new long[] {pitch, columns / 2, 1},
               "strided",
               () -> {});
@@ -178,7 +178,7 @@ class TorchArraysTest {
                     64,
                     Device.HOST,
                     DType.F32,
-                    Shape.of(3, 4),
+                    TensorShape.of(3, 4),
                     strides,
                     null,
                     memory.released::incrementAndGet))
@@ -209,7 +209,7 @@ class TorchArraysTest {
               segment.address(),
               Device.HOST,
               DType.BF16,
-              Shape.of(rows, 512),
+              TensorShape.of(rows, 512),
               null,
               memory.released::incrementAndGet);
       assertThat(array.get(rows - 1, 511).toFloatArray()).containsExactly(3.140625f);
@@ -252,7 +252,7 @@ class TorchArraysTest {
         address,
         Device.HOST,
         DType.F32,
-        Shape.of(4),
+        TensorShape.of(4),
         null,
         memory.released::incrementAndGet);
   }

@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
@@ -22,7 +22,7 @@ public final class WrappedMemory {
 
   /// The numbers 1, 2, 3… as elements of `dtype`; C64 has them as real parts.
   public NDArray count(NDManager manager, DType dtype, long... dimensions) {
-    Shape shape = Shape.of(dimensions);
+    TensorShape shape = TensorShape.of(dimensions);
     int elements = Math.toIntExact(shape.elements().orElseThrow());
     ByteBuffer bytes =
         ByteBuffer.allocate(elements * dtype.bits() / Byte.SIZE).order(ByteOrder.nativeOrder());
@@ -33,14 +33,14 @@ public final class WrappedMemory {
   }
 
   /// On the manager's device.
-  public NDArray wrap(NDManager manager, DType dtype, Shape shape, byte[] bytes) {
+  public NDArray wrap(NDManager manager, DType dtype, TensorShape shape, byte[] bytes) {
     ai.djl.Device place = manager.getDevice();
     return place.isGpu()
         ? wrapOnDevice(manager, new Device.Cuda(place.getDeviceId()), dtype, shape, bytes)
         : wrapOnHost(manager, dtype, shape, bytes);
   }
 
-  private NDArray wrapOnHost(NDManager manager, DType dtype, Shape shape, byte[] bytes) {
+  private NDArray wrapOnHost(NDManager manager, DType dtype, TensorShape shape, byte[] bytes) {
     Arena arena = Arena.ofShared();
     MemorySegment memory = arena.allocate(Math.max(1, bytes.length), 64);
     MemorySegment.copy(MemorySegment.ofArray(bytes), 0, memory, 0, bytes.length);
@@ -59,7 +59,7 @@ public final class WrappedMemory {
   }
 
   private NDArray wrapOnDevice(
-      NDManager manager, Device.Cuda device, DType dtype, Shape shape, byte[] bytes) {
+      NDManager manager, Device.Cuda device, DType dtype, TensorShape shape, byte[] bytes) {
     CudaContext context = CudaContext.of(device);
     DeviceSlab slab = DeviceSlab.allocate(context, Math.max(1, bytes.length));
     try (Arena arena = Arena.ofConfined();

@@ -3,7 +3,7 @@ package dev.gantry.djl.internal.mapping;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 
 class BlockMapTest {
   private static Named named(String name, long... shape) {
-    return new Named(name, Optional.of(Shape.of(shape)));
+    return new Named(name, Optional.of(TensorShape.of(shape)));
   }
 
   private static List<String> rules(List<Named> parameters, List<Named> tensors) {

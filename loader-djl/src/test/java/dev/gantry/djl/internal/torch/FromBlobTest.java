@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -54,10 +54,10 @@ class FromBlobTest {
 
   @Test
   void passesEachArgumentInItsPlace() {
-    long handle = wrap(Device.HOST, DType.BF16, Shape.of(2, 3, 4));
+    long handle = wrap(Device.HOST, DType.BF16, TensorShape.of(2, 3, 4));
     assertThat(torch.address(handle)).isEqualTo(0x1000);
     assertThat(torch.dtype(handle)).contains(DType.BF16);
-    assertThat(torch.shape(handle)).isEqualTo(Shape.of(2, 3, 4));
+    assertThat(torch.shape(handle)).isEqualTo(TensorShape.of(2, 3, 4));
     assertThat(torch.strides(handle)).containsExactly(12, 4, 1);
     assertThat(torch.device(handle)).isEqualTo(Device.HOST);
     torch.delete(handle);
@@ -66,7 +66,7 @@ class FromBlobTest {
 
   @Test
   void namesTheGpu() {
-    long handle = wrap(new Device.Cuda(3), DType.F32, Shape.of(2, 5));
+    long handle = wrap(new Device.Cuda(3), DType.F32, TensorShape.of(2, 5));
     assertThat(torch.device(handle)).isEqualTo(new Device.Cuda(3));
     assertThat(torch.strides(handle)).containsExactly(5, 1);
     torch.delete(handle);
@@ -75,11 +75,11 @@ class FromBlobTest {
 
   @Test
   void aTensorWithoutElementsIsOfTheGpuToo() {
-    long handle = wrap(new Device.Cuda(3), DType.BF16, Shape.of(0, 5));
+    long handle = wrap(new Device.Cuda(3), DType.BF16, TensorShape.of(0, 5));
     assertThat(released).hasValue(1);
     assertThat(torch.device(handle)).isEqualTo(new Device.Cuda(3));
     assertThat(torch.dtype(handle)).contains(DType.BF16);
-    assertThat(torch.shape(handle)).isEqualTo(Shape.of(0, 5));
+    assertThat(torch.shape(handle)).isEqualTo(TensorShape.of(0, 5));
     torch.delete(handle);
     assertThat(released).hasValue(1);
   }
@@ -87,14 +87,14 @@ class FromBlobTest {
   @Test
   void aRefusalLeavesTheMemoryWithItsOwnerEvenIfTheDeleterRan() {
     // The stand-in calls the deleter, then refuses.
-    assertThatThrownBy(() -> wrap(Device.HOST, DType.F32, Shape.of(13)))
+    assertThatThrownBy(() -> wrap(Device.HOST, DType.F32, TensorShape.of(13)))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("torch_from_blob")
         .hasMessageContaining("libtorch 1");
     assertThat(released).hasValue(0);
   }
 
-  private long wrap(Device device, DType dtype, Shape shape) {
+  private long wrap(Device device, DType dtype, TensorShape shape) {
     return torch.wrap(0x1000, device, dtype, shape, released::incrementAndGet);
   }
 }

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -34,7 +34,7 @@ class TorchLibraryTest {
   void wrapsMemoryOfEachDtypeThatATensorHolds(DType dtype) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment memory = arena.allocate(48, 64);
-      Shape shape = Shape.of(2, 3);
+      TensorShape shape = TensorShape.of(2, 3);
       if (!TorchLibrary.holds(dtype)) {
         assertThatThrownBy(() -> wrap(memory.address(), dtype, shape))
             .isInstanceOf(MisuseException.class)
@@ -58,7 +58,7 @@ class TorchLibraryTest {
   @Test
   void releasesWhenTheLastHandleDies() {
     try (Arena arena = Arena.ofConfined()) {
-      long first = wrap(arena.allocate(16, 64).address(), DType.F32, Shape.of(4));
+      long first = wrap(arena.allocate(16, 64).address(), DType.F32, TensorShape.of(4));
       long second = torch.share(first);
       torch.delete(first);
       assertThat(released).hasValue(0);
@@ -70,8 +70,8 @@ class TorchLibraryTest {
   @Test
   void wrapsAScalar() {
     try (Arena arena = Arena.ofConfined()) {
-      long handle = wrap(arena.allocate(8, 64).address(), DType.F64, Shape.of());
-      assertThat(torch.shape(handle)).isEqualTo(Shape.of());
+      long handle = wrap(arena.allocate(8, 64).address(), DType.F64, TensorShape.of());
+      assertThat(torch.shape(handle)).isEqualTo(TensorShape.of());
       torch.delete(handle);
     }
     assertThat(released).hasValue(1);
@@ -79,8 +79,8 @@ class TorchLibraryTest {
 
   @Test
   void wrapsNoElementsAtAllAndStillReleases() {
-    long handle = wrap(0, DType.BF16, Shape.of(3, 0, 2));
-    assertThat(torch.shape(handle)).isEqualTo(Shape.of(3, 0, 2));
+    long handle = wrap(0, DType.BF16, TensorShape.of(3, 0, 2));
+    assertThat(torch.shape(handle)).isEqualTo(TensorShape.of(3, 0, 2));
     assertThat(torch.dtype(handle)).contains(DType.BF16);
     torch.delete(handle);
     assertThat(released).hasValue(1);
@@ -88,13 +88,14 @@ class TorchLibraryTest {
 
   @Test
   void aRefusedWrapLeavesTheMemoryWithItsOwner() {
-    assertThatThrownBy(() -> wrap(0, DType.F32, Shape.of(4))).isInstanceOf(MisuseException.class);
-    assertThatThrownBy(() -> wrap(0x1001, DType.BF16, Shape.of(4)))
+    assertThatThrownBy(() -> wrap(0, DType.F32, TensorShape.of(4)))
+        .isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> wrap(0x1001, DType.BF16, TensorShape.of(4)))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("0x1001");
-    assertThatThrownBy(() -> wrap(64, DType.U8, Shape.of(Long.MAX_VALUE, 2)))
+    assertThatThrownBy(() -> wrap(64, DType.U8, TensorShape.of(Long.MAX_VALUE, 2)))
         .isInstanceOf(MisuseException.class);
-    assertThatThrownBy(() -> wrap(64, DType.F64, Shape.of(Long.MAX_VALUE / 2)))
+    assertThatThrownBy(() -> wrap(64, DType.F64, TensorShape.of(Long.MAX_VALUE / 2)))
         .isInstanceOf(MisuseException.class);
     assertThat(released).hasValue(0);
   }
@@ -106,7 +107,7 @@ class TorchLibraryTest {
             0,
             Device.HOST,
             DType.U8,
-            Shape.of(0),
+            TensorShape.of(0),
             () -> {
               released.incrementAndGet();
               throw new IllegalStateException("thrown on purpose");
@@ -119,7 +120,7 @@ class TorchLibraryTest {
   void convertsToWhatDjlCannotName() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment memory = arena.allocateFrom(ValueLayout.JAVA_FLOAT, 1.5f, -2f, 3.25f);
-      long source = wrap(memory.address(), DType.F32, Shape.of(3));
+      long source = wrap(memory.address(), DType.F32, TensorShape.of(3));
       long converted = torch.convert(source, DType.BF16, Device.HOST);
       short[] bits =
           MemorySegment.ofAddress(torch.address(converted))
@@ -134,8 +135,8 @@ class TorchLibraryTest {
   @Test
   void refusalsOfLibtorchAreExceptionsOfOurs() {
     try (Arena arena = Arena.ofConfined()) {
-      long source = wrap(arena.allocate(16, 64).address(), DType.F32, Shape.of(4));
-      assertThatThrownBy(() -> torch.filled(Shape.of(3), DType.F32, Device.HOST, source))
+      long source = wrap(arena.allocate(16, 64).address(), DType.F32, TensorShape.of(4));
+      assertThatThrownBy(() -> torch.filled(TensorShape.of(3), DType.F32, Device.HOST, source))
           .isInstanceOf(dev.gantry.core.TransferException.class)
           .hasMessageContaining("aoti_torch_copy_");
       torch.delete(source);
@@ -148,7 +149,7 @@ class TorchLibraryTest {
       long address = arena.allocate(64, 64).address();
       long[] handles = new long[20_000];
       for (int i = 0; i < handles.length; i++) {
-        handles[i] = wrap(address, DType.F32, Shape.of(2, 2, 2));
+        handles[i] = wrap(address, DType.F32, TensorShape.of(2, 2, 2));
       }
       assertThat(Releases.pending()).isEqualTo(handles.length);
       for (long handle : handles) {
@@ -171,7 +172,7 @@ class TorchLibraryTest {
             missing -> assertThat(missing.reason()).contains("cannot be loaded"));
   }
 
-  private long wrap(long address, DType dtype, Shape shape) {
+  private long wrap(long address, DType dtype, TensorShape shape) {
     return torch.wrap(address, Device.HOST, dtype, shape, released::incrementAndGet);
   }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
 import java.util.Arrays;
@@ -26,7 +27,7 @@ class OneUpdateTest {
               .toArray(NDArray[]::new);
       NDArray[] values =
           IntStream.range(0, devices)
-              .mapToObj(_ -> manager.zeros(new ai.djl.ndarray.types.Shape(1)))
+              .mapToObj(_ -> manager.zeros(new Shape(1)))
               .toArray(NDArray[]::new);
       Optimizer sgd = Optimizer.sgd().setLearningRateTracker(Tracker.fixed(1)).build();
       try (OneUpdate update = new OneUpdate(sgd, manager)) {

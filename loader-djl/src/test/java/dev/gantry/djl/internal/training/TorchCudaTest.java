@@ -9,7 +9,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.Wanted;
@@ -73,13 +73,13 @@ class TorchCudaTest {
                 TransferOptions.defaults())) {
       Region region = loaded.regions().getFirst();
       address = region.address();
-      handle = torch.wrap(address, CUDA, DType.F32, Shape.of(1000, 100), region.retain());
+      handle = torch.wrap(address, CUDA, DType.F32, TensorShape.of(1000, 100), region.retain());
     }
 
     assertThat(torch.address(handle)).isEqualTo(address);
     assertThat(torch.dtype(handle)).contains(DType.F32);
     assertThat(torch.device(handle)).isEqualTo(CUDA);
-    assertThat(torch.shape(handle)).isEqualTo(Shape.of(1000, 100));
+    assertThat(torch.shape(handle)).isEqualTo(TensorShape.of(1000, 100));
     assertThat(torch.strides(handle)).containsExactly(100, 1);
     assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
 
@@ -118,7 +118,8 @@ class TorchCudaTest {
       handles =
           loaded.regions().stream()
               .mapToLong(region ->
-                  torch.wrap(region.address(), CUDA, DType.BF16, Shape.of(2048), region.retain()))
+                  torch.wrap(
+                      region.address(), CUDA, DType.BF16, TensorShape.of(2048), region.retain()))
               .toArray();
     }
     for (long handle : handles) {

@@ -3,7 +3,7 @@ package dev.gantry.spark.internal.columns;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import java.io.Serializable;
 import java.util.Arrays;
@@ -138,6 +138,7 @@ public record TensorColumn(
               + "' is an array, and no row tells its shape: give option shape."
               + name);
     }
-    return new Field(name, dtype, Shape.of(known.stream().mapToLong(Long::longValue).toArray()));
+    return new Field(
+        name, dtype, TensorShape.of(known.stream().mapToLong(Long::longValue).toArray()));
   }
 }

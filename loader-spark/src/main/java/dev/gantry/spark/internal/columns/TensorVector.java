@@ -8,7 +8,7 @@ import static dev.gantry.spark.internal.columns.ColumnBuffer.LONG;
 import static dev.gantry.spark.internal.columns.ColumnBuffer.SHORT;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,7 +37,7 @@ public final class TensorVector extends ColumnVector {
     numbers =
         field.shape().rank() == 0
             ? this
-            : new TensorVector(new Field(field.name(), dtype, Shape.of()), bytes);
+            : new TensorVector(new Field(field.name(), dtype, TensorShape.of()), bytes);
   }
 
   @Override

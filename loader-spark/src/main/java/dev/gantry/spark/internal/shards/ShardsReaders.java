@@ -2,7 +2,7 @@
 package dev.gantry.spark.internal.shards;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Shape;
+import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import java.io.Serializable;
 import java.util.Arrays;
@@ -27,7 +27,8 @@ record ShardsReaders(List<Column> columns) implements PartitionReaderFactory {
     }
 
     Field field() {
-      return new Field(name, dtype, Shape.of(shape.stream().mapToLong(Long::longValue).toArray()));
+      return new Field(
+          name, dtype, TensorShape.of(shape.stream().mapToLong(Long::longValue).toArray()));
     }
   }
 

@@ -6,19 +6,19 @@ import java.util.OptionalLong;
 import java.util.stream.Collectors;
 
 /// The dimensions of a tensor, outermost first; no dimensions for a scalar. Immutable.
-public final class Shape {
-  private static final Shape SCALAR = new Shape(new long[0]);
+public final class TensorShape {
+  private static final TensorShape SCALAR = new TensorShape(new long[0]);
 
   private final long[] dimensions;
 
-  private Shape(long[] dimensions) {
+  private TensorShape(long[] dimensions) {
     this.dimensions = dimensions;
   }
 
   /// The shape with these dimensions, outermost first; of none, the scalar's.
   ///
   /// @throws MisuseException if a dimension is negative
-  public static Shape of(long... dimensions) {
+  public static TensorShape of(long... dimensions) {
     if (dimensions.length == 0) {
       return SCALAR;
     }
@@ -27,7 +27,7 @@ public final class Shape {
         throw new MisuseException("negative dimension in " + Arrays.toString(dimensions));
       }
     }
-    return new Shape(dimensions.clone());
+    return new TensorShape(dimensions.clone());
   }
 
   public int rank() {
@@ -59,7 +59,7 @@ public final class Shape {
   /// This shape with its first dimension replaced.
   ///
   /// @throws MisuseException if this is a scalar's shape, or `rows` is negative
-  public Shape withRows(long rows) {
+  public TensorShape withRows(long rows) {
     if (rank() == 0) {
       throw new MisuseException("a scalar has no rows");
     }
@@ -70,7 +70,7 @@ public final class Shape {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof Shape shape && Arrays.equals(dimensions, shape.dimensions);
+    return other instanceof TensorShape shape && Arrays.equals(dimensions, shape.dimensions);
   }
 
   @Override
