@@ -4,6 +4,7 @@ package dev.gantry.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -56,7 +57,10 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
 
   /// The tests' files that this process has open, one an open descriptor.
   public static List<String> openFiles() throws IOException {
-    return descriptors().stream().filter(NoLeaks::isOurs).toList();
+    // Threads that look at what is available have a file open meanwhile, under this lock.
+    synchronized (RegisteredPages.OF_USER) {
+      return descriptors().stream().filter(NoLeaks::isOurs).toList();
+    }
   }
 
   /// What each descriptor of this process leads to: a file, a socket, a pipe.

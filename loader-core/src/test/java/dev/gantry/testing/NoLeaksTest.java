@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.memory.RegisteredPages;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+
+/// What other threads do meanwhile is no leak.
+class NoLeaksTest {
+  private static final int LOOKS = 500;
+
+  /// Threads look at what is available whenever they give memory back.
+  @Test
+  void aLookAtWhatProcessesRegisteredLeavesNothingOpen() throws Exception {
+    AtomicBoolean over = new AtomicBoolean();
+    try (ExecutorService executor = Executors.newSingleThreadExecutor()) {
+      // So that the file is there, and is open once.
+      RegisteredPages.OF_USER.add(1);
+      List<String> before = NoLeaks.openFiles();
+      Future<?> other =
+          executor.submit(() -> {
+            while (!over.get()) {
+              long _ = RegisteredPages.OF_USER.bytes();
+            }
+          });
+      try {
+        for (int i = 0; i < LOOKS; i++) {
+          assertThat(NoLeaks.openFiles()).isEqualTo(before);
+        }
+      } finally {
+        over.set(true);
+        RegisteredPages.OF_USER.add(-1);
+      }
+      other.get();
+    }
+  }
+}
