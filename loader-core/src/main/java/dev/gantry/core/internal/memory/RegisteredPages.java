@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.natives.JdkFiles;
-import dev.gantry.core.internal.natives.ipc.LocalSockets;
-import java.io.IOException;
+import dev.gantry.core.internal.natives.OwnFiles;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.FileAlreadyExistsException;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFileAttributes;
-import java.nio.file.attribute.PosixFilePermission;
-import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,16 +17,17 @@ import org.slf4j.LoggerFactory;
 /// on counting these pages as available, though it cannot reclaim them, and nowhere says how many they are.
 ///
 /// A file has a number for each process, at a place that the process locks. The kernel ends the lock with the
-/// process, so a number whose place is not locked does not count. Thread-safe.
+/// process, so a number whose place is not locked does not count. A process that has registered nothing has
+/// the file open under this object's lock only. Thread-safe.
 public final class RegisteredPages {
   private static final Logger LOG = LoggerFactory.getLogger(RegisteredPages.class);
   private static final int PLACES = 512;
-  private static final Set<PosixFilePermission> OWNER_ONLY =
-      PosixFilePermissions.fromString("rwx------");
+  private static final int OWNER_ONLY = 0700;
 
   /// Of all processes of this user that have the same `/dev/shm`: a container has its own.
   public static final RegisteredPages OF_USER =
-      new RegisteredPages(FileCalls.ofPlatform(), folderOfUser());
+      new RegisteredPages(
+          FileCalls.ofPlatform(), Path.of("/dev/shm", "gantry-" + FileCalls.ofPlatform().user()));
 
   private final FileCalls calls;
   private final Path folder;
@@ -54,14 +47,6 @@ public final class RegisteredPages {
     this.folder = folder;
   }
 
-  /// Elsewhere than on Linux there is no such folder, and no number of the user.
-  private static Path folderOfUser() {
-    Path memory = Path.of("/dev/shm");
-    return JdkFiles.areChosen()
-        ? memory.resolve("gantry")
-        : memory.resolve("gantry-" + LocalSockets.user());
-  }
-
   /// Counts pages of this process as registered, or no longer where `bytes` is negative.
   public synchronized void add(long bytes) {
     ownBytes += bytes;
@@ -70,11 +55,15 @@ public final class RegisteredPages {
     }
     if (ownPlace >= 0) {
       write(ownFile, ownPlace, ownBytes);
+      if (ownBytes == 0) {
+        leavePlace();
+      }
     }
-    if (ownPlace >= 0 && ownBytes == 0) {
-      int _ = calls.close(ownFile);
-      ownPlace = -1;
-    }
+  }
+
+  private void leavePlace() {
+    int _ = calls.close(ownFile);
+    ownPlace = -1;
   }
 
   /// What this process has registered.
@@ -90,7 +79,7 @@ public final class RegisteredPages {
 
   /// What the user's other processes have registered.
   synchronized long othersBytes() {
-    int opened = open(FileCalls.O_RDWR);
+    int opened = openShared();
     if (opened < 0) {
       return 0;
     }
@@ -110,10 +99,32 @@ public final class RegisteredPages {
     }
   }
 
+  /// The file that others find. Where it is another than the one that has the own number, as after somebody
+  /// deleted that one, it gets the number, too.
+  private int openShared() {
+    int opened = open(FileCalls.O_RDWR);
+    if (ownPlace < 0 || hasOwnNumber(opened)) {
+      return opened;
+    }
+    if (opened >= 0) {
+      int _ = calls.close(opened);
+    }
+    leavePlace();
+    add(0);
+    return open(FileCalls.O_RDWR);
+  }
+
+  private boolean hasOwnNumber(int opened) {
+    return opened < 0
+        ? opened != -Errno.ENOENT.code()
+        : calls.stat(ownFile).isSameFile(calls.stat(opened));
+  }
+
   /// Clears the number of a process that has ended.
   private boolean isAlive(int opened, int place) {
-    if (lock(opened, place, FileCalls.F_WRLCK) < 0) {
-      return true;
+    int locked = lock(opened, place, FileCalls.F_WRLCK);
+    if (locked < 0) {
+      return locked == -Errno.EAGAIN.code();
     }
     write(opened, place, 0);
     int _ = lock(opened, place, FileCalls.F_UNLCK);
@@ -121,12 +132,9 @@ public final class RegisteredPages {
   }
 
   private void takePlace() {
-    try {
-      Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
-    } catch (FileAlreadyExistsException _) {
-      // Another process made it.
-    } catch (IOException e) {
-      tell(e.toString());
+    int made = calls.mkdir(folder, OWNER_ONLY);
+    if (made < 0 && made != -Errno.EEXIST.code()) {
+      tell(Errno.failure(-made).describe());
       return;
     }
     int opened = open(FileCalls.O_RDWR | FileCalls.O_CREAT);
@@ -143,33 +151,30 @@ public final class RegisteredPages {
       }
     }
     int _ = calls.close(opened);
-    tell("no place can be locked: " + Errno.failure(-locked));
+    tell("no place can be locked: " + Errno.failure(-locked).describe());
   }
 
   /// The file; negative if it is not there, or not this user's: the numbers of others could have this process
   /// refuse every load.
   private int open(int flags) {
+    if (calls.user() < 0) {
+      // Elsewhere than on Linux there are no locks, and nothing is registered.
+      return -Errno.ENOSYS.code();
+    }
     try {
-      PosixFileAttributes found =
-          Files.readAttributes(folder, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-      boolean own =
-          Files.getAttribute(folder, "unix:uid", LinkOption.NOFOLLOW_LINKS)
-              .equals(LocalSockets.user());
-      if (!found.isDirectory() || !own || !found.permissions().equals(OWNER_ONLY)) {
-        tell("it is not a folder of this user alone");
-        return -Errno.EACCES.code();
+      int opened = OwnFiles.open(calls, folder, FileCalls.O_RDONLY);
+      if (opened >= 0) {
+        int _ = calls.close(opened);
+        opened = OwnFiles.open(calls, folder.resolve("registered"), flags);
       }
-    } catch (NoSuchFileException _) {
-      return -Errno.ENOENT.code();
-    } catch (IOException | UnsupportedOperationException e) {
-      tell(e.toString());
+      if (opened < 0 && opened != -Errno.ENOENT.code()) {
+        tell(Errno.failure(-opened).describe());
+      }
+      return opened;
+    } catch (MisuseException | TransferException e) {
+      tell(e.getMessage());
       return -Errno.EACCES.code();
     }
-    int opened = calls.open(folder.resolve("registered"), flags, 0600);
-    if (opened < 0 && opened != -Errno.ENOENT.code()) {
-      tell(Errno.failure(-opened).toString());
-    }
-    return opened;
   }
 
   private void tell(String reason) {
@@ -191,7 +196,7 @@ public final class RegisteredPages {
       MemorySegment number = arena.allocateFrom(ValueLayout.JAVA_LONG, bytes);
       long written = calls.pwrite(opened, number, Long.BYTES, (long) place * Long.BYTES);
       if (written != Long.BYTES) {
-        tell("pwrite gave " + written);
+        tell(written < 0 ? Errno.failure((int) -written).describe() : "it is full");
       }
     }
   }

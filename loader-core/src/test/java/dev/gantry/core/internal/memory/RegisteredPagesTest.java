@@ -3,22 +3,32 @@ package dev.gantry.core.internal.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.NoLeaks;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// What processes tell each other about the page cache that they have registered.
+@ExtendWith(NoLeaks.class)
 class RegisteredPagesTest {
+  private static final int NOBODY = 65_534;
+
   @TempDir Path parent;
   private final RegisteredPages before = HostMemory.registered;
   private Path folder;
@@ -123,5 +133,84 @@ class RegisteredPagesTest {
     pages.add(5);
     assertThat(pages.bytes()).isEqualTo(5);
     assertThat(elsewhere).isEmptyDirectory();
+  }
+
+  @Test
+  void whatAnotherUserOwnsDoesNotCount() throws IOException {
+    assumeTrue("root".equals(System.getProperty("user.name")), "only root gives files away");
+    RegisteredPages other = new RegisteredPages(Libc.INSTANCE, folder);
+    other.add(7);
+    Path file = folder.resolve("registered");
+    Files.setAttribute(file, "unix:uid", NOBODY);
+    assertThat(pages.bytes()).as("the file is another user's").isZero();
+    Files.setAttribute(file, "unix:uid", 0);
+    assertThat(pages.bytes()).isEqualTo(7);
+    Files.setAttribute(folder, "unix:uid", NOBODY);
+    assertThat(pages.bytes()).as("the folder is another user's").isZero();
+    Files.setAttribute(folder, "unix:uid", 0);
+    other.add(-7);
+  }
+
+  @Test
+  void aLinkInTheFolderIsNotFollowed() throws IOException {
+    RegisteredPages other = new RegisteredPages(Libc.INSTANCE, parent.resolve("elsewhere"));
+    other.add(7);
+    Files.createDirectory(folder);
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
+    Files.createSymbolicLink(folder.resolve("registered"), parent.resolve("elsewhere/registered"));
+    pages.add(5);
+    assertThat(pages.bytes()).isEqualTo(5);
+    other.add(-7);
+  }
+
+  /// Some systems delete what a user has in `/dev/shm` at the end of the user's session.
+  @Test
+  void aFileThatWasDeletedIsMadeAnewByThoseWhoCount() throws IOException {
+    RegisteredPages other = new RegisteredPages(Libc.INSTANCE, folder);
+    pages.add(5);
+    other.add(7);
+    Files.delete(folder.resolve("registered"));
+    Files.delete(folder);
+    RegisteredPages third = new RegisteredPages(Libc.INSTANCE, folder);
+    third.add(100);
+    assertThat(pages.bytes()).isEqualTo(105);
+    assertThat(other.bytes()).isEqualTo(112);
+    assertThat(third.bytes()).isEqualTo(112);
+    other.add(-7);
+    third.add(-100);
+    assertThat(pages.bytes()).isEqualTo(5);
+  }
+
+  @Test
+  void theOwnNumberIsKnownWhereNoFolderCanBeMade() throws IOException {
+    for (Path impossible :
+        List.of(
+            parent.resolve("missing/pages"),
+            Files.createFile(parent.resolve("file")).resolve("pages"))) {
+      RegisteredPages alone = new RegisteredPages(Libc.INSTANCE, impossible);
+      alone.add(5);
+      assertThat(alone.bytes()).isEqualTo(5);
+      alone.add(-5);
+      assertThat(alone.bytes()).isZero();
+    }
+  }
+
+  @Test
+  void theOwnNumberIsKnownWhereTheFolderIsFull() {
+    RegisteredPages full =
+        new RegisteredPages(
+            new ForwardingFileCalls(Libc.INSTANCE) {
+              @Override
+              public long pwrite(int fd, MemorySegment source, long length, long offset) {
+                return -Errno.ENOSPC.code();
+              }
+            },
+            folder);
+    full.add(5);
+    assertThat(full.bytes()).isEqualTo(5);
+    full.add(-5);
+    assertThat(full.bytes()).isZero();
+    pages.add(3);
+    assertThat(pages.bytes()).as("the place is free again").isEqualTo(3);
   }
 }

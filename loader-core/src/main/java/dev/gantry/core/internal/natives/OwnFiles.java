@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.cache;
+package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.natives.Errno;
-import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
 
 /// Opens what no other user can have written. Checksums do not tell: whoever writes bytes writes theirs, too.
-final class OwnFiles {
+public final class OwnFiles {
   /// Read and write for its owner.
   private static final int MODE = 0600;
 
@@ -19,35 +16,39 @@ final class OwnFiles {
   ///
   /// @throws MisuseException if the name is a link, the file is another user's, or others may write to it
   /// @throws TransferException if that is not known
-  static int open(FileCalls calls, Path file, int flags) {
+  public static int open(FileCalls calls, Path file, int flags) {
     int descriptor = FileCalls.retried(() -> calls.open(file, flags | calls.noFollowFlag(), MODE));
     if (descriptor == -Errno.ELOOP.code()) {
-      throw new MisuseException(file + " is a link, which the cache does not follow");
+      throw new MisuseException(file + " is a link, which is not followed here");
     }
-    if (descriptor >= 0) {
-      Cleanup.orUndo(
-          () -> {
-            require(calls, file, calls.stat(descriptor));
-            return descriptor;
-          },
-          () -> calls.close(descriptor));
+    if (descriptor < 0) {
+      return descriptor;
     }
-    return descriptor;
+    boolean own = false;
+    try {
+      require(calls, file, calls.stat(descriptor));
+      own = true;
+      return descriptor;
+    } finally {
+      if (!own) {
+        int _ = calls.close(descriptor);
+      }
+    }
   }
 
   /// @throws MisuseException if a file or folder is another user's, or others may write to it
   /// @throws TransferException if that is not known
-  static void require(FileCalls calls, Path path, FileCalls.StatResult stat) {
+  public static void require(FileCalls calls, Path path, FileCalls.StatResult stat) {
     if (stat.status() < 0) {
       throw new TransferException("stat", path.toString(), Errno.failure(-stat.status()));
     }
-    // Where users have no numbers there are no locks either, and so no cache.
+    // Where users have no numbers there are no locks either, and so nothing that processes share.
     boolean isOwn = calls.user() < 0 || stat.owner() == calls.user();
     if (!isOwn || stat.othersMayWrite()) {
       throw new MisuseException(
           path
-              + " must belong to this process's user, and no other may write to it: a cache trusts"
-              + " what is there (owner "
+              + " must belong to this process's user, and no other may write to it: what is there"
+              + " is trusted (owner "
               + stat.owner()
               + ", mode "
               + Integer.toOctalString(stat.mode() & 0777)
