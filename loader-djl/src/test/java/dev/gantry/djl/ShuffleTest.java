@@ -4,10 +4,16 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.ndarray.NDManager;
+import ai.djl.training.dataset.Batch;
+import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -70,5 +76,60 @@ class ShuffleTest {
     try (TfRecordDataset dataset = records(files).build()) {
       mixesAndTrainsAsWellAsInMemory(dataset);
     }
+  }
+
+  /// How often the log warns while two epochs are read.
+  private static int warnings(Supplier<GantryDataset> opened) {
+    String log =
+        StandardError.during(() -> {
+          try (NDManager manager = NDManager.newBaseManager();
+              GantryDataset dataset = opened.get()) {
+            for (int epoch = 0; epoch < 2; epoch++) {
+              dataset.getData(manager).forEach(Batch::close);
+            }
+          }
+        });
+    return log.split("WARN .*where files are sorted", -1).length - 1;
+  }
+
+  @Test
+  void wholeFilesInRandomOrderAreWarnedOfOnceWhereTheyAreFew() {
+    Path shards = SortedClasses.shards(folder.resolve("shards"));
+    ShardDataset.Builder dataset = ShardDataset.builder().setPath(shards).setSampling(500);
+    assertThat(warnings(() -> dataset.optShuffle(new Shuffle.Shards(42)).build())).isEqualTo(1);
+    assertThat(warnings(() -> dataset.optShuffle(42).build())).isZero();
+    List<Path> files = SortedClasses.records(folder, Compression.GZIP);
+    TfRecordDataset.Builder streams = records(files.subList(0, 1)).setSampling(500);
+    assertThat(warnings(() -> streams.optShuffle(new Shuffle.Shards(42)).build())).isEqualTo(1);
+  }
+
+  @Test
+  void aBufferOfASmallPartOfFewFilesIsWarnedOfOnce() {
+    List<Path> files = SortedClasses.records(folder, Compression.GZIP);
+    TfRecordDataset.Builder streams = records(files).setSampling(500);
+    Function<Integer, Integer> ofBuffer =
+        records ->
+            warnings(() ->
+                streams
+                    .optRecords(TfRecordOptions.defaults().withShuffleBuffer(records, 1 << 20))
+                    .build());
+    assertThat(ofBuffer.apply(1000)).isEqualTo(1);
+    assertThat(ofBuffer.apply(1500)).isZero();
+    assertThat(ofBuffer.apply(SortedClasses.SAMPLES)).isZero();
+  }
+
+  @Test
+  void aSmallBufferIsNotWarnedOfWhereItHoldsRecordsOfManyFiles() {
+    List<Path> files = new ArrayList<>();
+    for (int i = 0; i < 8; i++) {
+      files.addAll(
+          SortedClasses.records(folder.resolve("part-" + i), Compression.NONE).subList(0, 1));
+    }
+    TfRecordDataset.Builder streams =
+        records(files)
+            .setSampling(500)
+            .optRecords(TfRecordOptions.defaults().withShuffleBuffer(100, 1 << 20));
+    assertThat(warnings(() -> streams.optInterleave(8, 1).build())).isZero();
+    assertThat(warnings(() -> streams.optInterleave(1, 1).build())).isEqualTo(1);
   }
 }

@@ -8,6 +8,7 @@ import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.internal.order.EpochOrder;
+import dev.gantry.formats.internal.order.MixingAdvice;
 import dev.gantry.formats.internal.order.OrderIdentity;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.spi.SampleCatalogue;
@@ -63,7 +64,10 @@ public final class EpochBatches implements Batches {
   /// @throws MisuseException if no memory holds such a batch
   public static EpochBatches of(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
     String order = OrderIdentity.of(store.identity(), store.fileSamples(), options);
-    return new EpochBatches(store, options, limits, order, store::close);
+    EpochBatches batches = new EpochBatches(store, options, limits, order, store::close);
+    MixingAdvice.ofFiles(
+        options.shuffle(), store.fileSamples().stream().filter(samples -> samples > 0).count());
+    return batches;
   }
 
   @Override

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.order.MixingAdvice;
 import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
 import dev.gantry.formats.internal.streams.StreamCursor.Shuffled;
@@ -41,7 +42,11 @@ final class ShuffledStream implements Records {
 
   private final List<Pause> pauses;
   private final StreamCursor begin;
+  private final MixingAdvice mixing;
   private int filled;
+
+  /// The files that the buffer was filled from; many where it was filled again, which tells no such number.
+  private int filledFrom = Integer.MAX_VALUE;
 
   /// Records that the stream has given.
   private long read;
@@ -70,9 +75,14 @@ final class ShuffledStream implements Records {
   /// @param stream at the cursor's place, which this closes, also if it cannot be made
   /// @throws MisuseException if no such buffer comes to that cursor
   ShuffledStream(
-      RecordStream stream, ShuffleDraws order, TfRecordOptions options, StreamCursor from) {
+      RecordStream stream,
+      ShuffleDraws order,
+      TfRecordOptions options,
+      StreamCursor from,
+      MixingAdvice mixing) {
     this.stream = stream;
     this.order = order;
+    this.mixing = mixing;
     mostRecords = options.shuffleRecords();
     mostBytes = options.shuffleBytes();
     begin = from;
@@ -164,6 +174,7 @@ final class ShuffledStream implements Records {
       slots.add(keep());
     }
     filled = slots.size();
+    filledFrom = stream.cursor().nextFile();
   }
 
   /// By the next record of the stream, or where there is to be none, by the last slot's.
@@ -211,6 +222,9 @@ final class ShuffledStream implements Records {
     }
     from.ifPresent(cursor -> sections.add(new Section(cursor, read)));
     read++;
+    if (filled > 0) {
+      mixing.ofBuffer(filled, filledFrom, read);
+    }
     return true;
   }
 

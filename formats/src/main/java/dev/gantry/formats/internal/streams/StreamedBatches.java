@@ -12,6 +12,7 @@ import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
 import dev.gantry.formats.internal.examples.ExampleParser;
 import dev.gantry.formats.internal.order.EpochOrder;
+import dev.gantry.formats.internal.order.MixingAdvice;
 import dev.gantry.formats.internal.order.OrderIdentity;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.order.ShuffleDraws;
@@ -70,6 +71,7 @@ public final class StreamedBatches implements Batches {
   private final AtomicInteger openFiles = new AtomicInteger();
   private final LongAdder records = new LongAdder();
   private final LongAdder bytes = new LongAdder();
+  private final MixingAdvice mixing = new MixingAdvice();
 
   private StreamedBatches(
       GantrySession session,
@@ -118,6 +120,7 @@ public final class StreamedBatches implements Batches {
         read.add(file);
       }
     }
+    MixingAdvice.ofFiles(order.shuffle(), read.size());
     // A rank's state says where it reads, and is of no use to the others.
     String buffer =
         order.shuffle() instanceof Shuffle.Samples
@@ -239,7 +242,7 @@ public final class StreamedBatches implements Batches {
         new RecordStream(
             session, ordered, options, order.interleaveBlock(), faults, openFiles, from);
     return from.shuffled().isPresent()
-        ? new ShuffledStream(stream, draws(epoch), options, from)
+        ? new ShuffledStream(stream, draws(epoch), options, from, mixing)
         : stream;
   }
 
