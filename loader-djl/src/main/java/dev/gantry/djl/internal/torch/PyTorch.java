@@ -22,8 +22,8 @@ public final class PyTorch {
 
   /// libtorch, from the folder that DJL's engine loaded it from.
   ///
-  /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what
-  ///     we need
+  /// @throws DeviceUnavailableException if there is no PyTorch engine, DJL is older than the one that we know,
+  ///     or its libtorch lacks what we need
   public static TorchLibrary library() {
     return switch (Holder.PROBE) {
       case TorchLibrary.Probe.Found(TorchLibrary library) -> library;
@@ -123,6 +123,10 @@ public final class PyTorch {
     static final TorchLibrary.Probe PROBE = find();
 
     private static TorchLibrary.Probe find() {
+      Optional<String> refusal = DjlVersion.refusal();
+      if (refusal.isPresent()) {
+        return new TorchLibrary.Probe.Missing(refusal.get());
+      }
       try {
         // The engine loads libtorch; after that its folder is known.
         Engine _ = Engine.getEngine(PtEngine.ENGINE_NAME);

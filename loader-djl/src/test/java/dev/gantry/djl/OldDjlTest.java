@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.TensorShape;
+import dev.gantry.testing.ChildJvm;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// In a JVM of its own, whose class path has what the jars of another DJL say of themselves before this one's.
+@ExtendWith(NoLeaks.class)
+class OldDjlTest {
+  private static final String API = "ai/djl/engine/api.properties";
+
+  @TempDir Path folder;
+
+  private ChildJvm.Result loadBeside(String file, String version) throws IOException {
+    Path weights =
+        new WeightsFile()
+            .raw("bytes", DType.U8, TensorShape.of(1000), new byte[1000])
+            .write(folder.resolve("weights.safetensors"));
+    Path properties = folder.resolve("classes").resolve(file);
+    Files.createDirectories(properties.getParent());
+    Files.writeString(properties, "djl_version=" + version + "\n");
+    return ChildJvm.run(
+        "256m",
+        Map.of("JDK_JAVA_OPTIONS", "-Xbootclasspath/a:" + folder.resolve("classes")),
+        SmallHeapProgram.class,
+        weights.toString());
+  }
+
+  @ParameterizedTest
+  @CsvSource({API + ",ai.djl:api", "pytorch-engine.properties,ai.djl.pytorch:pytorch-engine"})
+  void anOlderJarIsRefusedByItsVersionAndTheLeast(String file, String jar) throws IOException {
+    ChildJvm.Result result = loadBeside(file, "0.34.0");
+    assertThat(result.exit()).isEqualTo(1);
+    assertThat(result.err())
+        .contains(
+            "DeviceUnavailableException: DJL's PyTorch engine: "
+                + jar
+                + " must be of DJL 0.35.1 or newer (was 0.34.0)");
+  }
+
+  @Test
+  void newerOnesAndThoseThatTellNoVersionAreTaken() throws IOException {
+    assertThat(loadBeside(API, "0.100.0").requirePassed()).contains("1000 bytes");
+    assertThat(loadBeside(API, "${djl.version}").requirePassed()).contains("1000 bytes");
+  }
+}
