@@ -5,6 +5,7 @@ import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.djl.internal.datasets.ResumedPosition;
 import dev.gantry.djl.internal.training.EarlierListeners;
 import dev.gantry.djl.internal.training.StepCounter;
 import dev.gantry.djl.internal.training.TrainerParts;
@@ -58,6 +59,10 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private final @Nullable Duration interval;
   private final Supplier<Optional<String>> datasetState;
   private final BooleanSupplier datasetEpochOver;
+
+  /// Where the training's dataset was when its checkpoint was saved.
+  private final Optional<String> restoredState;
+
   private final InstantSource clock;
   private final boolean logsFailedSaves;
   private long step;
@@ -99,6 +104,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     this.interval = builder.interval;
     this.datasetState = builder.datasetState;
     this.datasetEpochOver = builder.datasetEpochOver;
+    this.restoredState = builder.restoredState;
     this.clock = builder.clock;
     this.logsFailedSaves = builder.logsFailedSaves;
     this.step = builder.step;
@@ -117,6 +123,10 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       // Not when training begins: listeners may be added to a trainer that is there already.
       checkListeners(trainer);
       var _ = saver.prepare(trainer.getModel(), trainer);
+      restoredState
+          .flatMap(
+              saved -> datasetState.get().flatMap(state -> ResumedPosition.warning(saved, state)))
+          .ifPresent(LOG::warn);
       begun = true;
     }
     dropEpochEnd();
@@ -334,6 +344,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     private @Nullable Duration interval;
     private Supplier<Optional<String>> datasetState = Optional::empty;
     private BooleanSupplier datasetEpochOver = () -> false;
+    private Optional<String> restoredState = Optional.empty();
     private InstantSource clock = monotonic();
     private boolean logsFailedSaves;
     private long step;
@@ -400,11 +411,13 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Counts steps and epochs from those of a restored training; default: from 0.
+    /// Counts steps and epochs from those of a restored training; default: from 0. If the dataset was not
+    /// restored, too, so that it repeats batches, the log says so at the first batch.
     public Builder optFrom(RestoredTraining restored) {
       MisuseException.requireGiven("optFrom", restored);
       step = restored.step();
       epoch = restored.epoch();
+      restoredState = restored.datasetState();
       return this;
     }
 

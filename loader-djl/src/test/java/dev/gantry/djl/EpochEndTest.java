@@ -11,6 +11,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.training.EasyTrain;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
+import ai.djl.translate.TranslateException;
 import ai.djl.util.Progress;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
@@ -18,7 +19,9 @@ import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Iterator;
 import java.util.List;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
@@ -108,11 +111,40 @@ class EpochEndTest {
       try (ResumableDataset dataset = datasets.get();
           Training resumed = Fit.training()) {
         RestoredTraining restored = saver.restoreLatest(resumed.model, resumed.trainer).get();
+        assertThat(firstBatches(saver, restored, dataset, resumed))
+            .containsOnlyOnce("and the dataset is not behind it (epoch 0, batch 1)");
+        dataset.restore(restored.datasetState().orElseThrow());
+        assertThat(firstBatches(saver, restored, dataset, resumed))
+            .doesNotContain("is not behind it");
         dataset.restore(restored.datasetState().orElseThrow());
         EasyTrain.fit(resumed.trainer, EPOCHS - (int) restored.epoch(), dataset, null);
         assertThat(PlainState.of(resumed.trainer)).isEqualTo(end);
       }
     }
+  }
+
+  /// What is logged at the first two batches of a training that resumes.
+  private static String firstBatches(
+      CheckpointSaver saver,
+      RestoredTraining restored,
+      ResumableDataset dataset,
+      Training training) {
+    CheckpointListener listener = listener(saver, dataset).optFrom(restored).build();
+    return StandardError.during(() -> {
+      try (NDManager manager = training.trainer.getManager().newSubManager()) {
+        Iterator<Batch> batches = dataset.getData(manager).iterator();
+        if (!batches.hasNext()) {
+          // Nothing is left of a stream's epoch.
+          batches = dataset.getData(manager).iterator();
+        }
+        for (int i = 0; i < 2; i++) {
+          batches.next().close();
+          listener.onTrainingBatch(training.trainer, null);
+        }
+      } catch (IOException | TranslateException e) {
+        throw new IllegalStateException(e);
+      }
+    });
   }
 
   @Test
