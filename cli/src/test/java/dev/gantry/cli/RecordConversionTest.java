@@ -279,7 +279,7 @@ class RecordConversionTest {
     TestSamples.run(
         "convert", "--shards", 2, "--compression", "zlib", shards, out.resolve("train"));
     assertThat(TestSamples.names(out))
-        .containsExactly("train-00000-of-00002", "train-00001-of-00002");
+        .containsExactly("_gantry-files-train", "train-00000-of-00002", "train-00001-of-00002");
     assertThat(TestSamples.recordsOf(out)).isEqualTo(TestSamples.recordsOf(in));
     assertThat(TestSamples.json(TestSamples.run("inspect", "--json", out)).get("compression"))
         .isEqualTo("zlib");

@@ -5,26 +5,37 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.JointFiles;
+import dev.gantry.formats.internal.files.JointFiles.Part;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /// Writes several TFRecord files that belong together, named as TensorFlow's are:
 /// `train-00000-of-00010` to `train-00009-of-00010`.
 ///
-/// They get their names by [#commit], when all of them are whole and on the disk. Takes a quarter
-/// of a MiB and a file descriptor a shard. Several threads may write, each to shards of its own;
-/// the rest is for one thread.
+/// They get their names by [#commit], when all of them are whole and on the disk. A list beside them,
+/// `_gantry-files-train`, makes them one set, and takes the place of an older set of the name: readers of the
+/// folder are refused in one line while it is there and not all of its files are. A folder may have sets
+/// of several names. Takes a quarter of a MiB and a file descriptor a shard. Several threads may write,
+/// each to shards of its own; the rest is for one thread. While a set is written, other writers of it
+/// are refused.
 public final class TfRecordShards implements AutoCloseable {
+  private static final String NAME_END = "-";
+
   /// The most shards that are written at once.
   public static final int MOST_SHARDS = 1024;
 
+  private final JointFiles output;
+  private final List<Part> parts;
   private final List<TfRecordWriter> writers;
 
-  private TfRecordShards(List<TfRecordWriter> writers) {
+  private TfRecordShards(JointFiles output, List<Part> parts, List<TfRecordWriter> writers) {
+    this.output = output;
+    this.parts = parts;
     this.writers = writers;
   }
 
@@ -38,31 +49,39 @@ public final class TfRecordShards implements AutoCloseable {
   /// @param name what the files' names begin with, such as `train`
   /// @param shards how many files, up to [#MOST_SHARDS]
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
+  /// @throws MisuseException if another writer of such files is at work, the folder has a set that Spark
+  ///     wrote, or the name begins with a dot or has a line break
   public static TfRecordShards create(
       Session session, Path folder, String name, int shards, Compression compression) {
     MisuseException.requireRange("shards", shards, 1, MOST_SHARDS);
+    GantrySession own = GantrySession.of(session);
+    // The name may have a folder of its own before it.
+    Path named = folder.resolve(name + NAME_END).toAbsolutePath();
+    String last = String.valueOf(named.getFileName());
+    String setName = last.substring(0, last.length() - NAME_END.length());
+    JointFiles output = JointFiles.beginNamed(own, named.resolveSibling(""), setName);
+    List<Part> parts =
+        IntStream.range(0, shards)
+            .mapToObj(i -> new Part("part-" + i, JointFiles.numbered(setName, i, shards)))
+            .toList();
     List<TfRecordWriter> writers = new ArrayList<>(shards);
-    boolean complete = false;
-    try {
-      for (Path file : files(folder, name, shards)) {
-        writers.add(new TfRecordWriter(GantrySession.of(session), file, compression));
-      }
-      complete = true;
-      return new TfRecordShards(writers);
-    } finally {
-      if (!complete) {
-        writers.reversed().forEach(TfRecordWriter::close);
-      }
-    }
+    TfRecordShards made = new TfRecordShards(output, parts, writers);
+    return Cleanup.orUndo(
+        () -> {
+          for (Part part : parts) {
+            Path file = output.unfinished().resolve(part.unfinished());
+            writers.add(new TfRecordWriter(own, file, compression));
+          }
+          return made;
+        },
+        made::close);
   }
 
   /// The files' names, in order.
   public static List<Path> files(Path folder, String name, int shards) {
-    List<Path> files = new ArrayList<>(shards);
-    for (int i = 0; i < shards; i++) {
-      files.add(folder.resolve(String.format(Locale.ROOT, "%s-%05d-of-%05d", name, i, shards)));
-    }
-    return files;
+    return IntStream.range(0, shards)
+        .mapToObj(i -> folder.resolve(JointFiles.numbered(name, i, shards)))
+        .toList();
   }
 
   /// Appends a record to a shard.
@@ -82,15 +101,22 @@ public final class TfRecordShards implements AutoCloseable {
   /// where that fails.
   ///
   /// @throws dev.gantry.core.TransferException if one cannot be written; old files have stayed
-  ///     unless the failure is of a `rename` or of a folder's synchronisation after it
+  ///     unless the failure is of the removal of such, of a `rename` or of a folder's synchronisation after it
   public void commit() {
-    TfRecordWriter.commit(writers);
+    try {
+      TfRecordWriter.commit(writers);
+      List<Path> _ = output.finish(parts);
+    } finally {
+      output.close();
+    }
   }
 
   /// Removes what was written, unless it was committed.
   @Override
   public void close() {
-    // The first one has made the folder, and goes when nothing is in it any more.
-    Cleanup.runAll(writers.reversed().stream().<Runnable>map(writer -> writer::close).toList());
+    List<Runnable> actions = new ArrayList<>();
+    writers.forEach(writer -> actions.add(writer::close));
+    actions.add(output::close);
+    Cleanup.runAll(actions);
   }
 }

@@ -148,7 +148,7 @@ class TfRecordWriterTest {
         shards.write(i % 3, MemorySegment.ofArray(new byte[] {(byte) i}));
       }
       assertThat(shards.records(0)).isEqualTo(4);
-      assertThat(folder).isDirectoryNotContaining("glob:**train*");
+      assertThat(folder).isDirectoryNotContaining("glob:**/train*");
       shards.commit();
       assertThat(TfRecordShards.files(folder, "train", 3))
           .extracting(path -> path.getFileName().toString())

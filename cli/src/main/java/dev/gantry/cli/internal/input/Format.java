@@ -7,7 +7,6 @@ import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
@@ -133,10 +132,8 @@ enum Format {
     return WeightsFormats.all().stream().map(WeightsFormat::name).collect(Collectors.joining(", "));
   }
 
-  /// Files that are being written, or that a crash left, begin like whole ones.
   private static boolean isRecordFile(GantrySession session, Location file) {
-    return !TemporaryName.is(Path.of(file.fileName()))
-        && !isRecordIndex(file)
+    return !isRecordIndex(file)
         && (isRecordName(file.fileName()) || TfRecordReader.isTfRecord(session, file));
   }
 

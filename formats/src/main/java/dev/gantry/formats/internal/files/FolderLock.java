@@ -25,16 +25,18 @@ import org.jspecify.annotations.Nullable;
 public final class FolderLock implements AutoCloseable {
   public static final String FILE_NAME = ".gantry.lock";
 
+  private record Key(Object folder, String file) {}
+
   /// The folders of this process's writers, by what the file system knows them by. The kernel's
   /// lock is the process's: a second writer must not even open the file, since closing it would
   /// give the first one's lock back.
-  private static final Set<Object> HELD = ConcurrentHashMap.newKeySet();
+  private static final Set<Key> HELD = ConcurrentHashMap.newKeySet();
 
-  private final Object key;
+  private final Key key;
   private final Path file;
   private final FileChannel channel;
 
-  private FolderLock(Object key, Path file, FileChannel channel) {
+  private FolderLock(Key key, Path file, FileChannel channel) {
     this.key = key;
     this.file = file;
     this.channel = channel;
@@ -49,9 +51,14 @@ public final class FolderLock implements AutoCloseable {
   /// @throws MisuseException if another has it
   /// @throws dev.gantry.core.TransferException if the folder takes no file
   public static FolderLock take(Path folder, String writer) {
-    Path file = file(folder);
+    return take(folder, FILE_NAME, writer);
+  }
+
+  /// As [#take(Path, String)], by a file of another name.
+  static FolderLock take(Path folder, String name, String writer) {
+    Path file = folder.resolve(name);
     try {
-      Object key = key(folder);
+      Key key = new Key(key(folder), name);
       if (!HELD.add(key)) {
         throw inUse(folder, writer);
       }

@@ -9,47 +9,47 @@ import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.FileErrors;
-import dev.gantry.formats.spi.FileBytes;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.LinkedHashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Optional;
-import java.util.SequencedMap;
 import java.util.Set;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Files of a format without an index of its own that several processes write as one set, on a file
-/// system that all of them see. A list of their names and sizes makes them a set:
+/// Files of a format without an index of its own that are one set. A list of their names and sizes makes
+/// them one, and says alone what is in the set: every reader of such folders asks [#of].
 ///
-/// 1. one process begins; others write files, of unique names, into [#unfinished]
-/// 2. the first one writes the list there, and moves the files that are in it to where they belong
-/// 3. it moves the list, at once in the place of an older one, and removes what only that one names
+/// All files are written into a folder of [unfinished work][#unfinished], by one process or by several that
+/// see its file system. Then the first process moves them to where they belong:
 ///
-/// So the list alone says what is in the set: every reader of such folders asks [#of]. Between 2 and 3,
-/// and after a crash there, files of the set lie in the folder that no list of it names.
+/// - Files of unique names ([#begin]) are all of their folder. They are moved first, and the list then
+///   takes the place of an older one at once, so that the old set is there until the new one is.
+///   Before that, and after a crash there, files of the set lie in the folder that no list names.
+/// - Files that are named by their user ([#beginNamed]) are one of their folder's sets, and have the names of
+///   the old set's. The list goes first, then the old files are removed, and then the new ones are
+///   moved. Until the last of them is there, readers by the list find a file missing, and no reader finds
+///   files of two sets.
 ///
-/// What a crash leaves, the next writer removes: unfinished work, and files that only an unfinished or
-/// a replaced list names. Files that no list of ours names are never touched. For one thread.
+/// What a crash leaves, the next writer of the set removes: unfinished work, and files that only an
+/// unfinished or a replaced list names. Files that no list of ours names are never touched, unless they have
+/// a name that the user gave the new ones. For one thread.
 public final class JointFiles implements AutoCloseable {
   /// Other readers of such folders pass over names that begin so.
   public static final String LIST = "_gantry-files";
 
+  /// The name of a set follows.
+  private static final String NAMED_LIST = LIST + "-";
+
   private static final String REPLACED = "replaced";
-  private static final String HEAD = "gantry-files 1";
-  private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([0-9A-Za-z][0-9A-Za-z.-]*)");
   private static final Pattern WORK = Pattern.compile("part-[0-9A-Za-z.-]+");
   private static final int JOB_DIGITS = 8;
 
@@ -58,18 +58,33 @@ public final class JointFiles implements AutoCloseable {
       Pattern.compile("part-[0-9]{5,10}-of-[0-9]{5,10}-[0-9A-Za-z]{" + JOB_DIGITS + "}\\..+");
 
   private static final int MOST_TRIES = 100;
-  private static final long MOST_LIST_BYTES = 100_000_000;
 
   private final GantrySession session;
   private final Folders folders;
   private final Path folder;
+  private final Path work;
+  private final Path list;
+  private final boolean named;
   private final OutputFolder output;
+
+  /// What this has put into the folder where nothing was replaced, in this order.
+  private final List<Path> added = new ArrayList<>();
+
   private boolean done;
 
-  private JointFiles(GantrySession session, Path folder, OutputFolder output) {
+  private JointFiles(
+      GantrySession session,
+      Path folder,
+      Path work,
+      Path list,
+      boolean named,
+      OutputFolder output) {
     this.session = session;
     this.folders = session.folders();
     this.folder = folder;
+    this.work = work;
+    this.list = list;
+    this.named = named;
     this.output = output;
   }
 
@@ -81,45 +96,70 @@ public final class JointFiles implements AutoCloseable {
     /// @param job a UUID of this set
     /// @param suffix that begins with a dot
     public static Part of(String unfinished, int number, int count, String job, String suffix) {
-      String unique = job.substring(0, JOB_DIGITS);
       return new Part(
           unfinished,
-          String.format(Locale.ROOT, "part-%05d-of-%05d-%s%s", number, count, unique, suffix));
+          numbered("part", number, count) + "-" + job.substring(0, JOB_DIGITS) + suffix);
     }
   }
 
-  /// Where processes write their files, whose names begin with `part-`, while the set is unfinished.
+  /// The name of a file of several: `train-00000-of-00010`.
+  ///
+  /// @param number of `count`, from 0
+  public static String numbered(String name, int number, int count) {
+    return String.format(Locale.ROOT, "%s-%05d-of-%05d", name, number, count);
+  }
+
+  /// Where processes write their files, whose names begin with `part-`, while the set of a folder is
+  /// unfinished.
   public static Path unfinished(Path folder) {
     return folder.resolve(".gantry-unfinished");
   }
 
-  /// The files of a folder for its readers: those of the set in their order, where it has a list; else all.
+  /// The same of this set.
+  public Path unfinished() {
+    return work;
+  }
+
+  /// The files of a folder for its readers: those of the set in their order, where all are one set. Else
+  /// all files whose names begin with neither a dot nor an underscore; among those that are called as the files of a
+  /// named set are, those of the set.
   ///
-  /// @throws MalformedFileException if it is no list of ours, or a file is not as it says; of kind
+  /// @throws MalformedFileException if a list is none of ours, or a file is not as it says; of kind
   ///     `no-list` where the folder has files of a set and no list
   public static List<Location> of(Folder folder) {
     Optional<Location> list = list(folder);
     if (list.isPresent()) {
-      return listed(folder, list.get());
+      return FileList.files(folder, list.get());
     }
+    List<Location> files = new ArrayList<>(folder.files());
     for (Location file : folder.files()) {
-      if (NAME.matcher(file.fileName()).matches()) {
+      String name = file.fileName();
+      if (NAME.matcher(name).matches()) {
         throw new MalformedFileException(
             folder.location(),
             0,
             "no-list",
             "the folder has files of a set, such as "
-                + file.fileName()
+                + name
                 + ", and no "
                 + LIST
-                + ": their writer is at work or was ended before all were there; write the set"
-                + " again");
+                + ": "
+                + FileList.UNFINISHED);
+      }
+      if (name.startsWith(NAMED_LIST)) {
+        Set<Location> listed = new HashSet<>(FileList.files(folder, file));
+        Pattern members =
+            Pattern.compile(
+                Pattern.quote(name.substring(NAMED_LIST.length())) + "-[0-9]{5,}-of-[0-9]{5,}");
+        files.removeIf(
+            other -> members.matcher(other.fileName()).matches() && !listed.contains(other));
       }
     }
-    return folder.files();
+    files.removeIf(file -> file.fileName().startsWith(".") || file.fileName().startsWith("_"));
+    return List.copyOf(files);
   }
 
-  /// Whether a folder has a list, and so a set, perhaps one of no files.
+  /// Whether all files of a folder are one set, perhaps one of no files.
   public static boolean isSet(Folder folder) {
     return list(folder).isPresent();
   }
@@ -128,40 +168,55 @@ public final class JointFiles implements AutoCloseable {
     return folder.files().stream().filter(file -> file.fileName().equals(LIST)).findFirst();
   }
 
-  private static List<Location> listed(Folder folder, Location list) {
-    Map<String, Location> there = new HashMap<>();
-    folder.files().forEach(file -> there.put(file.fileName(), file));
-    List<Location> files = new ArrayList<>();
-    read(list)
-        .forEach((name, size) -> {
-          Location file = there.get(name);
-          // An object of a remote store is there as a whole.
-          if (file == null
-              || (file instanceof Location.Local(Path path, _) && !hasSize(path, size))) {
-            throw new MalformedFileException(
-                list, 0, "wrong-file", name + " is not there with its " + size + " bytes");
-          }
-          files.add(file);
-        });
-    return List.copyOf(files);
-  }
-
+  /// Begins a set of files of unique names, all of their folder.
+  ///
   /// @param mayReplace whether a set of ours that is there goes when this one is finished
   /// @throws MisuseException if there is one that may not be replaced, or another writer is at work
   /// @throws dev.gantry.core.TransferException if the folder cannot be made, read or cleared
   public static JointFiles begin(GantrySession session, Path folder, boolean mayReplace) {
     OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of samples");
-    JointFiles joint = new JointFiles(session, folder, output);
+    JointFiles joint =
+        new JointFiles(session, folder, unfinished(folder), folder.resolve(LIST), false, output);
+    return joint.begin(mayReplace);
+  }
+
+  /// Begins one of a folder's sets, whose files are named by [#numbered]. It takes the place of an older one
+  /// of its name.
+  ///
+  /// @throws MisuseException if all files of the folder are one set, another writer of this set is at work,
+  ///     or a list cannot hold the name
+  /// @throws dev.gantry.core.TransferException if the folder cannot be made, read or cleared
+  public static JointFiles beginNamed(GantrySession session, Path folder, String name) {
+    if (name.startsWith(".") || name.contains("\n") || name.contains("\r")) {
+      throw new MisuseException(
+          "a set's name must not begin with a dot and have no line break: " + name);
+    }
+    // No longer than the files' names.
+    String hidden = ".gantry-" + name;
+    OutputFolder output =
+        OutputFolder.take(session.folders(), folder, hidden + ".lock", "writer of " + name);
+    JointFiles joint =
+        new JointFiles(
+            session,
+            folder,
+            folder.resolve(hidden + ".work"),
+            folder.resolve(NAMED_LIST + name),
+            true,
+            output);
+    return joint.begin(false);
+  }
+
+  private JointFiles begin(boolean mayReplace) {
     try {
       if (Files.exists(folder.resolve(LIST), LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
         throw new MisuseException(folder + " holds a set of files already; name another place");
       }
-      session.folders().sync(folder);
-      joint.clear();
-      if (!Files.isDirectory(unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
-        session.folders().create(unfinished(folder));
+      folders.sync(folder);
+      clear();
+      if (!Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
+        folders.create(work);
       }
-      return joint;
+      return this;
     } catch (RuntimeException | Error failure) {
       output.takeBack(() -> {}, failure);
       throw failure;
@@ -171,47 +226,77 @@ public final class JointFiles implements AutoCloseable {
   /// Makes a set of files that were written. The others go.
   ///
   /// @return the set's files
-  /// @throws MisuseException if another program has made a file of such a name
+  /// @throws MisuseException if another program has made a file of a unique name
   /// @throws dev.gantry.core.TransferException if a file is missing or cannot be moved; the set is not
-  ///     there then, unless the failure is of the folder's synchronisation after the list has its name
+  ///     there then, unless the failure is of the folder's synchronisation after the last step
   public List<Path> finish(List<Part> parts) {
     if (done) {
       throw new IllegalStateException("the set is finished or closed");
     }
-    Path work = unfinished(folder);
-    Path list = folder.resolve(LIST);
-    StringBuilder text = new StringBuilder(HEAD).append('\n');
-    for (Part part : parts) {
-      text.append(size(work.resolve(part.unfinished())))
-          .append(' ')
-          .append(part.name())
-          .append('\n');
-    }
+    FileList made = FileList.of(work, parts);
+    FileList old = FileList.read(list);
     if (Files.exists(list)) {
-      write(work.resolve(REPLACED), text(Location.of(list)));
+      write(work.resolve(REPLACED), old.text());
     }
-    write(work.resolve(LIST), text.toString());
-    List<Path> files = new ArrayList<>();
-    for (Part part : parts) {
-      Path target = folder.resolve(part.name());
-      if (Files.exists(target, LinkOption.NOFOLLOW_LINKS)) {
-        throw new MisuseException(target + " was made by another program meanwhile");
-      }
-      folders.rename(work.resolve(part.unfinished()), target);
-      files.add(target);
+    List<Path> files = parts.stream().map(part -> folder.resolve(part.name())).toList();
+    write(work.resolve(LIST), made.text());
+    if (named) {
+      replace(old, files);
+    } else {
+      files.forEach(JointFiles::requireFree);
     }
-    folders.sync(folder);
-    folders.rename(work.resolve(LIST), list);
+    for (int i = 0; i < files.size(); i++) {
+      folders.rename(work.resolve(parts.get(i).unfinished()), files.get(i));
+    }
+    if (!named) {
+      folders.sync(folder);
+      folders.rename(work.resolve(LIST), list);
+    }
     done = true;
-    folders.sync(folder);
     try {
-      clearAll();
-    } catch (RuntimeException _) {
-      // The set is there. The next writer tidies up.
+      folders.sync(folder);
+      tidyUp();
     } finally {
       output.release();
     }
     return files;
+  }
+
+  private void tidyUp() {
+    try {
+      clearAll();
+    } catch (RuntimeException _) {
+      // The set is there. The next writer tidies up.
+    }
+  }
+
+  /// Puts the list into its place, and removes the old set, and what else has a name of the new one.
+  private void replace(FileList old, List<Path> files) {
+    Set<Path> before = new LinkedHashSet<>(old.in(folder));
+    for (Path file : files) {
+      if (Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
+        throw new MisuseException(file + " is there, but no file; name another place");
+      }
+      if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+        before.add(file);
+      }
+    }
+    if (before.isEmpty() && !Files.exists(list)) {
+      added.add(list);
+      added.addAll(files);
+    }
+    folders.rename(work.resolve(LIST), list);
+    folders.sync(folder);
+    if (!before.isEmpty()) {
+      before.forEach(folders::removeFile);
+      folders.sync(folder);
+    }
+  }
+
+  private static void requireFree(Path file) {
+    if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+      throw new MisuseException(file + " was made by another program meanwhile");
+    }
   }
 
   private void write(Path file, String text) {
@@ -220,86 +305,42 @@ public final class JointFiles implements AutoCloseable {
         List.of(new NewFile(file, List.of(new Memory.OnHost(bytes)))), WriteOptions.defaults());
   }
 
-  private static long size(Path file) {
-    try {
-      return Files.size(file);
-    } catch (IOException e) {
-      throw FileErrors.of("stat", file.toString(), e);
-    }
-  }
-
-  private static String text(Location list) {
-    try (FileBytes file = FileBytes.open(list)) {
-      if (file.length() > MOST_LIST_BYTES) {
-        throw new MalformedFileException(list, 0, "list-too-large", "more than 100 MB");
-      }
-      ByteBuffer bytes = ByteBuffer.allocate((int) file.length());
-      file.readFully(bytes, 0);
-      return StandardCharsets.UTF_8.decode(bytes.flip()).toString();
-    }
-  }
-
-  /// The names of a list, with the files' sizes.
-  private static SequencedMap<String, Long> read(Location list) {
-    List<String> lines = text(list).lines().toList();
-    if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
-      throw new MalformedFileException(
-          list, 0, "not-a-list", "the first line is not '" + HEAD + "'");
-    }
-    SequencedMap<String, Long> files = new LinkedHashMap<>();
-    for (String line : lines.subList(1, lines.size())) {
-      Matcher parts = LINE.matcher(line);
-      if (!parts.matches()) {
-        throw new MalformedFileException(list, 0, "invalid-line", "no size and name: " + line);
-      }
-      files.put(parts.group(2), Long.parseLong(parts.group(1)));
-    }
-    return files;
-  }
-
-  /// As [#read(Location)]; nothing where there is no list.
-  private static SequencedMap<String, Long> read(Path list) {
-    return Files.exists(list) ? read(Location.of(list)) : new LinkedHashMap<>();
-  }
-
-  /// Removes what was written, and the folders that were made for it, unless the set is finished.
-  /// Idempotent.
+  /// Removes what was written, and the folders that were made for it, unless the set is finished. Where an
+  /// old set was removed for it, the list stays, so that its readers are refused. Idempotent.
   @Override
   public void close() {
     if (!done) {
       done = true;
-      output.takeBack(this::clearAll);
+      output.takeBack(() ->
+          Cleanup.runAll(
+              List.of(() -> added.reversed().forEach(folders::removeFile), this::clearAll)));
     }
   }
 
   /// Also what another process, told to end, adds meanwhile.
   private void clearAll() {
     clear();
-    for (int i = 0; i < MOST_TRIES && Files.isDirectory(unfinished(folder)); i++) {
+    for (int i = 0; i < MOST_TRIES && Files.isDirectory(work); i++) {
       clear();
     }
   }
 
   private void clear() {
-    Path work = unfinished(folder);
-    Set<String> used = read(folder.resolve(LIST)).keySet();
+    Set<String> used = FileList.read(list).sizes().keySet();
     List<Path> left = new ArrayList<>();
-    for (String list : List.of(LIST, REPLACED)) {
-      read(work.resolve(list))
-          .forEach((name, size) -> {
-            Path file = folder.resolve(name);
-            if (!used.contains(name) && hasSize(file, size)) {
-              left.add(file);
-            }
-          });
+    // Files of the names in an unfinished list are the old ones where these names are not unique.
+    for (String unfinished : named ? List.of(REPLACED) : List.of(LIST, REPLACED)) {
+      FileList.read(work.resolve(unfinished)).in(folder).stream()
+          .filter(file -> !used.contains(String.valueOf(file.getFileName())))
+          .forEach(left::add);
     }
     if (!left.isEmpty()) {
       left.forEach(folders::removeFile);
       folders.sync(folder);
     }
     FolderEntries.of(work).stream().filter(JointFiles::isOurs).forEach(folders::removeFile);
-    for (String list : List.of(REPLACED, LIST)) {
-      folders.removeFile(work.resolve(list));
+    for (String unfinished : List.of(REPLACED, LIST)) {
+      folders.removeFile(work.resolve(unfinished));
     }
     if (FolderEntries.of(work).isEmpty()) {
       folders.removeFolder(work);
@@ -310,9 +351,5 @@ public final class JointFiles implements AutoCloseable {
     String name = String.valueOf(file.getFileName());
     return (WORK.matcher(name).matches() || TemporaryName.is(file))
         && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS);
-  }
-
-  private static boolean hasSize(Path file, long bytes) {
-    return Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && file.toFile().length() == bytes;
   }
 }

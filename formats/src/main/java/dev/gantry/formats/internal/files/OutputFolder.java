@@ -22,9 +22,16 @@ public final class OutputFolder {
   /// @throws MisuseException if another writer has it, or something else has its name
   /// @throws TransferException if it cannot be made, or takes no file
   public static OutputFolder take(Folders folders, Path folder, String writer) {
+    return take(folders, folder, FolderLock.FILE_NAME, writer);
+  }
+
+  /// As [#take(Folders, Path, String)], of one of several writers that do not meet each other's files.
+  ///
+  /// @param lock the name of its lock's file
+  static OutputFolder take(Folders folders, Path folder, String lock, String writer) {
     MadeFolders made = MadeFolders.make(folders, folder);
     try {
-      return new OutputFolder(made, FolderLock.take(folder, writer));
+      return new OutputFolder(made, FolderLock.take(folder, lock, writer));
     } catch (RuntimeException | Error failure) {
       made.takeBack(failure);
       throw failure;

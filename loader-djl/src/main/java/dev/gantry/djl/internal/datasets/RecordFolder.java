@@ -25,7 +25,7 @@ public final class RecordFolder {
       if (folder.isPresent()) {
         List<Location> found =
             JointFiles.of(folder.get()).stream()
-                .filter(file -> isRecords(file.fileName()))
+                .filter(file -> !file.fileName().endsWith(TfRecordIndex.SUFFIX))
                 .toList();
         if (found.isEmpty()) {
           throw new MisuseException(option + ": no file of records in the folder " + location);
@@ -38,9 +38,5 @@ public final class RecordFolder {
       }
     }
     return List.copyOf(files);
-  }
-
-  private static boolean isRecords(String name) {
-    return !name.startsWith(".") && !name.startsWith("_") && !name.endsWith(TfRecordIndex.SUFFIX);
   }
 }

@@ -27,16 +27,11 @@ final class TfRecordFiles {
     List<Path> files =
         JointFiles.of(folder.get()).stream()
             .map(Location::path)
-            .filter(TfRecordFiles::isData)
+            .filter(file -> !file.toString().endsWith(TfRecordIndex.SUFFIX))
             .toList();
     if (files.isEmpty() && !JointFiles.isSet(folder.get())) {
       throw new MisuseException(path + " has no TFRecord files");
     }
     return files;
-  }
-
-  private static boolean isData(Path file) {
-    String name = String.valueOf(file.getFileName());
-    return !name.startsWith(".") && !name.startsWith("_") && !name.endsWith(TfRecordIndex.SUFFIX);
   }
 }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.spi.FileBytes;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// The list that makes files a set.
+///
+/// @param sizes of the files by their names, in the order of the set
+record FileList(SequencedMap<String, Long> sizes) {
+  /// Tells readers and users what to do about a set that is not whole.
+  static final String UNFINISHED =
+      "their writer is at work or was ended before all were there; write the set again";
+
+  private static final String HEAD = "gantry-files 1";
+  private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([^./][^/]*)");
+  private static final long MOST_BYTES = 100_000_000;
+
+  /// @throws MalformedFileException if it is no list of ours
+  static FileList read(Location list) {
+    List<String> lines = text(list).lines().toList();
+    if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
+      throw new MalformedFileException(
+          list, 0, "not-a-list", "the first line is not '" + HEAD + "'");
+    }
+    SequencedMap<String, Long> sizes = new LinkedHashMap<>();
+    for (String line : lines.subList(1, lines.size())) {
+      Matcher parts = LINE.matcher(line);
+      if (!parts.matches()) {
+        throw new MalformedFileException(list, 0, "invalid-line", "no size and name: " + line);
+      }
+      sizes.put(parts.group(2), Long.parseLong(parts.group(1)));
+    }
+    return new FileList(sizes);
+  }
+
+  /// As [#read(Location)]; of no files where there is no list.
+  static FileList read(Path list) {
+    return Files.exists(list) ? read(Location.of(list)) : new FileList(new LinkedHashMap<>());
+  }
+
+  private static String text(Location list) {
+    try (FileBytes file = FileBytes.open(list)) {
+      if (file.length() > MOST_BYTES) {
+        throw new MalformedFileException(list, 0, "list-too-large", "more than 100 MB");
+      }
+      ByteBuffer bytes = ByteBuffer.allocate((int) file.length());
+      file.readFully(bytes, 0);
+      return StandardCharsets.UTF_8.decode(bytes.flip()).toString();
+    }
+  }
+
+  /// Files that were written, and what they are to be called.
+  ///
+  /// @throws dev.gantry.core.TransferException if one is missing
+  static FileList of(Path work, List<JointFiles.Part> parts) {
+    SequencedMap<String, Long> sizes = new LinkedHashMap<>();
+    for (JointFiles.Part part : parts) {
+      Path file = work.resolve(part.unfinished());
+      try {
+        sizes.put(part.name(), Files.size(file));
+      } catch (IOException e) {
+        throw FileErrors.of("stat", file.toString(), e);
+      }
+    }
+    return new FileList(sizes);
+  }
+
+  String text() {
+    StringBuilder text = new StringBuilder(HEAD).append('\n');
+    sizes.forEach((name, size) -> text.append(size).append(' ').append(name).append('\n'));
+    return text.toString();
+  }
+
+  /// The files of a folder that its list names.
+  ///
+  /// @throws MalformedFileException if it is no list of ours, or a file is not as it says
+  static List<Location> files(Folder folder, Location list) {
+    Map<String, Location> there = new HashMap<>();
+    folder.files().forEach(file -> there.put(file.fileName(), file));
+    List<Location> files = new ArrayList<>();
+    read(list)
+        .sizes()
+        .forEach((name, size) -> {
+          Location file = there.get(name);
+          // An object of a remote store is there as a whole.
+          if (file == null
+              || (file instanceof Location.Local(Path path, _) && !hasSize(path, size))) {
+            throw new MalformedFileException(
+                list,
+                0,
+                "wrong-file",
+                name + " is not there with its " + size + " bytes: " + UNFINISHED);
+          }
+          files.add(file);
+        });
+    return List.copyOf(files);
+  }
+
+  /// The files of a folder that are as this says.
+  List<Path> in(Path folder) {
+    return sizes.entrySet().stream()
+        .filter(entry -> hasSize(folder.resolve(entry.getKey()), entry.getValue()))
+        .map(entry -> folder.resolve(entry.getKey()))
+        .toList();
+  }
+
+  private static boolean hasSize(Path file, long bytes) {
+    return Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && file.toFile().length() == bytes;
+  }
+}
