@@ -79,6 +79,7 @@ public final class ParameterNames {
     private final List<NameRules.Rule> rules = new ArrayList<>();
     private final List<NameRules.Alias> aliases = new ArrayList<>();
     private final List<NamePattern> ignored = new ArrayList<>();
+    private final List<NameRules.Refusal> refused = new ArrayList<>();
     private NameRules.Rest rest = NameRules.Rest.NONE;
     private boolean strict = true;
 
@@ -158,6 +159,16 @@ public final class ParameterNames {
       return this;
     }
 
+    /// Tensors without which the block would be another model than the file's: a load refuses them unless a
+    /// rule uses them, also with `optPartial`.
+    ///
+    /// @param reason for the message, as a sentence without its full stop
+    public Builder refuse(String tensors, String reason) {
+      refused.add(
+          new NameRules.Refusal(pattern("tensors", tensors), required("reason of refuse", reason)));
+      return this;
+    }
+
     /// Tensors may have another name, as in older files: one that matches `tensor` counts as `name`,
     /// unless there is a tensor of that name.
     ///
@@ -194,7 +205,8 @@ public final class ParameterNames {
     }
 
     public ParameterNames build() {
-      return new ParameterNames(new NameRules(rules, aliases, ignored, rest, strict, false));
+      return new ParameterNames(
+          new NameRules(rules, aliases, ignored, refused, rest, strict, false));
     }
 
     private static NamePattern pattern(String what, String text) {

@@ -280,6 +280,34 @@ class ParameterRulesTest {
   }
 
   @Test
+  void aRefusedTensorIsLeftOutByNoOption() throws IOException {
+    ParameterNames.Builder names =
+        ParameterNames.builder()
+            .optPrefix("model.")
+            .rule("p", "t")
+            .refuse("head", "the block has no head")
+            .ignore("{any*}");
+    Path file = matrix("model.head", 1, 2);
+    LoadOptions partial = LoadOptions.builder().optPartial(true).build();
+    for (LoadOptions options : List.of(DEFAULTS, partial)) {
+      assertThatThrownBy(() -> load(file, parameters("p"), names.build(), options))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("tensor 'model.head' is refused: the block has no head");
+    }
+    ParameterList parameters = parameters("head");
+    load(
+        file,
+        parameters,
+        ParameterNames.builder()
+            .rule("head", "head")
+            .optPrefix("model.")
+            .refuse("head", "no")
+            .build(),
+        DEFAULTS);
+    assertThat(values(parameters, "head")).containsExactly(0, 1);
+  }
+
+  @Test
   void aPrefixMayBeThereOrNot() throws IOException {
     ParameterNames names = ParameterNames.builder().rule("p", "t").optPrefix("model.").build();
     for (String name : List.of("t", "model.t")) {

@@ -154,7 +154,7 @@ record Architecture(
     return new Architecture(
         chosen.getKey(),
         () -> new LlamaBlock(sizes),
-        HubNames.llama(),
+        HubNames.llama(sizes.head()),
         text(sizes.vocabulary()),
         List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
         List.of(),
@@ -233,7 +233,7 @@ record Architecture(
     return new Architecture(
         chosen.getKey(),
         () -> new Gpt2Block(sizes),
-        HubNames.gpt2(),
+        HubNames.gpt2(sizes.head()),
         text(sizes.vocabulary()),
         List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
         List.of(),
@@ -297,7 +297,7 @@ record Architecture(
     return new Architecture(
         chosen.getKey(),
         () -> new BertModelBlock(sizes),
-        HubNames.bert(),
+        HubNames.bert(sizes.head()),
         List.of(
             new Input("input_ids", DataType.INT64, sizes.vocabulary(), true),
             new Input("attention_mask", DataType.INT64, 2, false),

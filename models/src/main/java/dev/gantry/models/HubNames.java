@@ -13,9 +13,9 @@ public final class HubNames {
   private HubNames() {}
 
   /// For [LlamaBlock]: files of `LlamaForCausalLM` and `LlamaModel`.
-  public static ParameterNames llama() {
+  public static ParameterNames llama(LlamaBlock.Head head) {
     String tensor = "layers.{i}.";
-    return ParameterNames.builder()
+    return scores(head, "head_weight", "lm_head.weight")
         .optPrefix("model.")
         .rule("embedding_weight", "embed_tokens.weight")
         .rule("layer{i}_inputNorm_weight", tensor + "input_layernorm.weight")
@@ -28,9 +28,6 @@ public final class HubNames {
         .rule("layer{i}_up_{kind}", tensor + "mlp.up_proj.{kind}")
         .rule("layer{i}_down_{kind}", tensor + "mlp.down_proj.{kind}")
         .rule("norm_weight", "norm.weight")
-        .optRule("head_weight", "lm_head.weight")
-        // A tied head has no parameter of its own.
-        .ignore("lm_head.weight")
         .ignore("{any*}.rotary_emb.inv_freq")
         // Of quantised activations and caches, which are not quantised here.
         .ignore("{any*}.input_scale")
@@ -38,10 +35,26 @@ public final class HubNames {
         .build();
   }
 
+  /// Where scores come from, which only the block knows: a file may have weights for them that differ from the
+  /// embedding's.
+  private static ParameterNames.Builder scores(
+      LlamaBlock.Head head, String parameter, String tensor) {
+    ParameterNames.Builder names = ParameterNames.builder();
+    return switch (MisuseException.requireGiven("head", head)) {
+      case NONE -> names.ignore(tensor);
+      case OWN -> names.rule(parameter, tensor);
+      case TIED ->
+          names.refuse(
+              tensor,
+              "the block's scores are by the embedding's weights, and the file's by this tensor;"
+                  + " load the file into a new block");
+    };
+  }
+
   /// For [Gpt2Block]: files of `GPT2LMHeadModel` and `GPT2Model`.
-  public static ParameterNames gpt2() {
+  public static ParameterNames gpt2(LlamaBlock.Head head) {
     String tensor = "h.{i}.";
-    return ParameterNames.builder()
+    return scores(head, "head_weight", "lm_head.weight")
         .optPrefix("transformer.")
         .rule("tokens_weight", "wte.weight")
         .rule("positions_weight", "wpe.weight")
@@ -63,8 +76,6 @@ public final class HubNames {
         .rule("layer{i}_down_bias", tensor + "mlp.c_proj.bias")
         .rule("norm_gamma", "ln_f.weight")
         .rule("norm_beta", "ln_f.bias")
-        .optRule("head_weight", "lm_head.weight")
-        .ignore("lm_head.weight")
         // Masks, in old files.
         .ignore("{any*}.attn.bias")
         .ignore("{any*}.attn.masked_bias")
@@ -72,9 +83,15 @@ public final class HubNames {
   }
 
   /// For [BertModelBlock]: files of `BertModel` and of those with a head that [HubModel] knows.
-  public static ParameterNames bert() {
+  public static ParameterNames bert(BertModelBlock.Head head) {
     String tensor = "encoder.layer.{i}.";
-    return bertFiles()
+    LlamaBlock.Head scores =
+        switch (MisuseException.requireGiven("head", head)) {
+          case MASKED_TOKENS -> LlamaBlock.Head.OWN;
+          case MASKED_TOKENS_TIED -> LlamaBlock.Head.TIED;
+          case NONE, POOLER, SEQUENCE, TOKENS -> LlamaBlock.Head.NONE;
+        };
+    return bertFiles(scores(scores, "scores_weight", "cls.predictions.decoder.weight"))
         .rule("tokens_weight", "embeddings.word_embeddings.weight")
         .rule("positions_weight", "embeddings.position_embeddings.weight")
         .rule("types_weight", "embeddings.token_type_embeddings.weight")
@@ -95,15 +112,14 @@ public final class HubNames {
         .optRule("transform_{kind}", "cls.predictions.transform.dense.{kind}")
         .optRule("transformNorm_gamma", "cls.predictions.transform.LayerNorm.weight")
         .optRule("transformNorm_beta", "cls.predictions.transform.LayerNorm.bias")
-        .optRule("scores_weight", "cls.predictions.decoder.weight")
         .optRule("scores_bias", "cls.predictions.decoder.bias")
         .alias("cls.predictions.bias", "cls.predictions.decoder.bias")
         .build();
   }
 
   /// Names of BERT's tensors, also in old files, and tensors for other heads than the block's.
-  private static ParameterNames.Builder bertFiles() {
-    return ParameterNames.builder()
+  private static ParameterNames.Builder bertFiles(ParameterNames.Builder names) {
+    return names
         .optPrefix("bert.")
         .alias("{any*}.LayerNorm.gamma", "{any}.LayerNorm.weight")
         .alias("{any*}.LayerNorm.beta", "{any}.LayerNorm.bias")
@@ -177,7 +193,7 @@ public final class HubNames {
   /// [BertModelBlock] answers as BERT does.
   public static ParameterNames djlBert() {
     ParameterNames.Builder names =
-        bertFiles()
+        bertFiles(ParameterNames.builder())
             .rule("{j}tokenEmbedding_embedding", "embeddings.word_embeddings.weight")
             .rule("positionEmbedding", "embeddings.position_embeddings.weight")
             .rule("{j}typeEmbedding_embedding", "embeddings.token_type_embeddings.weight")
@@ -193,7 +209,7 @@ public final class HubNames {
   /// @param layer what the names of the layer's tensors begin with, such as `encoder.layer.0.`
   public static ParameterNames djlEncoder(String layer) {
     MisuseException.requireGiven("layer", layer);
-    return djlEncoder(bertFiles(), "", layer).ignore("{any*}").build();
+    return djlEncoder(bertFiles(ParameterNames.builder()), "", layer).ignore("{any*}").build();
   }
 
   private static ParameterNames.Builder djlEncoder(

@@ -19,6 +19,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.LiveWeights;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
@@ -31,6 +32,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -149,6 +151,46 @@ class HubModelTest {
       reference.requireAnsweredBy(hub, model);
       assertThat(arrays(model)).usingElementComparator((a, b) -> a == b ? 0 : 1).isEqualTo(before);
     }
+  }
+
+  /// The first has its head in the embedding, the second one of its own.
+  @ParameterizedTest
+  @CsvSource({"gpt2, gpt2-stored", "gpt2, gpt2-untied", "bert-mlm-tied, bert-mlm-stored"})
+  void aRefreshAcrossTiedAndOwnHeadsIsRefused(String tied, String own)
+      throws IOException, TranslateException {
+    Path folder = HUB.resolve(tied);
+    if (tied.equals("bert-mlm-tied")) {
+      folder = changed(own, tensors -> tensors.remove("cls.predictions.decoder.weight"));
+    }
+    HubModel first = HubModel.of(folder);
+    HubModel second = hub(own);
+    LoadOptions partial = LoadOptions.builder().optPartial(true).build();
+    for (LoadOptions options : List.of(DEFAULTS, partial)) {
+      try (Model model = first.load(Device.fromName(""), options);
+          Weights weights = Weights.open(HUB.resolve(own));
+          LiveWeights live = LiveWeights.of(model.getBlock())) {
+        // As the other folder says, and as this one said before its files were replaced.
+        isRefused(() -> second.refresh(model, options), "matches no parameter");
+        isRefused(
+            () -> live.refresh(weights, first.names(), options),
+            "' is refused: the block's scores");
+        model.setBlock(live.block());
+        if (folder.startsWith(HUB)) {
+          reference(tied).requireAnsweredBy(first, model);
+        }
+      }
+      try (Model model = second.load(Device.fromName(""), options)) {
+        isRefused(() -> first.refresh(model, options), "there is no tensor for '");
+        reference(own).requireAnsweredBy(second, model);
+      }
+    }
+  }
+
+  private static void isRefused(ThrowingCallable refresh, String message) {
+    assertThatThrownBy(refresh)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(message)
+        .hasMessageNotContaining("\n");
   }
 
   private static List<NDArray> arrays(Model model) {

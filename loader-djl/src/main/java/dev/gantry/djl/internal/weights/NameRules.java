@@ -17,6 +17,7 @@ import java.util.stream.Collectors;
 /// @param rules for parameters, of which at most one may match
 /// @param aliases other names that tensors may have in the files
 /// @param ignored tensors that no parameter needs
+/// @param refused tensors that may not be left out
 /// @param rest what happens to parameters that no rule matches
 /// @param strict whether every tensor must have one use: unless a [Rule.Tie] says so, no two
 ///     parameters may have one tensor, and unless it is ignored, no tensor may be left over
@@ -25,6 +26,7 @@ public record NameRules(
     List<Rule> rules,
     List<Alias> aliases,
     List<NamePattern> ignored,
+    List<Refusal> refused,
     Rest rest,
     boolean strict,
     boolean complete) {
@@ -32,6 +34,7 @@ public record NameRules(
     rules = List.copyOf(rules);
     aliases = List.copyOf(aliases);
     ignored = List.copyOf(ignored);
+    refused = List.copyOf(refused);
   }
 
   /// For the parameters that a pattern matches.
@@ -114,6 +117,11 @@ public record NameRules(
     }
   }
 
+  /// Tensors without which the parameters would make another model than the file's.
+  ///
+  /// @param reason for a message
+  public record Refusal(NamePattern tensors, String reason) {}
+
   /// How parameters get tensors that no rule gives them.
   public enum Rest {
     /// They get none.
@@ -128,10 +136,10 @@ public record NameRules(
 
   /// The parameters' own names.
   public static final NameRules SAME =
-      new NameRules(List.of(), List.of(), List.of(), Rest.SAME_NAME, false, false);
+      new NameRules(List.of(), List.of(), List.of(), List.of(), Rest.SAME_NAME, false, false);
 
   public NameRules withComplete() {
-    return new NameRules(rules, aliases, ignored, rest, strict, true);
+    return new NameRules(rules, aliases, ignored, refused, rest, strict, true);
   }
 
   /// Which rule each of these parameters has, in their order; without those that none matches.

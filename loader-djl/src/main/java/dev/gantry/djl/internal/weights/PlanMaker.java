@@ -61,6 +61,7 @@ final class PlanMaker {
     List<String> unexpected = new ArrayList<>();
     for (String name : tensors.keySet()) {
       if (!used.contains(name)) {
+        requireNotRefused(name);
         (isIgnored(name) ? ignored : unexpected).add(name);
       }
     }
@@ -76,13 +77,28 @@ final class PlanMaker {
     return Objects.requireNonNull(parameters.get(path), path);
   }
 
+  private void requireNotRefused(String name) {
+    Set<String> all = allNames(name);
+    for (NameRules.Refusal refusal : rules.refused()) {
+      if (all.stream().anyMatch(refusal.tensors()::matches)) {
+        throw new MisuseException("tensor '" + name + "' is refused: " + refusal.reason());
+      }
+    }
+  }
+
   private boolean isIgnored(String name) {
+    Set<String> all = allNames(name);
+    return rules.ignored().stream().anyMatch(pattern -> all.stream().anyMatch(pattern::matches));
+  }
+
+  /// A tensor's, and those of the tensor whose scales it has.
+  private Set<String> allNames(String name) {
     Set<String> all = new HashSet<>();
     for (String each : List.of(name, scales.tensorOf(name).orElse(name))) {
       all.add(each);
       all.addAll(names.aliases(each));
     }
-    return rules.ignored().stream().anyMatch(pattern -> all.stream().anyMatch(pattern::matches));
+    return all;
   }
 
   private @Nullable StoredTensor tensor(String name) {
