@@ -13,7 +13,9 @@ import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -76,9 +78,11 @@ class DemoTrainingTest {
     Path checkpoints = temporary.resolve("checkpoints");
     TrainingRun begun = training.run(checkpoints, 1, 1);
     assertThat(begun.losses()).hasSize(63);
-    assertThat(steps(checkpoints)).containsExactly(20L, 40L, 60L);
+    assertThat(steps(checkpoints)).containsExactly(40L, 60L, 63L);
+    // A training that was killed has not saved its last step.
+    remove(CheckpointStore.list(checkpoints).checkpoints().getLast().folder());
     TrainingRun resumed = training.run(checkpoints, 3, 2);
-    assertThat(steps(checkpoints)).containsExactly(140L, 160L, 180L);
+    assertThat(steps(checkpoints)).containsExactly(160L, 180L, 189L);
 
     TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
     assertThat(uninterrupted.losses()).hasSize(189);
@@ -103,6 +107,14 @@ class DemoTrainingTest {
     Path folder = Files.createDirectory(temporary.resolve(files.name()));
     return ImageTraining.prepare(files, folder.resolve("images"))
         .run(folder.resolve("checkpoints"), 1, 1);
+  }
+
+  private static void remove(Path folder) throws IOException {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(file);
+      }
+    }
   }
 
   private static List<Long> steps(Path checkpoints) {
