@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.training;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.DataType;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SequencedMap;
 
 /// Finds values of a training that has gone wrong: NaN and the infinities.
 public final class Finite {
@@ -11,29 +19,48 @@ public final class Finite {
 
   /// The name of the first array that has such a value. Types that libtorch cannot add up are not looked
   /// at.
-  public static Optional<String> firstWithout(Map<String, NDArray> arrays) {
-    return arrays.entrySet().stream()
-        .filter(entry -> !isFinite(entry.getValue()))
-        .map(Map.Entry::getKey)
+  public static Optional<String> firstWithout(SequencedMap<String, NDArray> arrays) {
+    Map<String, NDArray> doubtful = new HashMap<>();
+    Map<String, NDArray> summed = new LinkedHashMap<>();
+    arrays.forEach((name, array) -> {
+      switch (array.getDataType()) {
+        case FLOAT32, FLOAT64 -> summed.put(name, array);
+        case FLOAT16 -> doubtful.put(name, array);
+        default -> {}
+      }
+    });
+    double[] sums = sums(summed.values());
+    int next = 0;
+    for (Map.Entry<String, NDArray> entry : summed.entrySet()) {
+      if (!Double.isFinite(sums[next++])) {
+        doubtful.put(entry.getKey(), entry.getValue());
+      }
+    }
+    return arrays.keySet().stream()
+        .filter(name -> {
+          NDArray array = doubtful.get(name);
+          return array != null && !hasFiniteValues(array);
+        })
         .findFirst();
   }
 
-  /// A sum takes no memory, and is finite only if all values are.
-  private static boolean isFinite(NDArray array) {
-    return switch (array.getDataType()) {
-      case FLOAT32 -> {
+  /// A sum takes no memory, and is finite only if all values are. All sums come from a device in one copy,
+  /// since each copy waits for the device.
+  private static double[] sums(Collection<NDArray> arrays) {
+    if (arrays.isEmpty()) {
+      return new double[0];
+    }
+    try (NDList sums = new NDList(arrays.size())) {
+      for (NDArray array : arrays) {
         try (NDArray sum = array.sum()) {
-          yield Float.isFinite(sum.getFloat()) || hasFiniteValues(array);
+          sums.add(sum.toType(DataType.FLOAT64, true));
         }
       }
-      case FLOAT64 -> {
-        try (NDArray sum = array.sum()) {
-          yield Double.isFinite(sum.getDouble()) || hasFiniteValues(array);
-        }
+      try (NDArray all = NDArrays.stack(sums);
+          NDArray host = all.toDevice(Device.cpu(), true)) {
+        return host.toDoubleArray();
       }
-      case FLOAT16 -> hasFiniteValues(array);
-      default -> true;
-    };
+    }
   }
 
   /// Finite values may have a sum that is none.
@@ -41,8 +68,10 @@ public final class Finite {
     try (NDArray nan = array.isNaN();
         NDArray infinite = array.isInfinite();
         NDArray either = nan.logicalOr(infinite);
-        NDArray any = either.any()) {
-      return !any.getBoolean();
+        NDArray any = either.any();
+        // DJL keeps the copy that it makes to read a value of a GPU until the manager closes.
+        NDArray host = any.toDevice(Device.cpu(), true)) {
+      return !host.getBoolean();
     }
   }
 }
