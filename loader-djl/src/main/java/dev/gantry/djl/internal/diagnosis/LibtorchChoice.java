@@ -22,15 +22,18 @@ public record LibtorchChoice(String flavor, String source) {
   private static final String ENGINE = "pytorch";
 
   public static LibtorchChoice find() {
-    return find(Optional.ofNullable(System.getenv("PYTORCH_LIBRARY_PATH")));
+    return find(
+        Optional.ofNullable(System.getenv("PYTORCH_LIBRARY_PATH")),
+        System.getProperty("java.library.path", ""));
   }
 
   /// @param libraryPath the value of `PYTORCH_LIBRARY_PATH`
-  static LibtorchChoice find(Optional<String> libraryPath) {
+  /// @param systemPath the value of `java.library.path`
+  static LibtorchChoice find(Optional<String> libraryPath, String systemPath) {
     Optional<LibtorchChoice> named =
         libraryPath.flatMap(path -> inFolders(path, "PYTORCH_LIBRARY_PATH"));
     return named
-        .or(() -> inFolders(System.getProperty("java.library.path", ""), "java.library.path"))
+        .or(() -> inFolders(systemPath, "java.library.path"))
         .orElseGet(LibtorchChoice::byPlatform);
   }
 
