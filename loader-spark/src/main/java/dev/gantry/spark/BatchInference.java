@@ -90,8 +90,9 @@ public final class BatchInference implements AutoCloseable {
       return this;
     }
 
-    /// Adds a column for one of the model's answers, in the order in which it gives them, of floats:
-    /// those of a row one after the other.
+    /// Adds a column for one of the model's outputs, of floats: those of a row one after the other. Where
+    /// the model's block gives its outputs names, as those of hub models do (`logits`, `pooler_output`), the column
+    /// has the name of the output. Else there must be a column for each output, in the model's order.
     public Builder setOutput(String column) {
       return setOutput(column, DataTypes.createArrayType(DataTypes.FloatType, false));
     }

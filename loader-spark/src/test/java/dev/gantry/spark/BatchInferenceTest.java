@@ -35,10 +35,13 @@ import dev.gantry.spark.internal.LocalSpark;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
 import org.junit.jupiter.api.Test;
@@ -192,6 +195,58 @@ class BatchInferenceTest {
           return new NDList(list.get(0).add(1), sum, shape);
         }));
     return model;
+  }
+
+  /// Ones and twos, with names or without.
+  private static Model onesAndTwos(Device device, String... names) {
+    Model model = Model.newInstance("two", device);
+    model.setBlock(
+        new LambdaBlock(list -> {
+          NDArray rows = list.head().onesLike();
+          NDList outputs = new NDList(rows, rows.mul(2));
+          for (int i = 0; i < names.length; i++) {
+            outputs.get(i).setName(names[i]);
+          }
+          return outputs;
+        }));
+    return model;
+  }
+
+  private static Row ask(BatchInference.ModelLoader loader, String... outputs) {
+    BatchInference.Builder builder = BatchInference.builder().setModel(loader).setInput("features");
+    for (String output : outputs) {
+      builder.setOutput(output);
+    }
+    try (BatchInference inference = builder.build()) {
+      Column[] columns =
+          Arrays.stream(outputs).map(output -> col(output).getItem(0)).toArray(Column[]::new);
+      return inference.run(rows(3).coalesce(1)).select(columns).head();
+    }
+  }
+
+  @Test
+  void outputsAreSelectedByTheModelsOwnNamesWhereItHasThem() {
+    BatchInference.ModelLoader named =
+        device -> onesAndTwos(device, "last_hidden_state", "pooler_output");
+    assertThat(ask(named, "last_hidden_state", "pooler_output"))
+        .isEqualTo(RowFactory.create(1f, 2f));
+    assertThat(ask(named, "pooler_output", "last_hidden_state"))
+        .isEqualTo(RowFactory.create(2f, 1f));
+    assertThat(ask(named, "pooler_output")).isEqualTo(RowFactory.create(2f));
+    assertThatThrownBy(() -> ask(named, "pooled", "last_hidden_state"))
+        .hasStackTraceContaining(
+            "the model has no output 'pooled', but [last_hidden_state, pooler_output]");
+  }
+
+  @Test
+  void withoutNamesOfTheModelThereMustBeAColumnForEachOutput() {
+    assertThat(ask(BatchInferenceTest::onesAndTwos, "a", "b")).isEqualTo(RowFactory.create(1f, 2f));
+    assertThat(ask(device -> onesAndTwos(device, "x", "x"), "a", "b"))
+        .isEqualTo(RowFactory.create(1f, 2f));
+    for (String[] outputs : new String[][] {{"a"}, {"a", "b", "c"}}) {
+      assertThatThrownBy(() -> ask(BatchInferenceTest::onesAndTwos, outputs))
+          .hasStackTraceContaining("it gave 2 for " + outputs.length + " columns");
+    }
   }
 
   @Test

@@ -40,6 +40,9 @@ record Architecture(
   private static final int MOST_PIXELS = 1 << 16;
   private static final int MOST_STAGES = 64;
 
+  /// Of a model without a pooler.
+  private static final List<String> STATE = NamedBlock.STATES.subList(0, 1);
+
   private static final String ORIGINAL = "original_max_position_embeddings";
 
   private static final Map<String, Function<HubFolder, Architecture>> BY_TYPE =
@@ -156,7 +159,7 @@ record Architecture(
         () -> new LlamaBlock(sizes),
         HubNames.llama(sizes.head()),
         text(sizes.vocabulary()),
-        List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
+        sizes.head() == LlamaBlock.Head.NONE ? STATE : NamedBlock.LOGITS,
         List.of(),
         folder.ends(),
         List.of(new Shape(1, 1)));
@@ -235,7 +238,7 @@ record Architecture(
         () -> new Gpt2Block(sizes),
         HubNames.gpt2(sizes.head()),
         text(sizes.vocabulary()),
-        List.of(sizes.head() == LlamaBlock.Head.NONE ? "last_hidden_state" : "logits"),
+        sizes.head() == LlamaBlock.Head.NONE ? STATE : NamedBlock.LOGITS,
         List.of(),
         folder.ends(),
         List.of(new Shape(1, 1)));
@@ -290,9 +293,9 @@ record Architecture(
             Math.max(1, labels.size()));
     List<String> outputs =
         switch (sizes.head()) {
-          case NONE -> List.of("last_hidden_state");
-          case POOLER -> List.of("last_hidden_state", "pooler_output");
-          case MASKED_TOKENS_TIED, MASKED_TOKENS, SEQUENCE, TOKENS -> List.of("logits");
+          case NONE -> STATE;
+          case POOLER -> NamedBlock.STATES;
+          case MASKED_TOKENS_TIED, MASKED_TOKENS, SEQUENCE, TOKENS -> NamedBlock.LOGITS;
         };
     return new Architecture(
         chosen.getKey(),
@@ -350,9 +353,7 @@ record Architecture(
         () -> new VitBlock(sizes),
         HubNames.vit(),
         List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
-        classifies
-            ? List.of("logits")
-            : pools ? List.of("last_hidden_state", "pooler_output") : List.of("last_hidden_state"),
+        classifies ? NamedBlock.LOGITS : pools ? NamedBlock.STATES : STATE,
         labels,
         List.of(),
         List.of(new Shape(1, sizes.channels(), image, image)));
@@ -394,7 +395,7 @@ record Architecture(
         () -> new ResnetBlock(sizes),
         HubNames.resnet(),
         List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
-        classifies ? List.of("logits") : List.of("last_hidden_state", "pooler_output"),
+        classifies ? NamedBlock.LOGITS : NamedBlock.STATES,
         labels,
         List.of(),
         List.of(new Shape(1, sizes.channels(), 224, 224)));

@@ -155,7 +155,12 @@ public final class BertModelBlock extends NamedBlock {
     for (Output output : outputs) {
       results.add(output.of(states, pass));
     }
-    return results;
+    return named(
+        switch (config.head()) {
+          case NONE, POOLER -> STATES;
+          case MASKED_TOKENS_TIED, MASKED_TOKENS, SEQUENCE, TOKENS -> LOGITS;
+        },
+        results);
   }
 
   private NDArray embedded(TextInputs text, Pass pass) {

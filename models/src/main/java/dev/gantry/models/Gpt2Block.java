@@ -104,7 +104,9 @@ public final class Gpt2Block extends NamedBlock implements CausalBlock {
   @Override
   NDList forward(NDList inputs, Pass pass) {
     NDArray states = norm.of(states(TextInputs.of(inputs, 2), pass, null), pass);
-    return new NDList(head == null ? states : head.of(states, pass));
+    return head == null
+        ? named(STATES, new NDList(states))
+        : named(LOGITS, new NDList(head.of(states, pass)));
   }
 
   @Override

@@ -79,7 +79,7 @@ public final class HubModel {
     return architecture.inputs();
   }
 
-  /// The names of what the block returns, in its order.
+  /// The names of what the block returns, in its order. The arrays have these names.
   public List<String> outputs() {
     return architecture.outputs();
   }

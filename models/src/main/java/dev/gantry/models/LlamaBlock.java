@@ -176,7 +176,9 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
     TextInputs text = TextInputs.of(inputs, 2);
     Shared shared = shared(text, pass, null);
     NDArray states = rmsNorm(states(text.ids(), pass, shared), norm, pass, shared);
-    return new NDList(head == null ? states : head.of(states, pass));
+    return head == null
+        ? named(STATES, new NDList(states))
+        : named(LOGITS, new NDList(head.of(states, pass)));
   }
 
   @Override

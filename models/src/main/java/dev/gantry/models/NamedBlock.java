@@ -20,6 +20,11 @@ import org.jspecify.annotations.Nullable;
 /// A block whose parameters have names of its own, such as `layer0_query_weight`, and shapes from
 /// the start, so that any input shape initialises it.
 abstract class NamedBlock extends AbstractBlock {
+  /// What the hub calls the outputs of models without a head. Some have the first one only.
+  static final List<String> STATES = List.of("last_hidden_state", "pooler_output");
+
+  static final List<String> LOGITS = List.of("logits");
+
   /// Where a pass finds the parameters' values.
   record Pass(ParameterStore store, Device device, boolean training) {
     NDArray value(Parameter parameter) {
@@ -75,6 +80,14 @@ abstract class NamedBlock extends AbstractBlock {
 
   /// One pass. All that it makes is freed but for what it returns.
   abstract NDList forward(NDList inputs, Pass pass);
+
+  /// Outputs by their names, which [HubModel#outputs()] tells before there are any.
+  static NDList named(List<String> names, NDList outputs) {
+    for (int i = 0; i < outputs.size(); i++) {
+      outputs.get(i).setName(names.get(i));
+    }
+    return outputs;
+  }
 
   /// What `pass` returns belongs to the manager; what else it makes is freed.
   static NDList kept(NDManager manager, Supplier<NDList> pass) {

@@ -162,8 +162,10 @@ public final class ResnetBlock extends AbstractBlock {
     }
     NDArray mean = Pool.globalAvgPool2d(map);
     return labels == null
-        ? new NDList(map, mean.reshape(mean.getShape().addAll(new Shape(1, 1))))
-        : labels.forward(store, new NDList(mean), training);
+        ? NamedBlock.named(
+            NamedBlock.STATES,
+            new NDList(map, mean.reshape(mean.getShape().addAll(new Shape(1, 1)))))
+        : NamedBlock.named(NamedBlock.LOGITS, labels.forward(store, new NDList(mean), training));
   }
 
   private NDArray layer(NDArray x, Layer layer, ParameterStore store, boolean training) {

@@ -127,9 +127,11 @@ public final class VitBlock extends NamedBlock {
     NDArray last = norm.of(states, pass);
     NDArray first = last.get(new NDIndex(":, 0"));
     if (labels != null) {
-      return new NDList(labels.of(first, pass));
+      return named(LOGITS, new NDList(labels.of(first, pass)));
     }
-    return pooler == null ? new NDList(last) : new NDList(last, pooler.of(first, pass).tanh());
+    return named(
+        STATES,
+        pooler == null ? new NDList(last) : new NDList(last, pooler.of(first, pass).tanh()));
   }
 
   private NDArray embedded(NDArray pixels, Pass pass) {

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.Objects;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -100,13 +101,10 @@ final class AnsweredRows implements Iterator<Row> {
   }
 
   private List<Row> rows(List<Row> batch, NDList outputs) {
-    if (outputs.size() < plan.outputs().size()) {
-      throw new MisuseException(
-          "the model gave " + outputs.size() + " arrays for " + plan.outputs().size() + " columns");
-    }
+    List<NDArray> wanted = wanted(outputs);
     List<Object> answers = new ArrayList<>();
-    for (int i = 0; i < plan.outputs().size(); i++) {
-      answers.add(numbers(plan.outputs().get(i), outputs.get(i), batch.size()));
+    for (int i = 0; i < wanted.size(); i++) {
+      answers.add(numbers(plan.outputs().get(i), wanted.get(i), batch.size()));
     }
     List<Row> result = new ArrayList<>(batch.size());
     for (int row = 0; row < batch.size(); row++) {
@@ -122,6 +120,33 @@ final class AnsweredRows implements Iterator<Row> {
       result.add(RowFactory.create(values));
     }
     return result;
+  }
+
+  /// The output of each column: by the model's own names where it has them, else by number.
+  private List<NDArray> wanted(NDList outputs) {
+    List<String> names =
+        outputs.stream().map(NDArray::getName).filter(Objects::nonNull).distinct().toList();
+    if (names.size() < outputs.size()) {
+      if (outputs.size() != plan.outputs().size()) {
+        throw new MisuseException(
+            "setOutput must be called for each output of a model that does not name them: it gave "
+                + outputs.size()
+                + " for "
+                + plan.outputs().size()
+                + " columns");
+      }
+      return outputs;
+    }
+    List<NDArray> wanted = new ArrayList<>();
+    for (InferencePlan.Output output : plan.outputs()) {
+      int number = names.indexOf(output.column());
+      if (number < 0) {
+        throw new MisuseException(
+            "the model has no output '" + output.column() + "', but " + names);
+      }
+      wanted.add(outputs.get(number));
+    }
+    return wanted;
   }
 
   /// All numbers of an answer, as a Java array.
