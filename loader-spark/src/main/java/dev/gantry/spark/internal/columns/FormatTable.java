@@ -9,6 +9,9 @@ import org.apache.spark.sql.types.StructType;
 
 /// Files that are there, as Spark's tables tell of them. They are read in batches.
 public abstract class FormatTable implements SupportsRead {
+  /// The option that says how many bytes a task reads.
+  public static final String PARTITION = "partitionBytes";
+
   /// As Spark cuts files.
   private static final long PARTITION_BYTES = 128L << 20;
 
@@ -24,7 +27,7 @@ public abstract class FormatTable implements SupportsRead {
 
   /// How many bytes a task reads.
   protected final long partitionBytes() {
-    return options.number("partitionBytes", PARTITION_BYTES);
+    return options.number(PARTITION, PARTITION_BYTES);
   }
 
   @Override

@@ -18,10 +18,46 @@ public final class SourceOptions {
   private static final String FILE_SCHEME = "file:";
   private static final String SHAPE = "shape.";
 
+  /// Stands for the options of all columns in the list of a format's options.
+  public static final String SHAPE_OF_COLUMN = SHAPE + "COLUMN";
+
+  /// What Spark makes of `load(…)` and `save(…)`.
+  private static final List<String> SPARKS = List.of("path", "paths");
+
   private final CaseInsensitiveStringMap options;
 
   public SourceOptions(Map<String, String> options) {
     this.options = new CaseInsensitiveStringMap(options);
+  }
+
+  /// Options of Spark's own pass: `path`, `paths` and names with a dot, as those of Hadoop's are.
+  ///
+  /// @param format that is asked, for the message
+  /// @param names of its options
+  /// @throws MisuseException if another is given, such as a misspelt one
+  public void requireKnown(String format, List<String> names) {
+    for (String option : options.asCaseSensitiveMap().keySet()) {
+      boolean isKnown =
+          SPARKS.stream().anyMatch(option::equalsIgnoreCase)
+              || names.stream().anyMatch(option::equalsIgnoreCase)
+              || (option.contains(".") && !isShape(option))
+              || (names.contains(SHAPE_OF_COLUMN)
+                  && option.regionMatches(true, 0, SHAPE, 0, SHAPE.length()));
+      if (!isKnown) {
+        throw new MisuseException(
+            "'"
+                + option
+                + "' is no option of "
+                + format
+                + ", whose are "
+                + String.join(", ", names));
+      }
+    }
+  }
+
+  /// Also where it is misspelt.
+  private static boolean isShape(String option) {
+    return option.toLowerCase(Locale.ROOT).startsWith("sha");
   }
 
   /// The folder or file, of a file system that the driver and all executors see.
@@ -78,6 +114,16 @@ public final class SourceOptions {
             + " (was '"
             + text
             + "')");
+  }
+
+  /// @throws MisuseException if it is neither `true` nor `false`
+  public boolean flag(String name, boolean usual) {
+    return choice(name, Flag.class, usual ? Flag.TRUE : Flag.FALSE) == Flag.TRUE;
+  }
+
+  private enum Flag {
+    TRUE,
+    FALSE
   }
 
   public Optional<String> text(String name) {

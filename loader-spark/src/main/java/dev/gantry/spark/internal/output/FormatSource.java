@@ -1,30 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.output;
 
+import dev.gantry.core.MisuseException;
+import dev.gantry.spark.internal.columns.SourceOptions;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// A data source that Spark knows by its name, reads as a table, and writes by [SaveModes].
 public abstract class FormatSource
     implements TableProvider, DataSourceRegister, CreatableRelationProvider {
   private final String name;
+  private final List<String> options;
   private final Class<? extends OutputSource> output;
 
+  /// @param options their names, of its reader and its writer
   /// @param output that writes it
-  protected FormatSource(String name, Class<? extends OutputSource> output) {
+  protected FormatSource(String name, List<String> options, Class<? extends OutputSource> output) {
     this.name = name;
+    this.options = options;
     this.output = output;
   }
 
+  /// The columns of what is there.
+  protected abstract StructType schema(SourceOptions given);
+
+  protected abstract Table table(StructType schema, SourceOptions given);
+
   /// Removes from a folder what a writer of this format left that was ended before its set was whole.
   protected abstract void clear(Path folder);
+
+  @Override
+  public final StructType inferSchema(CaseInsensitiveStringMap given) {
+    return schema(known(given.asCaseSensitiveMap()));
+  }
+
+  /// Also called before [#createRelation], with the writer's options and `partitionBy`.
+  @Override
+  public final Table getTable(
+      StructType schema, Transform[] partitioning, Map<String, String> given) {
+    if (partitioning.length > 0) {
+      throw new MisuseException(
+          "partitionBy and clusterBy are not supported by "
+              + name
+              + ", since a set is one folder (were by "
+              + Arrays.toString(partitioning)
+              + "): write each part to a folder of its own");
+    }
+    return table(schema, known(given));
+  }
+
+  private SourceOptions known(Map<String, String> given) {
+    SourceOptions all = new SourceOptions(given);
+    all.requireKnown(name, options);
+    return all;
+  }
 
   @Override
   public final String shortName() {

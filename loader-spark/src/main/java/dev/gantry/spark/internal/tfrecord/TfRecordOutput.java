@@ -53,8 +53,7 @@ public final class TfRecordOutput extends OutputSource {
               info.queryId(),
               info.schema(),
               compression,
-              compression == Compression.NONE
-                  && options.text("index").map(Boolean::parseBoolean).orElse(true));
+              options.flag("index", true) && compression == Compression.NONE);
     }
 
     @Override

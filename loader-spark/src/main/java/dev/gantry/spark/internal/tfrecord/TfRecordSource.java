@@ -3,14 +3,13 @@ package dev.gantry.spark.internal.tfrecord;
 
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.JointFiles;
+import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.output.FormatSource;
 import java.nio.file.Path;
-import java.util.Map;
+import java.util.List;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// The data source `tfrecord`: `tf.train.Example`s as a DataFrame, a feature a column.
 public final class TfRecordSource extends FormatSource {
@@ -21,7 +20,10 @@ public final class TfRecordSource extends FormatSource {
 
   /// For Spark.
   public TfRecordSource() {
-    super(NAME, TfRecordOutput.class);
+    super(
+        NAME,
+        List.of("compression", "index", "inferRecords", FormatTable.PARTITION),
+        TfRecordOutput.class);
   }
 
   @Override
@@ -30,15 +32,13 @@ public final class TfRecordSource extends FormatSource {
   }
 
   @Override
-  public StructType inferSchema(CaseInsensitiveStringMap given) {
-    SourceOptions options = new SourceOptions(given);
+  protected StructType schema(SourceOptions given) {
     return FeatureTypes.infer(
-        TfRecordFiles.of(options.path()), options.number("inferRecords", INFERRED_RECORDS));
+        TfRecordFiles.of(given.path()), given.number("inferRecords", INFERRED_RECORDS));
   }
 
   @Override
-  public Table getTable(
-      StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    return new TfRecordTable(schema, new SourceOptions(properties));
+  protected Table table(StructType schema, SourceOptions given) {
+    return new TfRecordTable(schema, given);
   }
 }
