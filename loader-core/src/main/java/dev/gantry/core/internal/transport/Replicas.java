@@ -110,13 +110,20 @@ final class Replicas {
   /// The copies of one reader. For one thread.
   final class Copies {
     /// Bytes that this reader's device has, or will have when its stream is there, and passes on.
-    private record Passed(int to, CudaContext peer, long target, long source, long bytes) {
+    ///
+    /// @param offset in both slabs
+    private record Passed(
+        int to, CudaContext peer, Slab target, Slab source, long offset, long bytes) {
+      /// Slabs may be neighbours, and are two allocations all the same: the driver refuses a copy across both.
       boolean isFollowedBy(Passed next) {
-        return to == next.to && target + bytes == next.target && source + bytes == next.source;
+        return to == next.to
+            && target.equals(next.target)
+            && source.equals(next.source)
+            && offset + bytes == next.offset;
       }
 
       Passed with(Passed next) {
-        return new Passed(to, peer, target, source, bytes + next.bytes);
+        return new Passed(to, peer, target, source, offset, bytes + next.bytes);
       }
     }
 
@@ -137,17 +144,17 @@ final class Replicas {
     /// @param at where in the buffer they are
     void copy(List<Slab> slabs, Read read, PinnedSlab buffer, long at) {
       long bytes = read.required();
-      long source = slabs.get(place).address() + read.slabOffset();
       for (int to = 0; to < slabs.size(); to++) {
         Slab slab = slabs.get(to);
         if (devices.get(to) instanceof Device.Cuda cuda) {
           CudaContext context = CudaContext.of(cuda);
-          long target = slab.address() + read.slabOffset();
           if (to == place || !refusals.get(place).get(to).isEmpty()) {
-            queues.apply(context).copyToDevice(target, buffer.address() + at, bytes);
+            queues
+                .apply(context)
+                .copyToDevice(slab.address() + read.slabOffset(), buffer.address() + at, bytes);
             fromHost.get(to).add(bytes);
           } else {
-            passOn(new Passed(to, context, target, source, bytes));
+            passOn(new Passed(to, context, slab, slabs.get(place), read.slabOffset(), bytes));
           }
         } else {
           ((HostSlab) slab)
@@ -172,7 +179,11 @@ final class Replicas {
     void queuePassed(CopyQueue own) {
       for (List<Passed> each : passed) {
         for (Passed one : each) {
-          own.copyToPeer(one.peer(), one.target(), one.source(), one.bytes());
+          own.copyToPeer(
+              one.peer(),
+              one.target().address() + one.offset(),
+              one.source().address() + one.offset(),
+              one.bytes());
           fromDevices.get(one.to()).add(one.bytes());
         }
         each.clear();

@@ -13,8 +13,12 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
+import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
@@ -41,6 +45,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ReplicasStubTest {
   private static final int BLOCK = PlanLimits.BLOCK_BYTES;
   private static final int LENGTH = 90 * BLOCK + 777;
+  private static final int LARGE = 2 << 20;
   private static final int INVALID_VALUE = 1;
   private static final Device FIRST = new Device.Cuda(0);
   private static final Device SECOND = new Device.Cuda(1);
@@ -127,6 +132,46 @@ class ReplicasStubTest {
           assertThat(one.reason()).isEmpty();
         });
     closeAll(loaded);
+  }
+
+  /// Two allocations, the second of which begins where the first one ends: the driver has them often.
+  private static List<Slab> neighbours(CudaContext context, List<Slab> allocated) {
+    Slab first = DeviceSlab.allocate(context, LARGE);
+    Slab second = DeviceSlab.allocate(context, LARGE);
+    allocated.addAll(List.of(first, second));
+    List<Slab> both =
+        first.address() < second.address() ? List.of(first, second) : List.of(second, first);
+    assertThat(both.getLast().address()).isEqualTo(both.getFirst().address() + LARGE);
+    return both;
+  }
+
+  @Test
+  void whatIsPassedOnStaysWithinOneAllocation() {
+    gantry.freeIdle();
+    CudaContext first = CudaContext.of(new Device.Cuda(0));
+    CudaContext second = CudaContext.of(new Device.Cuda(1));
+    List<Slab> slabs = new ArrayList<>();
+    PinnedSlab buffer = PinnedSlab.allocate(first, 2 * BLOCK);
+    slabs.add(buffer);
+    CopyQueue own = new CopyQueue(first);
+    try {
+      List<Slab> from = neighbours(first, slabs);
+      List<Slab> to = neighbours(second, slabs);
+      Replicas.Copies copies =
+          Replicas.of(List.of(FIRST, SECOND)).new Copies(new Device.Cuda(0), _ -> own);
+      copies.copy(List.of(from.getFirst(), to.getFirst()), read(LARGE - BLOCK), buffer, 0);
+      copies.copy(List.of(from.getLast(), to.getLast()), read(0), buffer, BLOCK);
+      copies.queuePassed(own);
+      own.drain();
+      assertThat(cuda.count("peer bytes")).isEqualTo(2 * BLOCK);
+    } finally {
+      own.close();
+      Slab.releaseAll(slabs);
+    }
+  }
+
+  private Read read(long slabOffset) {
+    return new Read(wanted.getFirst().extent().file(), 0, BLOCK, BLOCK, 0, slabOffset);
   }
 
   @Test
