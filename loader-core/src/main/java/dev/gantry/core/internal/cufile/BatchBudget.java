@@ -23,6 +23,9 @@ public final class BatchBudget {
   private final boolean oneAtOnce;
   private int free;
 
+  /// How often those who wait were to ask whether they may continue.
+  private long changes;
+
   /// Of an open driver. An old library does not say how many entries it takes, nor takes any.
   public static BatchBudget of(CuFile cuFile) {
     long buffers =
@@ -54,25 +57,34 @@ public final class BatchBudget {
 
   /// Takes room for up to `wanted` entries, one or more. Waits while there is none.
   ///
-  /// @param mayContinue whether to go on waiting; asked again after each [#wake]
+  /// @param mayContinue whether to go on waiting; asked again after each [#wake], without a lock of this
   /// @return 0 if the caller may not continue
   int take(int wanted, BooleanSupplier mayContinue) {
-    synchronized (this) {
-      while (mayContinue.getAsBoolean()) {
-        if (oneAtOnce ? free == most : free > 0) {
-          int taken = Math.min(wanted, free);
+    try {
+      int taken = 0;
+      for (long seen = changes(); taken == 0 && mayContinue.getAsBoolean(); ) {
+        synchronized (this) {
+          while (room(wanted) == 0 && changes == seen) {
+            wait();
+          }
+          seen = changes;
+          taken = room(wanted);
           free -= taken;
-          return taken;
-        }
-        try {
-          wait();
-        } catch (InterruptedException _) {
-          Thread.currentThread().interrupt();
-          return 0;
         }
       }
+      return taken;
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
       return 0;
     }
+  }
+
+  private int room(int wanted) {
+    return oneAtOnce && free < most ? 0 : Math.min(wanted, free);
+  }
+
+  private synchronized long changes() {
+    return changes;
   }
 
   synchronized void giveBack(int entries) {
@@ -82,6 +94,7 @@ public final class BatchBudget {
 
   /// Makes all who wait ask whether they may continue.
   public synchronized void wake() {
+    changes++;
     notifyAll();
   }
 }

@@ -28,17 +28,11 @@ public final class StagingPool {
   private static final class Waiter {
     private final Share share;
     private final long pairBytes;
-    private final BooleanSupplier wanted;
     private boolean served;
 
-    Waiter(Share share, long pairBytes, BooleanSupplier wanted) {
+    Waiter(Share share, long pairBytes) {
       this.share = share;
       this.pairBytes = pairBytes;
-      this.wanted = wanted;
-    }
-
-    boolean waits() {
-      return !served && wanted.getAsBoolean();
     }
   }
 
@@ -51,6 +45,9 @@ public final class StagingPool {
 
   private int pairsInUse;
   private long bytesInUse;
+
+  /// How often something changed for those who wait.
+  private long changes;
 
   public StagingPool(CudaContext context, int mostPairs, long mostBytes) {
     this.context = context;
@@ -74,7 +71,7 @@ public final class StagingPool {
 
   /// How many threads wait for a pair right now.
   public synchronized int waiting() {
-    return (int) waiters.stream().filter(Waiter::waits).count();
+    return (int) waiters.stream().filter(waiter -> !waiter.served).count();
   }
 
   /// The pairs that one load or save has. Thread-safe.
@@ -86,7 +83,7 @@ public final class StagingPool {
     /// A pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
     /// @param wanted whether to wait if there is no room; evaluated again after each [#wake] and
-    ///     whenever a pair is given back, under the pool's lock
+    ///     whenever a pair is given back, by the caller's thread, which has no lock of the pool then
     /// @return null if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
@@ -100,9 +97,7 @@ public final class StagingPool {
 
     /// Makes waiting threads evaluate `wanted` again.
     public void wake() {
-      synchronized (StagingPool.this) {
-        StagingPool.this.notifyAll();
-      }
+      StagingPool.this.changed();
     }
 
     /// Whether to give a pair back soon, for another load that waits and has fewer.
@@ -125,51 +120,90 @@ public final class StagingPool {
   }
 
   /// @return whether the caller may have a pair now
-  private synchronized boolean enter(Share share, long pairBytes, BooleanSupplier wanted) {
-    if (next().isEmpty() && hasRoom(pairBytes)) {
-      count(share, pairBytes);
+  private boolean enter(Share share, long pairBytes, BooleanSupplier wanted) {
+    Waiter waiter = new Waiter(share, pairBytes);
+    if (arrive(waiter)) {
       return true;
     }
-    Waiter waiter = new Waiter(share, pairBytes, wanted);
-    waiters.add(waiter);
     WaitEvent event = new WaitEvent();
     event.begin();
+    boolean taken = false;
     try {
-      boolean waited = waiter.waits();
-      while (waiter.waits()) {
-        wait();
+      long seen = changes();
+      boolean wants = wanted.getAsBoolean();
+      boolean waited = wants;
+      boolean served = false;
+      while (wants && !served) {
+        served = isServed(waiter, seen);
+        seen = changes();
+        wants = wanted.getAsBoolean();
       }
+      taken = wants && served;
       if (waited) {
         event.done(WaitEvent.Reason.BUFFERS);
       }
-      return waiter.served;
+      return taken;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      if (waiter.served) {
-        leave(share, pairBytes);
-      }
       throw new TransferException("wait for a buffer", "by the caller", new Failure.Cancelled());
     } finally {
-      waiters.remove(waiter);
+      depart(waiter, taken);
+    }
+  }
+
+  /// @return whether there is room at once; else it waits from now on
+  private synchronized boolean arrive(Waiter waiter) {
+    waiter.served = next().isEmpty() && hasRoom(waiter.pairBytes);
+    if (waiter.served) {
+      count(waiter);
+    } else {
+      waiters.add(waiter);
+    }
+    return waiter.served;
+  }
+
+  /// Waits until the waiter is served, or something has changed since there were `seen` changes.
+  private synchronized boolean isServed(Waiter waiter, long seen) throws InterruptedException {
+    while (!waiter.served && changes == seen) {
+      wait();
+    }
+    return waiter.served;
+  }
+
+  private synchronized void depart(Waiter waiter, boolean taken) {
+    waiters.remove(waiter);
+    if (waiter.served && !taken) {
+      leave(waiter.share, waiter.pairBytes);
+    } else {
       // It may have kept others waiting that need less.
       serve();
     }
+  }
+
+  private synchronized long changes() {
+    return changes;
+  }
+
+  private synchronized void changed() {
+    changes++;
+    notifyAll();
   }
 
   private boolean hasRoom(long pairBytes) {
     return pairsInUse == 0 || (pairsInUse < mostPairs && pairBytes <= mostBytes - bytesInUse);
   }
 
-  private void count(Share share, long pairBytes) {
-    share.held++;
+  private void count(Waiter served) {
+    served.share.held++;
     pairsInUse++;
-    bytesInUse += pairBytes;
+    bytesInUse += served.pairBytes;
   }
 
   private synchronized void leave(Share share, long pairBytes) {
     share.held--;
     pairsInUse--;
     bytesInUse -= pairBytes;
+    changed();
     serve();
   }
 
@@ -179,7 +213,7 @@ public final class StagingPool {
     while (next.isPresent() && hasRoom(next.get().pairBytes)) {
       Waiter waiter = next.get();
       waiter.served = true;
-      count(waiter.share, waiter.pairBytes);
+      count(waiter);
       notifyAll();
       next = next();
     }
@@ -188,7 +222,7 @@ public final class StagingPool {
   /// The waiter that gets the next pair: the first of the smallest share.
   private Optional<Waiter> next() {
     return waiters.stream()
-        .filter(Waiter::waits)
+        .filter(waiter -> !waiter.served)
         .min(Comparator.comparingInt(waiter -> waiter.share.held));
   }
 

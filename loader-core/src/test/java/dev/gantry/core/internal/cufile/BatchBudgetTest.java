@@ -46,4 +46,30 @@ class BatchBudgetTest {
     budget.wake();
     assertThat(next.get()).isZero();
   }
+
+  /// Such code takes locks of its own, whose holders give entries back.
+  @Test
+  void whoWaitsIsAskedOutsideTheLock() throws Exception {
+    BatchBudget budget = new BatchBudget(1, false);
+    assertThat(budget.take(1, () -> true)).isEqualTo(1);
+    AtomicBoolean locked = new AtomicBoolean();
+    CompletableFuture<Integer> next = new CompletableFuture<>();
+    Thread waiting =
+        Thread.ofPlatform()
+            .start(() ->
+                next.complete(
+                    budget.take(
+                        1,
+                        () -> {
+                          locked.compareAndSet(false, Thread.holdsLock(budget));
+                          return true;
+                        })));
+    while (waiting.getState() != Thread.State.WAITING) {
+      Thread.onSpinWait();
+    }
+    budget.wake();
+    budget.giveBack(1);
+    assertThat(next.get()).isEqualTo(1);
+    assertThat(locked).isFalse();
+  }
 }

@@ -98,4 +98,39 @@ class StagingPoolStubTest {
     small.join();
     load.giveBack(held);
   }
+
+  /// Such code takes locks of its own, whose holders give buffers back.
+  @Test
+  void whatAWaiterAsksIsAskedOutsideThePoolsLock() {
+    StagingPool.Pair first = requireNonNull(now(load, 2 * BLOCK));
+    AtomicBoolean locked = new AtomicBoolean();
+    CompletableFuture<StagingPool.@Nullable Pair> second =
+        CompletableFuture.supplyAsync(
+            () ->
+                other.take(
+                    BLOCK,
+                    () -> {
+                      locked.compareAndSet(false, Thread.holdsLock(pool));
+                      return true;
+                    }),
+            threads);
+    awaitWaiting();
+    other.wake();
+    load.giveBack(first);
+    other.giveBack(requireNonNull(second.join()));
+    assertThat(locked).isFalse();
+  }
+
+  @Test
+  void aPairThatIsNoLongerWantedGoesToTheNext() {
+    StagingPool.Pair held = requireNonNull(now(load, 2 * BLOCK));
+    AtomicBoolean wanted = new AtomicBoolean(true);
+    CompletableFuture<StagingPool.@Nullable Pair> tired =
+        CompletableFuture.supplyAsync(() -> other.take(2 * BLOCK, wanted::get), threads);
+    awaitWaiting();
+    wanted.set(false);
+    load.giveBack(held);
+    assertThat(tired.join()).isNull();
+    other.giveBack(requireNonNull(now(other, 2 * BLOCK)));
+  }
 }
