@@ -37,6 +37,12 @@ static long opened;
 static struct handle *handles;
 static struct buffer *buffers;
 static long limit_bytes = -1;
+
+/* The threads that have read or written since the driver was opened, and have not ended. */
+static pthread_once_t callers_once = PTHREAD_ONCE_INIT;
+static pthread_key_t callers_key;
+static long callers;
+static intptr_t opening = 1;
 static int p2p;
 static int serves = 1;
 
@@ -79,6 +85,9 @@ static CUfileError_t driver_close(void) {
   pthread_mutex_lock(&stub_lock);
   int code = opened > 0 ? 0 : DRIVER_NOT_INITIALIZED;
   if (code == 0 && --opened == 0) {
+    stub_figures.late_threads += callers;
+    callers = 0;
+    opening++;
     stub_figures.disorder +=
         handles != NULL || buffers != NULL || stub_figures.streams || stub_figures.batches;
   }
@@ -285,9 +294,26 @@ static long admit(CUfileHandle_t handle, uintptr_t base, size_t size, off_t file
   return known->own;
 }
 
+static void thread_ends(void *value) {
+  pthread_mutex_lock(&stub_lock);
+  callers -= (intptr_t)value == opening;
+  pthread_mutex_unlock(&stub_lock);
+}
+
+static void make_key(void) { pthread_key_create(&callers_key, thread_ends); }
+
+static void count_caller(void) {
+  pthread_once(&callers_once, make_key);
+  if ((intptr_t)pthread_getspecific(callers_key) != opening) {
+    pthread_setspecific(callers_key, (void *)opening);
+    callers++;
+  }
+}
+
 ssize_t stub_transfer(
     CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes) {
   pthread_mutex_lock(&stub_lock);
+  count_caller();
   long descriptor = admit(handle, (uintptr_t)base, size, file, at);
   pthread_mutex_unlock(&stub_lock);
   if (descriptor < 0) {
@@ -340,6 +366,7 @@ long gantry_stub_count(const char *what) {
          : strcmp(what, "batches") == 0          ? stub_figures.batches
          : strcmp(what, "entries") == 0          ? stub_figures.entries
          : strcmp(what, "most entries") == 0     ? stub_figures.most_entries
+         : strcmp(what, "late threads") == 0     ? stub_figures.late_threads
                                                  : -1;
 }
 

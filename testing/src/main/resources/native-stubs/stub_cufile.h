@@ -63,6 +63,7 @@ struct figures {
   long batches;    /* that are set up */
   long entries;    /* of all batches, under way now */
   long most_entries; /* under way at once since the library was loaded */
+  long late_threads; /* that had read or written, and had not ended when the driver was closed */
 };
 
 extern pthread_mutex_t stub_lock;

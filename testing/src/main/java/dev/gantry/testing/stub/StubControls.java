@@ -118,7 +118,8 @@ public final class StubControls {
   /// `mapped by others` (shared memory that another GPU has), `freed while pending`, `freed while registered`. libcufile:
   /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
   /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU), `streams`, `batches`, `entries`
-  /// and `most entries` (of all batches, under way at once).
+  /// and `most entries` (of all batches, under way at once), `late threads` (that had read or written, and
+  /// had not ended when the driver was closed).
   public long count(String what) {
     long count = ask("gantry_stub_count", what);
     if (count < 0) {

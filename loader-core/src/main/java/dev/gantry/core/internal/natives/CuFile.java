@@ -264,6 +264,7 @@ public final class CuFile {
   }
 
   void deregisterHandle(MemorySegment handle) {
+    CuFileCallers.add();
     try {
       handleDeregister.invokeExact(handle);
     } catch (Throwable thrown) {
@@ -316,6 +317,7 @@ public final class CuFile {
       long fileOffset,
       long baseOffset) {
     Objects.checkFromIndexSize(baseOffset, bytes, base.byteSize());
+    CuFileCallers.add();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(CALL_STATE);
       long returned =

@@ -258,10 +258,11 @@ public final class CuFileSession implements AutoCloseable {
 
   /// Closes the driver, and restores libcufile's default for other users in this process.
   ///
-  /// Threads that called libcufile end before: on an H200 host a process in which they ended some
-  /// seconds after the driver was closed was aborted by the C library ("free(): invalid pointer").
+  /// Our threads that called libcufile have ended before: on an H200 host a process in which they ended some
+  /// seconds after the driver was closed was aborted by the C library ("free(): invalid pointer"). Files are
+  /// open until the jobs that read or write them are over.
   private static void closeDriver(CuFile cuFile, Transport kind) {
-    WorkerThreads.endIdle();
+    WorkerThreads.awaitCallersOfCuFile();
     try {
       cuFile.closeDriver();
     } finally {

@@ -5,6 +5,11 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.CuFileCallers;
+import java.io.IOException;
+import java.io.Serial;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,6 +18,7 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -24,11 +30,13 @@ public final class WorkerThreads {
   private static final long KEPT_SECONDS = 10;
   private static final String KEPT_NAME = "gantry-kept";
 
-  /// Those of [#KEPT] that have not ended.
-  private static final Set<Thread> ALIVE = ConcurrentHashMap.newKeySet();
+  /// After that, a thread's number may have been given to another one.
+  private static final int MOST_PAUSES = 1000;
 
-  /// Those of [#KEPT] that run a job.
-  private static final Set<Thread> WORKING = ConcurrentHashMap.newKeySet();
+  private static final long PAUSE_NANOS = 1_000_000;
+
+  /// Threads that have called libcufile, and end since their job has.
+  private static final Set<Leaving> LEAVING = ConcurrentHashMap.newKeySet();
 
   /// The process's threads that wait for a job, or run one.
   private static final ThreadPoolExecutor KEPT =
@@ -46,13 +54,38 @@ public final class WorkerThreads {
         .inheritInheritableThreadLocals(false)
         .name(KEPT_NAME)
         .unstarted(() -> {
-          ALIVE.add(Thread.currentThread());
           try {
             work.run();
-          } finally {
-            ALIVE.remove(Thread.currentThread());
+          } catch (Leaves _) {
+            // The pool has put another thread in its place.
           }
         });
+  }
+
+  /// Ends a thread of the pool.
+  private static final class Leaves extends RuntimeException {
+    @Serial private static final long serialVersionUID = 1;
+
+    Leaves() {
+      super(null, null, false, false);
+    }
+  }
+
+  /// @param task what the kernel shows of the thread until all of it has ended
+  private record Leaving(Thread thread, Path task) {
+    static Leaving current() {
+      Path task = Path.of("/proc/thread-self");
+      try {
+        task = task.resolveSibling(Files.readSymbolicLink(task));
+      } catch (IOException _) {
+        task = task.resolve("unknown");
+      }
+      return new Leaving(Thread.currentThread(), task);
+    }
+
+    boolean isOver() {
+      return !thread.isAlive() && !Files.exists(task);
+    }
   }
 
   private final String operation;
@@ -139,7 +172,8 @@ public final class WorkerThreads {
   }
 
   /// Has `threads` daemon platform threads run a job, or fewer if no more can be started: those that run
-  /// do the work. Threads whose job has ended are kept for the next one, for some seconds.
+  /// do the work. Threads whose job has ended are kept for the next one, for some seconds; those that have
+  /// called libcufile end.
   ///
   /// @param threadName to which each thread's number is added
   /// @throws OutOfMemoryError if not even one thread can be started
@@ -149,7 +183,12 @@ public final class WorkerThreads {
     try {
       while (started.count < threads) {
         String name = threadName + started.count;
-        KEPT.execute(() -> started.run(name, loader, job));
+        KEPT.execute(() -> {
+          started.run(name, loader, job);
+          if (CuFileCallers.hasThisThread()) {
+            throw new Leaves();
+          }
+        });
         started.count++;
       }
     } catch (OutOfMemoryError e) {
@@ -160,22 +199,15 @@ public final class WorkerThreads {
     return started;
   }
 
-  /// Ends the threads that wait for a job, and returns when they have ended.
-  static void endIdle() {
-    KEPT.setKeepAliveTime(0, TimeUnit.SECONDS);
-    boolean interrupted = false;
-    for (Thread thread : ALIVE) {
-      while (thread.isAlive() && !WORKING.contains(thread)) {
-        try {
-          thread.join(1);
-        } catch (InterruptedException _) {
-          interrupted = true;
-        }
+  /// Waits until those threads have ended that called libcufile in jobs that are over. The C library cleans up
+  /// for a thread after [Thread#join] returns, so this waits for the kernel's thread.
+  static void awaitCallersOfCuFile() {
+    for (Leaving one : List.copyOf(LEAVING)) {
+      Cleanup.join(one.thread());
+      for (int i = 0; i < MOST_PAUSES && !one.isOver(); i++) {
+        LockSupport.parkNanos(PAUSE_NANOS);
       }
-    }
-    KEPT.setKeepAliveTime(KEPT_SECONDS, TimeUnit.SECONDS);
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+      LEAVING.remove(one);
     }
   }
 
@@ -191,7 +223,6 @@ public final class WorkerThreads {
 
     private void run(String name, @Nullable ClassLoader loader, Runnable job) {
       Thread self = Thread.currentThread();
-      WORKING.add(self);
       threads.add(self);
       self.setName(name);
       self.setContextClassLoader(loader);
@@ -201,7 +232,10 @@ public final class WorkerThreads {
         self.setContextClassLoader(null);
         self.setName(KEPT_NAME);
         threads.remove(self);
-        WORKING.remove(self);
+        if (CuFileCallers.hasThisThread()) {
+          LEAVING.removeIf(Leaving::isOver);
+          LEAVING.add(Leaving.current());
+        }
         ended.release();
       }
     }

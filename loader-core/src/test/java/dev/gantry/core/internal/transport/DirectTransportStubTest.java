@@ -27,6 +27,7 @@ import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
 import java.lang.foreign.Arena;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -96,6 +97,29 @@ class DirectTransportStubTest extends TransportContract {
       TransferReport cached = loadRemote(remote, bytes);
       assertThat(cached.bytesByTransport()).containsOnlyKeys(Transport.GDS);
       assertThat(cached.files().getFirst().cached()).isTrue();
+    }
+  }
+
+  /// A process was seen to be aborted when such a thread ended later.
+  @Test
+  void noThreadThatCalledLibcufileOutlivesItsDriver() {
+    CountDownLatch end = new CountDownLatch(1);
+    for (int i = 0; i < 3; i++) {
+      loadAndCompare(wholeFile(), direct());
+      // Jobs of other sessions take the threads that are kept.
+      WorkerThreads.Started _ = WorkerThreads.start(1, "other-", () -> await(end));
+    }
+    long late = cuFile.count("late threads");
+    gantry.close();
+    assertThat(cuFile.count("late threads")).isEqualTo(late);
+    end.countDown();
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 

@@ -48,41 +48,6 @@ class WorkerThreadsTest {
   }
 
   @Test
-  void threadsThatWaitCanBeEndedWhileOthersWork() throws InterruptedException {
-    CountDownLatch running = new CountDownLatch(1);
-    CountDownLatch end = new CountDownLatch(1);
-    WorkerThreads.Started busy =
-        WorkerThreads.start(
-            1,
-            "test-",
-            () -> {
-              running.countDown();
-              await(end);
-            });
-    running.await();
-    Set<Thread> idle = ConcurrentHashMap.newKeySet();
-    CountDownLatch together = new CountDownLatch(THREADS);
-    work(() -> {
-      idle.add(Thread.currentThread());
-      countDownAndAwait(together);
-    });
-
-    WorkerThreads.endIdle();
-
-    assertThat(idle).hasSize(THREADS).noneMatch(Thread::isAlive);
-    assertThat(busy.join(0)).isFalse();
-    end.countDown();
-    busy.join();
-    Set<Thread> others = ConcurrentHashMap.newKeySet();
-    CountDownLatch again = new CountDownLatch(THREADS);
-    work(() -> {
-      others.add(Thread.currentThread());
-      countDownAndAwait(again);
-    });
-    assertThat(others).hasSize(THREADS).doesNotContainAnyElementsOf(idle);
-  }
-
-  @Test
   void aJobFindsNothingOfTheOneBefore() {
     work(() -> Thread.currentThread().interrupt());
     ClassLoader loader = new ClassLoader() {};
