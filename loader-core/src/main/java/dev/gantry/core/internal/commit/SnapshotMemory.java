@@ -192,7 +192,7 @@ public final class SnapshotMemory implements AutoCloseable {
     small.forEach(this::free);
     Slab slab =
         switch (origin) {
-          case Device.Host _ -> onHost(bytes, () -> HostSlab.allocate(bytes));
+          case Device.Host _ -> onHost(bytes, () -> HostMemory.allocate(bytes));
           case Device.Cuda cuda -> allocateFor(CudaContext.of(cuda), bytes);
         };
     if (slab != null) {

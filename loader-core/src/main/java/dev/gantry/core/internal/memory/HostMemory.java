@@ -133,9 +133,17 @@ public final class HostMemory {
 
     /// As [#allocate], of pinned memory.
     public PinnedSlab pin(CudaContext context, long bytes) {
-      PinnedSlab slab = PinnedSlab.allocate(context, bytes);
+      PinnedSlab slab = PinnedSlab.allocateReserved(context, bytes);
       shrink(this, left - bytes);
       return slab;
+    }
+
+    /// Takes memory of the kernel that the caller has mapped out of the reservation. It is not available to
+    /// others until [HostMemory#unmappedOnly].
+    ///
+    /// @param address page-aligned
+    public void mapped(long address, long bytes) {
+      HostMemory.mapped(this, address, bytes);
     }
 
     /// Ends the reservation. Closing twice does nothing.
@@ -186,10 +194,26 @@ public final class HostMemory {
     }
   }
 
+  private static synchronized void mapped(Reservation reservation, long address, long bytes) {
+    mapped(address, bytes);
+    shrink(reservation, reservation.left - bytes);
+  }
+
   /// Memory is about to be unmapped.
   static synchronized void unmapping(long address) {
     LazyPages gone = MAPPED.remove(address);
     mappedBytes -= gone == null ? 0 : gone.size();
+  }
+
+  /// Memory of [Reservation#mapped] is no longer mapped. Its pages stay as long as a file has them.
+  public static synchronized void unmappedOnly(long address) {
+    unmapping(address);
+    lookedNanos = System.nanoTime() - KEPT_NANOS;
+  }
+
+  /// What is reserved and not yet mapped.
+  static synchronized long promised() {
+    return promisedBytes;
   }
 
   private static OptionalLong ofKernel() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.TransferException;
+
 /// Page-locked host memory, which a GPU reads and writes by itself while the CPU does other work.
 public final class PinnedSlab extends CpuSlab {
   private final CudaContext context;
@@ -15,11 +17,37 @@ public final class PinnedSlab extends CpuSlab {
   /// In memory that an earlier slab had, if there is some.
   ///
   /// @param size in bytes
-  /// @throws dev.gantry.core.TransferException if the driver cannot pin that much
+  /// @throws TransferException if there is too little memory, or the driver cannot pin that
+  ///     much
   public static PinnedSlab allocate(CudaContext context, long size) {
     checkSize(size);
     HugePages idle = context.idlePinned().take(size);
+    if (idle != null) {
+      return new PinnedSlab(context, idle, size);
+    }
+    try (HostMemory.Reservation _ = reserve(context, size)) {
+      return new PinnedSlab(context, pin(context, size), size);
+    }
+  }
+
+  /// As [#allocate], of memory that the caller has reserved.
+  static PinnedSlab allocateReserved(CudaContext context, long size) {
+    checkSize(size);
+    HugePages idle = context.idlePinned().take(size);
     return new PinnedSlab(context, idle == null ? pin(context, size) : idle, size);
+  }
+
+  /// If the host has no room, frees what is idle and tries again.
+  private static HostMemory.Reservation reserve(CudaContext context, long size) {
+    try {
+      return HostMemory.reserve(size);
+    } catch (TransferException e) {
+      if (context.idlePinned().bytes() == 0) {
+        throw e;
+      }
+      context.idlePinned().free();
+      return HostMemory.reserve(size);
+    }
   }
 
   private static HugePages pin(CudaContext context, long size) {

@@ -50,14 +50,14 @@ public final class ResidentImage implements AutoCloseable {
     ResidentImage image =
         new ResidentImage(new ResidentCatalogue(version, gpu(device), entry, parts), device);
     boolean whole = false;
-    try {
-      HostMemory.require(
-          parts.stream()
-              .mapToLong(part ->
-                  part.hostBytes() - (part.isOnDevice() ? part.deviceTo() - part.deviceFrom() : 0))
-              .sum());
+    long host =
+        parts.stream()
+            .mapToLong(part ->
+                part.hostBytes() - (part.isOnDevice() ? part.deviceTo() - part.deviceFrom() : 0))
+            .sum();
+    try (HostMemory.Reservation room = HostMemory.reserve(host)) {
       for (int i = 0; i < parts.size(); i++) {
-        image.add(i, parts.get(i));
+        image.add(i, parts.get(i), room);
       }
       whole = true;
       return image;
@@ -118,7 +118,7 @@ public final class ResidentImage implements AutoCloseable {
         refused.failure());
   }
 
-  private void add(int source, ResidentPart part) {
+  private void add(int source, ResidentPart part, HostMemory.Reservation room) {
     int fd = LocalSockets.memoryFile("gantry-resident");
     if (fd < 0) {
       throw new TransferException("memfd_create", part.name(), Errno.failure(-fd));
@@ -131,10 +131,10 @@ public final class ResidentImage implements AutoCloseable {
       }
       MemorySegment host = map(fd, part).asSlice(part.hostPhase());
       if (part.isOnDevice()) {
-        addHost(source, host, 0, part.deviceFrom());
-        addHost(source, host, part.deviceTo(), part.size());
+        addHost(source, host, 0, part.deviceFrom(), room);
+        addHost(source, host, part.deviceTo(), part.size(), room);
       } else {
-        addHost(source, host, 0, part.size());
+        addHost(source, host, 0, part.size(), room);
       }
     }
     if (part.isOnDevice()) {
@@ -161,10 +161,17 @@ public final class ResidentImage implements AutoCloseable {
     }
   }
 
-  private void addHost(int source, MemorySegment host, long from, long to) {
+  private void addHost(
+      int source, MemorySegment host, long from, long to, HostMemory.Reservation room) {
     if (to > from) {
-      targets.add(new Range(source, from, new Memory.OnHost(host.asSlice(from, to - from))));
+      MemorySegment range = host.asSlice(from, to - from);
+      targets.add(new Range(source, from, new Memory.OnHost(range)));
+      room.mapped(page(range), to - from);
     }
+  }
+
+  private static long page(MemorySegment range) {
+    return range.address() & -Libc.INSTANCE.pageBytes();
   }
 
   private MemorySegment map(int fd, ResidentPart part) {
@@ -197,6 +204,11 @@ public final class ResidentImage implements AutoCloseable {
   }
 
   private void unmap() {
+    for (Range target : targets) {
+      if (target.memory() instanceof Memory.OnHost(MemorySegment range)) {
+        HostMemory.unmappedOnly(page(range));
+      }
+    }
     mappings.forEach(mapping -> {
       int _ = Libc.INSTANCE.munmap(mapping.address(), mapping.size());
     });

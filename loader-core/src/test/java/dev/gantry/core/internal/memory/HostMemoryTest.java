@@ -13,6 +13,8 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.Strip;
 import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.resident.ResidentImage;
+import dev.gantry.core.internal.resident.ResidentSource;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -119,6 +121,45 @@ class HostMemoryTest {
         assertThatThrownBy(() -> ParkedBytes.prepare(Device.HOST, List.of(most)))
             .isInstanceOf(TransferException.class);
       }
+    }
+  }
+
+  private static ResidentImage resident(Path file, long bytes) {
+    return ResidentImage.allocate(
+        1, "", List.of(new ResidentSource(Location.of(file), bytes, 0, bytes)), Device.HOST);
+  }
+
+  @Test
+  void residentImagesKeepTheirMemoryFromOthers(@TempDir Path folder) {
+    long most = most();
+    Path file = folder.resolve("file");
+    try (ResidentImage image = resident(file, most)) {
+      assertThat(image.targets()).hasSize(1);
+      assertThatThrownBy(() -> resident(file, most)).isInstanceOf(TransferException.class);
+      HostMemory.look();
+      assertThatThrownBy(() -> resident(file, most)).isInstanceOf(TransferException.class);
+      assertThatThrownBy(() -> HostMemory.require(most)).isInstanceOf(TransferException.class);
+    }
+    HostMemory.require(most);
+  }
+
+  @Test
+  void slicesAreRefusedWhatAnotherOperationHas(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("sparse");
+    long most = most();
+    setLength(file, most);
+    Sliced slice =
+        new Sliced(List.of(new Strip(Location.of(file), 0, most, 1, most, 0, most)), most);
+    HostSlab slab = HostMemory.allocate(most);
+    try (GantrySession gantry = GantrySession.open()) {
+      assertThatThrownBy(() ->
+              gantry.loadSlices(
+                  List.of(Device.HOST), List.of(List.of(slice)), TransferOptions.defaults()))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOMEM");
+    } finally {
+      slab.release();
+      HostSlab.freeIdle();
     }
   }
 

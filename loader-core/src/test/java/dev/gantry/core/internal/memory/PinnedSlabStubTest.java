@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.NoLeaks;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Pinned memory takes its pages at once, so it is asked for before.
+@Tag("gpu-stub")
+@ExtendWith(NoLeaks.class)
+class PinnedSlabStubTest {
+  /// Other programs take and give back some meanwhile.
+  private static final long LEFT = 1L << 30;
+
+  private static final long BYTES = 16L << 20;
+
+  private final CudaContext context = CudaContext.of(new Device.Cuda(0));
+  private final RegisteredPages before = HostMemory.registered;
+  private RegisteredPages others;
+
+  @BeforeEach
+  void leaveLittle(@TempDir Path folder) {
+    others = new RegisteredPages(Libc.INSTANCE, folder.resolve("registered"));
+    context.idlePinned().free();
+    HostMemory.registered = others;
+    HostMemory.look();
+    others.add(HostMemory.availableBytes().orElseThrow() - LEFT);
+  }
+
+  @AfterEach
+  void giveBack() {
+    others.add(-others.ownBytes());
+    HostMemory.registered = before;
+    HostMemory.look();
+  }
+
+  @Test
+  void whatIsNotThereIsNotPinned() {
+    PinnedSlab.allocate(context, BYTES).release();
+    assertThat(context.idlePinned().bytes()).isEqualTo(BYTES);
+    assertThatThrownBy(() -> PinnedSlab.allocate(context, 2 * LEFT))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("ENOMEM");
+    assertThat(context.idlePinned().bytes()).as("given back for it").isZero();
+  }
+
+  @Test
+  void aReservationIsPinnedOutOf() {
+    long before = HostMemory.promised();
+    try (HostMemory.Reservation room = HostMemory.reserve(2 * BYTES)) {
+      PinnedSlab slab = room.pin(context, BYTES);
+      assertThat(HostMemory.promised() - before).isEqualTo(BYTES);
+      slab.release();
+    }
+    assertThat(HostMemory.promised()).isEqualTo(before);
+  }
+}
