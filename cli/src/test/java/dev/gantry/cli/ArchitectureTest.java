@@ -298,6 +298,7 @@ class ArchitectureTest {
     String internal = root + ".internal";
     String files = internal + ".files";
     String json = internal + ".json";
+    String protobuf = internal + ".protobuf";
     String order = internal + ".order";
     String batches = internal + ".batches";
     String safetensors = internal + ".safetensors";
@@ -317,8 +318,9 @@ class ArchitectureTest {
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
         Arguments.of(PROTO, List.of()),
-        Arguments.of(TFRECORD, List.of(PROTO, batches, files, root, spi)),
-        Arguments.of(EXAMPLES, List.of(PROTO, TFRECORD, batches, root)),
+        Arguments.of(protobuf, List.of()),
+        Arguments.of(TFRECORD, List.of(PROTO, protobuf, batches, files, root, spi)),
+        Arguments.of(EXAMPLES, List.of(PROTO, protobuf, TFRECORD, batches, root)),
         Arguments.of(
             internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root, spi)),
         Arguments.of(

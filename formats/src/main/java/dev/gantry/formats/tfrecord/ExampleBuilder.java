@@ -5,6 +5,7 @@ import com.google.protobuf.ByteString;
 import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.MessageLite;
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.protobuf.ProtobufVersion;
 import dev.gantry.formats.tfrecord.proto.BytesList;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
@@ -29,6 +30,7 @@ public final class ExampleBuilder {
   private final Map<String, FeatureList> lists;
 
   private ExampleBuilder(boolean sorted) {
+    ProtobufVersion.requireMessages();
     this.sorted = sorted;
     features = sorted ? new TreeMap<>() : new LinkedHashMap<>();
     lists = sorted ? new TreeMap<>() : new LinkedHashMap<>();

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.examples;
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.WireFormat;
+import dev.gantry.formats.internal.protobuf.ProtobufVersion;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -129,6 +130,7 @@ public final class CompleteReader implements ExampleReader {
 
   private CompleteReader(
       List<String> numbered, Collection<String> chosen, boolean hasLists, Limits limits) {
+    ProtobufVersion.requireReader();
     this.numbered = numbered;
     this.hasLists = hasLists;
     this.limits = limits;

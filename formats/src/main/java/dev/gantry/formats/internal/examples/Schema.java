@@ -7,6 +7,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.protobuf.ProtobufVersion;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
@@ -84,6 +85,7 @@ public final class Schema {
 
   /// An example is a sequence example that has no lists.
   static SequenceExample parse(MemorySegment record, RecordAddress where) {
+    ProtobufVersion.requireMessages();
     try {
       return SequenceExample.parseFrom(record.asByteBuffer());
     } catch (InvalidProtocolBufferException e) {

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which protobuf the class path has.
+@NullMarked
+package dev.gantry.formats.internal.protobuf;
+
+import org.jspecify.annotations.NullMarked;
