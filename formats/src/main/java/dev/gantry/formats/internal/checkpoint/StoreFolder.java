@@ -135,10 +135,8 @@ public final class StoreFolder {
   void removeLeftovers() {
     boolean removed = false;
     for (Path child : FolderEntries.of(root)) {
-      if (isTemporary(child)) {
-        folders.removeFile(child);
-        removed = true;
-      }
+      // Of other writers too, which do not ask for a saver's lock.
+      removed |= folders.removeLeftover(child);
     }
     for (Path checkpoint : checkpoints()) {
       if (hasNoManifest(checkpoint)) {
@@ -179,11 +177,7 @@ public final class StoreFolder {
   private boolean empty(Path checkpoint) {
     boolean onlyOurs = true;
     for (Path child : FolderEntries.of(checkpoint)) {
-      if (isOurs(child)) {
-        folders.removeFile(child);
-      } else {
-        onlyOurs = false;
-      }
+      onlyOurs &= removeOurs(child);
     }
     if (onlyOurs) {
       folders.removeFolder(checkpoint);
@@ -202,16 +196,17 @@ public final class StoreFolder {
         && (file.equals(MANIFEST) || TENSORS.matcher(file).matches());
   }
 
-  private static boolean isOurs(Path file) {
-    return isTemporary(file)
-        || (TENSORS.matcher(file.getFileName().toString()).matches() && isNoFolder(file));
-  }
-
-  private static boolean isTemporary(Path file) {
-    return TemporaryName.is(file) && isNoFolder(file);
-  }
-
-  private static boolean isNoFolder(Path file) {
-    return !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
+  /// @return whether it was a saver's file that nobody writes
+  private boolean removeOurs(Path file) {
+    if (TemporaryName.isHeld(file)) {
+      return folders.removeLeftover(file);
+    }
+    boolean isOurs =
+        (TemporaryName.is(file) || TENSORS.matcher(file.getFileName().toString()).matches())
+            && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
+    if (isOurs) {
+      folders.removeFile(file);
+    }
+    return isOurs;
   }
 }

@@ -9,6 +9,7 @@ import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -244,6 +245,29 @@ class CheckpointStoreTest {
     open(Retention.ALL).close();
     assertThat(model).hasContent("mine");
     assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+  }
+
+  /// The kernel takes the lock of a file back when its writer ends.
+  @Test
+  void theFilesOfALivingWriterStayAndThoseOfAKilledOneGo() throws IOException {
+    Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
+    String name = ".gantry-0123456789abcdef.held.tmp";
+    Path killed = root().resolve(name);
+    Path alsoKilled = unfinished.resolve(name);
+    // More files than a process may have open are written without locks.
+    Path unknown = Files.createFile(root().resolve(".gantry-0123456789abcdef.tmp"));
+    List<Path> living = List.of(root().resolve("export.bin"), unfinished.resolve("notes.bin"));
+    try (AppendedFile first = session.append(living.getFirst());
+        AppendedFile second = session.append(living.getLast())) {
+      Files.createFile(killed);
+      Files.createFile(alsoKilled);
+      open(Retention.ALL).close();
+      AppendedFile.commit(List.of(first, second));
+    }
+    assertThat(living).allSatisfy(file -> assertThat(file).exists());
+    assertThat(killed).doesNotExist();
+    assertThat(alsoKilled).doesNotExist();
+    assertThat(unknown).exists();
   }
 
   @Test

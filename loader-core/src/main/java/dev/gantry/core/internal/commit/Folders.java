@@ -55,6 +55,14 @@ public final class Folders {
     }
   }
 
+  /// Removes a temporary file of a writer that was killed; durable only after [#sync]. That of a living one
+  /// stays, and so does one whose writer holds no lock.
+  ///
+  /// @return whether it was removed
+  public boolean removeLeftover(Path file) {
+    return Leftovers.removeFile(calls, file);
+  }
+
   /// Removes an empty folder, or does nothing if it is gone; durable only after [#sync] of its
   /// parent.
   public void removeFolder(Path folder) {

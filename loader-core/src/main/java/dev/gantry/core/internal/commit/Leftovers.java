@@ -46,24 +46,30 @@ final class Leftovers {
     }
     try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, TemporaryName::isHeld)) {
       for (Path file : files) {
-        if (Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
-          remove(calls, file, Files.size(file));
-        }
+        boolean _ = removeFile(calls, file);
       }
     } catch (IOException | DirectoryIteratorException _) {
       // The files stay.
     }
   }
 
-  private static void remove(FileCalls calls, Path file, long bytes) {
+  /// @return whether it was a file of a writer that was killed
+  static boolean removeFile(FileCalls calls, Path file) {
+    if (!TemporaryName.isHeld(file) || !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+      return false;
+    }
+    long bytes = file.toFile().length();
     int descriptor = FileCalls.retried(() -> calls.open(file, FileCalls.O_RDWR, 0));
     if (descriptor < 0) {
-      return;
+      return false;
     }
     // Its writer, should it have just made the file, sees the lock taken, or the name gone.
-    if (calls.lock(descriptor, FileCalls.F_WRLCK, 0, 0) == 0 && calls.unlink(file) == 0) {
+    boolean removed =
+        calls.lock(descriptor, FileCalls.F_WRLCK, 0, 0) == 0 && calls.unlink(file) == 0;
+    int _ = calls.close(descriptor);
+    if (removed) {
       LOG.info("{}: removed {} bytes of a writer that was killed", file, bytes);
     }
-    int _ = calls.close(descriptor);
+    return removed;
   }
 }
