@@ -24,13 +24,22 @@ final class FileKeeper {
     jobs.add(job);
   }
 
+  /// Goes on whatever happens: no other thread takes its place.
   private void work() {
     for (Runnable job = next(); job != null; job = next()) {
       try {
-        job.run();
-      } catch (RuntimeException | Error e) {
-        LOG.warn("a file was not kept in memory", e);
+        run(job);
+      } catch (RuntimeException | Error _) {
+        // There was no memory to log why a job failed.
       }
+    }
+  }
+
+  private static void run(Runnable job) {
+    try {
+      job.run();
+    } catch (RuntimeException | Error e) {
+      LOG.warn("a file was not kept in memory", e);
     }
   }
 

@@ -77,13 +77,21 @@ final class MappedFile implements KeptFile {
     }
   }
 
+  /// A part that the driver does not give up keeps no other.
   private void unregister() {
+    TransferException failure = null;
     try (var _ = context.enter()) {
       while (registered > 0) {
-        long begin = (registered - 1) / PART_BYTES * PART_BYTES;
-        registered = begin;
-        context.driver().unpin(address + begin);
+        registered = (registered - 1) / PART_BYTES * PART_BYTES;
+        try {
+          context.driver().unpin(address + registered);
+        } catch (TransferException e) {
+          failure = e;
+        }
       }
+    }
+    if (failure != null) {
+      throw failure;
     }
   }
 

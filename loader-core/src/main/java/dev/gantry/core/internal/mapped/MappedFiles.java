@@ -47,6 +47,9 @@ public final class MappedFiles implements AutoCloseable {
   /// Files of which it is known how much was read, besides those that are kept.
   private static final int MOST_ENTRIES = 16_384;
 
+  /// Made before memory runs out.
+  private static final Availability<KeptFile> FAILED = Availability.absent("keeping it failed");
+
   private final FileCalls calls;
   private final BiFunction<Location, CachePolicy, SourceFile> opener;
   private final RegisteredPages registered;
@@ -248,18 +251,22 @@ public final class MappedFiles implements AutoCloseable {
       entry.underWay = true;
       entry.readBytes = 0;
     }
-    Entry chosen = entry;
-    if (now) {
-      return keep(context, key, chosen, true);
+    return now ? keep(context, key, entry, true) : keepLater(context, key, entry);
+  }
+
+  private Availability<KeptFile> keepLater(@Nullable CudaContext context, Key key, Entry entry) {
+    boolean started = false;
+    try {
+      keeper.start(() -> {
+        Availability<KeptFile> _ = keep(context, key, entry, false);
+      });
+      started = true;
+    } finally {
+      if (!started) {
+        endKeeping(entry);
+      }
     }
-    return Cleanup.orUndo(
-        () -> {
-          keeper.start(() -> {
-            Availability<KeptFile> _ = keep(context, key, chosen, false);
-          });
-          return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
-        },
-        () -> endKeeping(chosen));
+    return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
   }
 
   /// What is known of the file that was asked for least recently makes room, if it is not kept.
@@ -308,7 +315,7 @@ public final class MappedFiles implements AutoCloseable {
   /// @param asked whether the caller uses it at once: then it counts as one of its users
   private Availability<KeptFile> keep(
       @Nullable CudaContext context, Key key, Entry entry, boolean asked) {
-    Availability<KeptFile> result = Availability.absent("keeping it failed");
+    Availability<KeptFile> result = FAILED;
     try {
       result = make(context, key.file, entry, asked);
     } finally {
@@ -337,14 +344,26 @@ public final class MappedFiles implements AutoCloseable {
       case Availability.Absent<KeptFile>(String reason) -> entry.refusal = reason;
       case Availability.Present<KeptFile>(KeptFile kept) -> {
         if (closed || entries.get(key) != entry) {
-          dropped.add(kept);
-          return Availability.absent("not kept: the session was closed, or the file replaced");
+          return dropped(kept);
         }
         keep(entry, kept);
         entry.users += asked ? 1 : 0;
       }
     }
     return result;
+  }
+
+  private Availability<KeptFile> dropped(KeptFile kept) {
+    boolean closes = true;
+    try {
+      dropped.add(kept);
+      closes = false;
+      return Availability.absent("not kept: the session was closed, or the file replaced");
+    } finally {
+      if (closes) {
+        kept.close();
+      }
+    }
   }
 
   private synchronized void keep(Entry entry, KeptFile kept) {
@@ -406,7 +425,7 @@ public final class MappedFiles implements AutoCloseable {
   private Availability<KeptFile> copied(SourceFile file) {
     String reason = makeRoom(file.size(), 0);
     if (reason.isEmpty()) {
-      return Availability.present(new CopiedFile(calls, file, this::isClosed));
+      return present(new CopiedFile(calls, file, this::isClosed));
     }
     file.close();
     return Availability.absent(reason);
@@ -414,19 +433,37 @@ public final class MappedFiles implements AutoCloseable {
 
   private Availability<KeptFile> mapped(CudaContext context, SourceFile file) {
     long bytes = MappedFile.bytes(calls, file);
-    // First: of two processes that do so at once, the second at least sees both.
-    registered.add(bytes);
-    return Cleanup.orUndo(
-        () -> {
-          String reason = makeRoom(file.size(), bytes);
-          if (reason.isEmpty()) {
-            return Availability.present(new MappedFile(context, registered, calls, file));
-          }
-          file.close();
-          registered.add(-bytes);
-          return Availability.absent(reason);
-        },
-        () -> registered.add(-bytes));
+    boolean counts = false;
+    try {
+      // First: of two processes that do so at once, the second at least sees both.
+      registered.add(bytes);
+      String reason = makeRoom(file.size(), bytes);
+      if (reason.isEmpty()) {
+        KeptFile kept = new MappedFile(context, registered, calls, file);
+        counts = true;
+        return present(kept);
+      }
+      file.close();
+      return Availability.absent(reason);
+    } finally {
+      if (!counts) {
+        registered.add(-bytes);
+      }
+    }
+  }
+
+  /// Also where there is no memory to say so, nothing stays registered.
+  private static Availability<KeptFile> present(KeptFile kept) {
+    boolean said = false;
+    try {
+      Availability<KeptFile> present = Availability.present(kept);
+      said = true;
+      return present;
+    } finally {
+      if (!said) {
+        kept.close();
+      }
+    }
   }
 
   /// @param counted of the bytes, how many count as registered by now

@@ -21,6 +21,7 @@ import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
+import java.io.Serial;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -31,6 +32,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -111,6 +113,43 @@ class CopiedFilesTest {
     try (MappedFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
       assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
       assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
+    }
+  }
+
+  /// An error whose text takes memory that is not there, either.
+  private static final class Exhausted extends OutOfMemoryError {
+    @Serial private static final long serialVersionUID = 1;
+
+    @Override
+    public String getMessage() {
+      throw new OutOfMemoryError("made up, too");
+    }
+  }
+
+  @Test
+  void filesAreKeptAfterAnErrorForWhichThereIsNoMemoryToLogIt() {
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    AtomicBoolean exhausted = new AtomicBoolean(true);
+    try (MappedFiles keeping =
+        mapped(
+            (location, policy) -> {
+              if (exhausted.get()) {
+                throw new Exhausted();
+              }
+              return stores.open(location, policy);
+            },
+            16_384)) {
+      mapped.close();
+      mapped = keeping;
+      assertThat(reason(lease(first, BYTES, false))).isEqualTo("it is being copied");
+      mapped.awaitKept();
+      exhausted.set(false);
+      for (SourceFile file : List.of(first, second)) {
+        assertThat(reason(lease(file, 2 * BYTES, false))).isEqualTo("it is being copied");
+        mapped.awaitKept();
+        lease(file, 1, false).orElseThrow(AssertionError::new).close();
+      }
     }
   }
 
