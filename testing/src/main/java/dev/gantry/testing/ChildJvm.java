@@ -6,10 +6,12 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 
 /// A program in a JVM of its own, with this JVM's class path.
 public final class ChildJvm {
@@ -62,33 +64,55 @@ public final class ChildJvm {
 
   private ChildJvm() {}
 
-  /// Runs `main` to its end.
+  /// Runs `main` to its end, with a folder for temporary files of its own, since some tests count what is
+  /// there.
   ///
   /// @param heap as `-Xmx` takes it
   /// @param environment what is added to this process's
   /// @throws AssertionError if it does not end within 5 minutes
   public static Result run(
       String heap, Map<String, String> environment, Class<?> main, String... arguments) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "--illegal-native-access=deny"));
-    command.addAll(List.of("-Xmx" + heap, "-Dai.djl.offline=true"));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
-    command.addAll(List.of(arguments));
-    ProcessBuilder builder = new ProcessBuilder(command);
-    builder.environment().putAll(environment);
     try {
-      Path out = Files.createTempFile("gantry-out-", ".txt");
-      Path err = Files.createTempFile("gantry-err-", ".txt");
+      Path temporary = Files.createTempDirectory("gantry-jvm-");
       try {
-        return run(builder.redirectOutput(out.toFile()).redirectError(err.toFile()), out, err);
+        return run(temporary, heap, environment, main, arguments);
       } finally {
-        Files.delete(out);
-        Files.delete(err);
+        remove(temporary);
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  private static void remove(Path folder) {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.deleteIfExists(file);
+      }
+    } catch (IOException | UncheckedIOException _) {
+      // A process that the program has started is still at work there.
+    }
+  }
+
+  private static Result run(
+      Path temporary,
+      String heap,
+      Map<String, String> environment,
+      Class<?> main,
+      String... arguments)
+      throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "--illegal-native-access=deny"));
+    command.addAll(List.of("-Xmx" + heap, "-Dai.djl.offline=true"));
+    command.add("-Djava.io.tmpdir=" + temporary);
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    Path out = temporary.resolve("out.txt");
+    Path err = temporary.resolve("err.txt");
+    return run(builder.redirectOutput(out.toFile()).redirectError(err.toFile()), out, err);
   }
 
   private static Result run(ProcessBuilder builder, Path out, Path err) throws IOException {
