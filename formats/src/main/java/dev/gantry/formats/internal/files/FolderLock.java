@@ -2,7 +2,9 @@
 package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.store.RegularFile;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
@@ -49,7 +51,9 @@ public final class FolderLock implements AutoCloseable {
 
   /// @param writer what writers of such folders are called, for errors
   /// @throws MisuseException if another has it
-  /// @throws dev.gantry.core.TransferException if the folder takes no file
+  /// @throws TransferException if the folder takes no file
+  /// @throws dev.gantry.core.MalformedFileException of kind `not-a-regular-file` if a pipe or device has the
+  ///     file's name
   public static FolderLock take(Path folder, String writer) {
     return take(folder, FILE_NAME, writer);
   }
@@ -84,11 +88,7 @@ public final class FolderLock implements AutoCloseable {
   /// no longer what others find.
   private static Optional<FileChannel> lock(Path file, Supplier<MisuseException> refusal)
       throws IOException {
-    try {
-      FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE).close();
-    } catch (FileAlreadyExistsException _) {
-      // Left by a crash, or held.
-    }
+    makeFile(file);
     boolean locked = false;
     try {
       Object before = key(file);
@@ -109,6 +109,21 @@ public final class FolderLock implements AutoCloseable {
         throw e;
       }
       return Optional.empty();
+    }
+  }
+
+  private static void makeFile(Path file) throws IOException {
+    try {
+      FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE).close();
+    } catch (FileAlreadyExistsException _) {
+      // Left by a crash, or held; or a pipe, for whose other end the JDK would wait.
+      try {
+        RegularFile.requireWritable(file);
+      } catch (TransferException e) {
+        if (!e.isErrno(Set.of("ENOENT"))) {
+          throw e;
+        }
+      }
     }
   }
 

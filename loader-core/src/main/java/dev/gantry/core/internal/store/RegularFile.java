@@ -39,6 +39,12 @@ public record RegularFile(FileCalls calls, Path path, int descriptor, FileCalls.
     throw notRegular(shown);
   }
 
+  /// As [#open] for those who then open the file by the JDK, which waits for the other end of a pipe.
+  public static void requireWritable(Path path) {
+    FileCalls calls = FileCalls.ofPlatform();
+    int _ = calls.close(open(calls, path, FileCalls.O_WRONLY, 0, path).descriptor());
+  }
+
   private static GantryException failure(int errno, Path shown) {
     String name = shown.toString();
     if (errno == Errno.ENXIO.code()) {
