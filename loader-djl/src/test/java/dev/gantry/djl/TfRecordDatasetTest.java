@@ -322,6 +322,25 @@ class TfRecordDatasetTest {
     }
   }
 
+  /// As [dev.gantry.formats.tfrecord.TfRecordShards] leaves them when its process ends within its commit.
+  @Test
+  void aFolderOfANamedSetIsReadAsAWholeOrNotAtAll() throws IOException {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
+    Path last = Files.move(files.getLast(), folder.resolve("other"));
+    for (IndexUse use : IndexUse.values()) {
+      assertThatThrownBy(() -> dataset(List.of()).setFiles(folder.toString()).optIndex(use))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContainingAll(folder.toString(), "_gantry-files", "write the set again");
+    }
+    assertThatThrownBy(() -> TfRecordDataset.buildIndexes(folder.toString()))
+        .isInstanceOf(MalformedFileException.class);
+    Files.move(last, files.getLast());
+    try (TfRecordDataset dataset = dataset(List.of()).setFiles(folder.toString()).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+    }
+  }
+
   @Test
   void refusesWhatCannotBeRead() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.ZLIB);

@@ -14,6 +14,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.TfRecordShards;
 import dev.gantry.formats.tfrecord.TfRecordWriter;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -157,6 +158,23 @@ class FormatTest {
     TestSamples.run("index", file);
     assertThat(Input.open(session, Location.of(folder)))
         .isEqualTo(new Input.Records(List.of(Location.of(file))));
+  }
+
+  @Test
+  void aSetOfRecordsThatIsNotWholeIsRefused() throws IOException {
+    Path folder = temporary.resolve("f");
+    try (TfRecordShards shards =
+        TfRecordShards.create(session, folder, "a.tfrecord", 2, Compression.NONE)) {
+      shards.commit();
+    }
+    assertThat(Input.open(session, Location.of(folder)))
+        .isEqualTo(
+            new Input.Records(
+                TfRecordShards.files(folder, "a.tfrecord", 2).stream().map(Location::of).toList()));
+    Files.delete(folder.resolve("a.tfrecord-00000-of-00002"));
+    assertThatThrownBy(() -> of(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(folder.toString(), "wrong-file: a.tfrecord-00000-of-00002");
   }
 
   @Test

@@ -13,10 +13,13 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -88,10 +91,52 @@ record FileList(SequencedMap<String, Long> sizes) {
     return text.toString();
   }
 
-  /// The files of a folder that its list names.
+  /// As [JointFiles#of] has it.
+  static List<Location> files(Folder folder) {
+    Optional<Location> list = of(folder);
+    if (list.isPresent()) {
+      return files(folder, list.get());
+    }
+    List<Location> files = new ArrayList<>(folder.files());
+    for (Location file : folder.files()) {
+      String name = file.fileName();
+      if (JointFiles.NAME.matcher(name).matches()) {
+        throw new MalformedFileException(
+            folder.location(),
+            0,
+            "no-list",
+            "the folder has files of a set, such as "
+                + name
+                + ", and no "
+                + JointFiles.LIST
+                + ": "
+                + UNFINISHED);
+      }
+      if (name.startsWith(JointFiles.NAMED_LIST)) {
+        Set<Location> listed = new HashSet<>(files(folder, file));
+        Pattern members =
+            Pattern.compile(
+                Pattern.quote(name.substring(JointFiles.NAMED_LIST.length()))
+                    + "-[0-9]{5,}-of-[0-9]{5,}");
+        files.removeIf(
+            other -> members.matcher(other.fileName()).matches() && !listed.contains(other));
+      }
+    }
+    files.removeIf(file -> file.fileName().startsWith(".") || file.fileName().startsWith("_"));
+    return List.copyOf(files);
+  }
+
+  /// The list of a folder whose files are one set.
+  static Optional<Location> of(Folder folder) {
+    return folder.files().stream()
+        .filter(file -> file.fileName().equals(JointFiles.LIST))
+        .findFirst();
+  }
+
+  /// The files of a folder that a list names.
   ///
   /// @throws MalformedFileException if it is no list of ours, or a file is not as it says
-  static List<Location> files(Folder folder, Location list) {
+  private static List<Location> files(Folder folder, Location list) {
     Map<String, Location> there = new HashMap<>();
     folder.files().forEach(file -> there.put(file.fileName(), file));
     List<Location> files = new ArrayList<>();

@@ -17,11 +17,9 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 
@@ -47,14 +45,14 @@ public final class JointFiles implements AutoCloseable {
   public static final String LIST = "_gantry-files";
 
   /// The name of a set follows.
-  private static final String NAMED_LIST = LIST + "-";
+  static final String NAMED_LIST = LIST + "-";
 
   private static final String REPLACED = "replaced";
   private static final Pattern WORK = Pattern.compile("part-[0-9A-Za-z.-]+");
   private static final int JOB_DIGITS = 8;
 
   /// Of the names that [Part#of] gives.
-  private static final Pattern NAME =
+  static final Pattern NAME =
       Pattern.compile("part-[0-9]{5,10}-of-[0-9]{5,10}-[0-9A-Za-z]{" + JOB_DIGITS + "}\\..+");
 
   private static final int MOST_TRIES = 100;
@@ -127,45 +125,12 @@ public final class JointFiles implements AutoCloseable {
   /// @throws MalformedFileException if a list is none of ours, or a file is not as it says; of kind
   ///     `no-list` where the folder has files of a set and no list
   public static List<Location> of(Folder folder) {
-    Optional<Location> list = list(folder);
-    if (list.isPresent()) {
-      return FileList.files(folder, list.get());
-    }
-    List<Location> files = new ArrayList<>(folder.files());
-    for (Location file : folder.files()) {
-      String name = file.fileName();
-      if (NAME.matcher(name).matches()) {
-        throw new MalformedFileException(
-            folder.location(),
-            0,
-            "no-list",
-            "the folder has files of a set, such as "
-                + name
-                + ", and no "
-                + LIST
-                + ": "
-                + FileList.UNFINISHED);
-      }
-      if (name.startsWith(NAMED_LIST)) {
-        Set<Location> listed = new HashSet<>(FileList.files(folder, file));
-        Pattern members =
-            Pattern.compile(
-                Pattern.quote(name.substring(NAMED_LIST.length())) + "-[0-9]{5,}-of-[0-9]{5,}");
-        files.removeIf(
-            other -> members.matcher(other.fileName()).matches() && !listed.contains(other));
-      }
-    }
-    files.removeIf(file -> file.fileName().startsWith(".") || file.fileName().startsWith("_"));
-    return List.copyOf(files);
+    return FileList.files(folder);
   }
 
   /// Whether all files of a folder are one set, perhaps one of no files.
   public static boolean isSet(Folder folder) {
-    return list(folder).isPresent();
-  }
-
-  private static Optional<Location> list(Folder folder) {
-    return folder.files().stream().filter(file -> file.fileName().equals(LIST)).findFirst();
+    return FileList.of(folder).isPresent();
   }
 
   /// Begins a set of files of unique names, all of their folder.
