@@ -9,7 +9,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.natives.OwnFiles;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.Crc32c;
 import java.lang.foreign.Arena;

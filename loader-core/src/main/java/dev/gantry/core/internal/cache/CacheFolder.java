@@ -7,7 +7,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.JdkFiles;
-import dev.gantry.core.internal.natives.OwnFiles;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.lang.foreign.Arena;

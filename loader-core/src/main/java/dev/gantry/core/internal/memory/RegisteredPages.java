@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.natives.OwnFiles;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -67,6 +67,24 @@ public final class CuFile {
     }
   }
 
+  /// Which threads have called libcufile: it has something of each of them until the thread ends, which must be
+  /// before the driver is closed. Thread-safe.
+  public static final class Callers {
+    private static final ThreadLocal<Boolean> IS_ONE = ThreadLocal.withInitial(() -> false);
+
+    private Callers() {}
+
+    /// This thread calls it.
+    static void add() {
+      IS_ONE.set(true);
+    }
+
+    /// Whether this thread has called it.
+    public static boolean hasThisThread() {
+      return IS_ONE.get();
+    }
+  }
+
   // typedef struct CUfileDescr_t { CUfileFileHandleType type; union { int fd; void *handle; }
   // handle;
   //                                const CUfileFSOps_t *fs_ops; } CUfileDescr_t;
@@ -264,7 +282,7 @@ public final class CuFile {
   }
 
   void deregisterHandle(MemorySegment handle) {
-    CuFileCallers.add();
+    Callers.add();
     try {
       handleDeregister.invokeExact(handle);
     } catch (Throwable thrown) {
@@ -317,7 +335,7 @@ public final class CuFile {
       long fileOffset,
       long baseOffset) {
     Objects.checkFromIndexSize(baseOffset, bytes, base.byteSize());
-    CuFileCallers.add();
+    Callers.add();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(CALL_STATE);
       long returned =

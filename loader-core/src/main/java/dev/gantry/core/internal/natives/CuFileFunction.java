@@ -65,7 +65,7 @@ final class CuFileFunction {
   /// @param subject on what, for the message
   /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
   void check(MemorySegment status, Supplier<String> subject) {
-    CuFileCallers.add();
+    CuFile.Callers.add();
     int code = status.get(ValueLayout.JAVA_INT, ERR);
     if (code != 0) {
       int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);

@@ -5,7 +5,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.natives.CuFileCallers;
+import dev.gantry.core.internal.natives.CuFile;
 import java.io.IOException;
 import java.io.Serial;
 import java.nio.file.Files;
@@ -185,7 +185,7 @@ public final class WorkerThreads {
         String name = threadName + started.count;
         KEPT.execute(() -> {
           started.run(name, loader, job);
-          if (CuFileCallers.hasThisThread()) {
+          if (CuFile.Callers.hasThisThread()) {
             throw new Leaves();
           }
         });
@@ -232,7 +232,7 @@ public final class WorkerThreads {
         self.setContextClassLoader(null);
         self.setName(KEPT_NAME);
         threads.remove(self);
-        if (CuFileCallers.hasThisThread()) {
+        if (CuFile.Callers.hasThisThread()) {
           LEAVING.removeIf(Leaving::isOver);
           LEAVING.add(Leaving.current());
         }

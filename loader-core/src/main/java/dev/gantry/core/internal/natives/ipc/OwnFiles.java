@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.natives;
+package dev.gantry.core.internal.natives.ipc;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
 
 /// Opens what no other user can have written. Checksums do not tell: whoever writes bytes writes theirs, too.
