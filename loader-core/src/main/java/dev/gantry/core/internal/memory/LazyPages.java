@@ -36,21 +36,33 @@ final class LazyPages {
     long page = Libc.INSTANCE.pageBytes();
     long untouched = 0;
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment resident =
-          arena.allocate(Math.ceilDiv(Math.min(STEP_BYTES, size - touchedBytes), page));
+      long most = Math.ceilDiv(Math.min(STEP_BYTES, size - touchedBytes), page);
+      MemorySegment resident = arena.allocate(most);
+      MemorySegment none = arena.allocate(most);
       for (long from = touchedBytes; from < size; from += STEP_BYTES) {
         long step = Math.min(STEP_BYTES, size - from);
         if (Libc.INSTANCE.mincore(address + from, step, resident) < 0) {
           return untouched + size - from;
         }
-        for (long at = 0; at < step; at += page) {
-          long bytes = Math.min(page, step - at);
-          if ((resident.get(ValueLayout.JAVA_BYTE, at / page) & 1) == 0) {
-            untouched += bytes;
-          } else if (touchedBytes == from + at) {
-            touchedBytes += bytes;
-          }
-        }
+        long pages = Math.ceilDiv(step, page);
+        // A load's last slabs have no page for long, and one by one their pages take long to look
+        // at.
+        boolean untouchedWhole = MemorySegment.mismatch(resident, 0, pages, none, 0, pages) < 0;
+        untouched += untouchedWhole ? step : untouchedBytes(from, step, resident);
+      }
+    }
+    return untouched;
+  }
+
+  private long untouchedBytes(long from, long step, MemorySegment resident) {
+    long page = Libc.INSTANCE.pageBytes();
+    long untouched = 0;
+    for (long at = 0; at < step; at += page) {
+      long bytes = Math.min(page, step - at);
+      if ((resident.get(ValueLayout.JAVA_BYTE, at / page) & 1) == 0) {
+        untouched += bytes;
+      } else if (touchedBytes == from + at) {
+        touchedBytes += bytes;
       }
     }
     return untouched;
