@@ -5,6 +5,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
@@ -553,13 +554,20 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
+  /// One that the driver does not give up keeps no other.
   private void closeDropped() {
+    TransferException failure = null;
     for (KeptFile next = nextDropped(); next != null; next = nextDropped()) {
       try {
         next.close();
+      } catch (TransferException e) {
+        failure = e;
       } finally {
         endClosing();
       }
+    }
+    if (failure != null) {
+      throw failure;
     }
   }
 

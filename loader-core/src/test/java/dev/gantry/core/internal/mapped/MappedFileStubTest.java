@@ -14,11 +14,14 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -87,5 +90,26 @@ class MappedFileStubTest {
         .hasMessageContaining("cuMemHostRegister");
     assertThat(cuda.count("registered bytes")).isEqualTo(before);
     registered.add(-registered.ownBytes());
+  }
+
+  @Test
+  void aFileThatStaysRegisteredKeepsNoOther(@TempDir Path folder) {
+    long before = cuda.count("registered bytes");
+    MappedFiles kept =
+        new MappedFiles(Libc.INSTANCE, stores::open, registered, () -> 1L << 30, 16_384);
+    List<SourceFile> files = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      Path path = TestFiles.write(folder.resolve("file" + i), i, (int) LAST);
+      files.add(stores.open(Location.of(path), CachePolicy.BUFFERED));
+      kept.lease(context, Map.of(files.getLast(), LAST), true)
+          .orElseThrow(AssertionError::new)
+          .close();
+    }
+    assertThat(cuda.count("registered bytes") - before).isEqualTo(3 * LAST);
+    cuda.fail("cuMemHostUnregister", 1, 1, 0);
+    assertThatThrownBy(kept::close).isInstanceOf(TransferException.class);
+    assertThat(cuda.count("registered bytes") - before).isEqualTo(LAST);
+    kept.close();
+    files.forEach(SourceFile::close);
   }
 }
