@@ -198,12 +198,10 @@ public final class StoreFolder {
 
   /// @return whether it was a saver's file that nobody writes
   private boolean removeOurs(Path file) {
-    if (TemporaryName.isHeld(file)) {
-      return folders.removeLeftover(file);
-    }
     boolean isOurs =
         (TemporaryName.is(file) || TENSORS.matcher(file.getFileName().toString()).matches())
-            && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS);
+            && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)
+            && !folders.isBeingWritten(file);
     if (isOurs) {
       folders.removeFile(file);
     }

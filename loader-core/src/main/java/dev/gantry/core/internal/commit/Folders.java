@@ -63,6 +63,11 @@ public final class Folders {
     return Leftovers.removeFile(calls, file);
   }
 
+  /// Whether a living writer holds a temporary file; false where the file system has no locks.
+  public boolean isBeingWritten(Path file) {
+    return TemporaryName.isHeld(file) && Leftovers.isBeingWritten(calls, file);
+  }
+
   /// Removes an empty folder, or does nothing if it is gone; durable only after [#sync] of its
   /// parent.
   public void removeFolder(Path folder) {

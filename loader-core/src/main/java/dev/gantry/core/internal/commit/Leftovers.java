@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.commit;
 
+import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
@@ -51,6 +52,17 @@ final class Leftovers {
     } catch (IOException | DirectoryIteratorException _) {
       // The files stay.
     }
+  }
+
+  /// Whether a living writer holds a file.
+  static boolean isBeingWritten(FileCalls calls, Path file) {
+    int descriptor = FileCalls.retried(() -> calls.open(file, FileCalls.O_RDWR, 0));
+    if (descriptor < 0) {
+      return false;
+    }
+    boolean isHeld = calls.lock(descriptor, FileCalls.F_WRLCK, 0, 0) == -Errno.EAGAIN.code();
+    int _ = calls.close(descriptor);
+    return isHeld;
   }
 
   /// @return whether it was a file of a writer that was killed

@@ -42,7 +42,7 @@ public final class TemporaryName {
   }
 
   /// Whether a file has the name of one that its writer holds: a crash left it if nobody does.
-  public static boolean isHeld(Path file) {
+  static boolean isHeld(Path file) {
     return matches(HELD, file);
   }
 
