@@ -4,12 +4,15 @@ package dev.gantry.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.memory.RegisteredPages;
+import dev.gantry.core.internal.natives.Libc;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /// What other threads do meanwhile is no leak.
 class NoLeaksTest {
@@ -17,16 +20,17 @@ class NoLeaksTest {
 
   /// Threads look at what is available whenever they give memory back.
   @Test
-  void aLookAtWhatProcessesRegisteredLeavesNothingOpen() throws Exception {
+  void aLookAtWhatProcessesRegisteredLeavesNothingOpen(@TempDir Path folder) throws Exception {
     AtomicBoolean over = new AtomicBoolean();
+    RegisteredPages pages = new RegisteredPages(Libc.INSTANCE, folder.resolve("registered"));
     try (ExecutorService executor = Executors.newSingleThreadExecutor()) {
       // So that the file is there, and is open once.
-      RegisteredPages.OF_USER.add(1);
+      pages.add(1);
       List<String> before = NoLeaks.openFiles();
       Future<?> other =
           executor.submit(() -> {
             while (!over.get()) {
-              long _ = RegisteredPages.OF_USER.bytes();
+              long _ = pages.bytes();
             }
           });
       try {
@@ -35,7 +39,7 @@ class NoLeaksTest {
         }
       } finally {
         over.set(true);
-        RegisteredPages.OF_USER.add(-1);
+        pages.add(-1);
       }
       other.get();
     }

@@ -58,7 +58,7 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   /// The tests' files that this process has open, one an open descriptor.
   public static List<String> openFiles() throws IOException {
     // Threads that look at what is available have a file open meanwhile, under this lock.
-    synchronized (RegisteredPages.OF_USER) {
+    synchronized (RegisteredPages.LOOKS) {
       return descriptors().stream().filter(NoLeaks::isOurs).toList();
     }
   }

@@ -17,8 +17,7 @@ import org.slf4j.LoggerFactory;
 /// on counting these pages as available, though it cannot reclaim them, and nowhere says how many they are.
 ///
 /// A file has a number for each process, at a place that the process locks. The kernel ends the lock with the
-/// process, so a number whose place is not locked does not count. A process that has registered nothing has
-/// the file open under this object's lock only. Thread-safe.
+/// process, so a number whose place is not locked does not count. Thread-safe.
 public final class RegisteredPages {
   private static final Logger LOG = LoggerFactory.getLogger(RegisteredPages.class);
   private static final int PLACES = 512;
@@ -28,6 +27,9 @@ public final class RegisteredPages {
   public static final RegisteredPages OF_USER =
       new RegisteredPages(
           FileCalls.ofPlatform(), Path.of("/dev/shm", "gantry-" + FileCalls.ofPlatform().user()));
+
+  /// Held by those who look at what other processes have registered, as long as they have a file open.
+  public static final Object LOOKS = new Object();
 
   private final FileCalls calls;
   private final Path folder;
@@ -79,6 +81,12 @@ public final class RegisteredPages {
 
   /// What the user's other processes have registered.
   synchronized long othersBytes() {
+    synchronized (LOOKS) {
+      return readOthersBytes();
+    }
+  }
+
+  private long readOthersBytes() {
     int opened = openShared();
     if (opened < 0) {
       return 0;
