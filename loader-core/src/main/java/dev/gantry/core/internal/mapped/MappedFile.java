@@ -56,7 +56,7 @@ final class MappedFile implements KeptFile {
           register();
           return address;
         },
-        () -> Cleanup.runAll(List.of(this::unregister, this::unmap)));
+        this::unmap);
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
   }
 
@@ -125,7 +125,9 @@ final class MappedFile implements KeptFile {
     KeptFile.requireUnchanged(calls, file);
   }
 
+  /// What stays registered stays mapped: no other memory gets its addresses.
   private void unmap() {
+    unregister();
     int result = Libc.INSTANCE.munmap(address, bytes);
     if (result < 0) {
       throw new TransferException("munmap", bytes + " bytes", Errno.failure(-result));
@@ -137,7 +139,6 @@ final class MappedFile implements KeptFile {
   public void close() {
     Cleanup.runAll(
         List.of(
-            this::unregister,
             this::unmap,
             () -> LiveResources.add(LiveResources.Kind.PINNED_BYTES, -bytes),
             () -> counted.add(-bytes),
