@@ -40,6 +40,9 @@ public final class CompleteReader implements ExampleReader {
   private static final int INT64 = tag(1, WireFormat.WIRETYPE_VARINT);
   private static final FeatureValue NONE = new FeatureValue();
 
+  /// As in protobuf's parser.
+  private static final int MOST_DEPTH = 100;
+
   /// More or longer names than the reader's limits.
   public static final class LimitException extends IOException {
     private static final long serialVersionUID = 1L;
@@ -80,6 +83,7 @@ public final class CompleteReader implements ExampleReader {
   private String name = "";
   private List<Merged> steps = List.of();
   private long reads;
+  private int depth;
 
   /// A name's feature, of the record where it was found last.
   private static final class Found {
@@ -165,11 +169,14 @@ public final class CompleteReader implements ExampleReader {
     reads++;
     record = bytes;
     lists.clear();
-    ByteBuffer buffer = bytes.asByteBuffer();
-    input = CodedInputStream.newInstance(buffer);
+    depth = 0;
+    int length = Math.toIntExact(bytes.byteSize());
+    // Made of a direct buffer, it copies the whole record to the heap where protobuf-java does
+    // without Unsafe.
+    input = CodedInputStream.newInstance(new MemoryStream(bytes));
     try {
       // A field that is longer than the record is found out by its length.
-      int _ = input.pushLimit(buffer.remaining());
+      int _ = input.pushLimit(length);
       fields(this::exampleField);
     } catch (InvalidProtocolBufferException | LimitException e) {
       throw e;
@@ -219,16 +226,51 @@ public final class CompleteReader implements ExampleReader {
 
   private void message(Fields fields) throws IOException {
     int outer = input.pushLimit(input.readRawVarint32());
+    enter();
     fields(fields);
+    depth--;
     input.popLimit(outer);
   }
 
   private void fields(Fields fields) throws IOException {
     for (int tag = input.readTag(); tag != 0; tag = input.readTag()) {
-      if (!fields.read(tag) && !input.skipField(tag)) {
+      if (!fields.read(tag) && !skip(tag)) {
         throw new InvalidProtocolBufferException("a group ends that did not begin");
       }
     }
+  }
+
+  /// Skips a field as protobuf's parser reads one of a message that it does not know.
+  /// [CodedInputStream#skipField] refuses other numbers of more than 64 bits.
+  ///
+  /// @return false at the end of a group
+  private boolean skip(int tag) throws IOException {
+    return switch (WireFormat.getTagWireType(tag)) {
+      case WireFormat.WIRETYPE_VARINT -> {
+        long _ = input.readRawVarint64();
+        yield true;
+      }
+      case WireFormat.WIRETYPE_START_GROUP -> {
+        enter();
+        int inner = input.readTag();
+        while (inner != 0 && skip(inner)) {
+          inner = input.readTag();
+        }
+        depth--;
+        input.checkLastTagWas(
+            tag(WireFormat.getTagFieldNumber(tag), WireFormat.WIRETYPE_END_GROUP));
+        yield true;
+      }
+      case WireFormat.WIRETYPE_END_GROUP -> false;
+      default -> input.skipField(tag);
+    };
+  }
+
+  private void enter() throws InvalidProtocolBufferException {
+    if (depth == MOST_DEPTH) {
+      throw new InvalidProtocolBufferException("more than " + MOST_DEPTH + " nested messages");
+    }
+    depth++;
   }
 
   private boolean exampleField(int tag) throws IOException {
@@ -280,7 +322,12 @@ public final class CompleteReader implements ExampleReader {
       spare.beginPart();
       message(inner -> featureField(spare, inner));
     }
-    return tag == FIRST || tag == SECOND;
+    return isOfEntry(tag);
+  }
+
+  /// Skips what else a map's entry has, as protobuf's parser does.
+  private boolean isOfEntry(int tag) throws IOException {
+    return tag == FIRST || tag == SECOND || input.skipField(tag);
   }
 
   private boolean featureListsField(int tag) throws IOException {
@@ -299,7 +346,7 @@ public final class CompleteReader implements ExampleReader {
     } else if (tag == SECOND) {
       message(this::stepField);
     }
-    return tag == FIRST || tag == SECOND;
+    return isOfEntry(tag);
   }
 
   private boolean stepField(int tag) throws IOException {

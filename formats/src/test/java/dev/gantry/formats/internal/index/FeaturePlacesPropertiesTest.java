@@ -9,6 +9,8 @@ import dev.gantry.formats.internal.examples.FeatureValue;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -33,8 +35,10 @@ class FeaturePlacesPropertiesTest {
       record.copyFrom(MemorySegment.ofArray(bytes));
       Map<String, Feature> expected;
       try {
-        expected = Example.parseFrom(bytes).getFeatures().getFeatureMap();
-      } catch (InvalidProtocolBufferException _) {
+        // Its decoder of arrays takes other numbers of more than 64 bits than its decoder of
+        // streams.
+        expected = Example.parseFrom(new ByteArrayInputStream(bytes)).getFeatures().getFeatureMap();
+      } catch (IOException _) {
         assertThat(scans(CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS), record))
             .isFalse();
         assertThat(scans(CompleteReader.of(List.of("label"), TfRecordIndex.Options.LIMITS), record))
