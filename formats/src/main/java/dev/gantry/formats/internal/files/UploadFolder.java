@@ -6,6 +6,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -20,6 +21,7 @@ public final class UploadFolder implements AutoCloseable {
 
   private static final String PREFIX = "gantry-upload-";
   private static final String USER = "upload";
+  private static final int MOST_TRIES = 10;
 
   private final Path path;
 
@@ -35,12 +37,30 @@ public final class UploadFolder implements AutoCloseable {
   public static UploadFolder make() {
     Path parent = Path.of(System.getProperty("java.io.tmpdir", ""));
     try {
-      Path path = Files.createTempDirectory(parent, PREFIX);
-      UploadFolder made = new UploadFolder(path, FolderLock.take(path, USER));
-      made.removeLeftovers();
-      return made;
+      for (int i = 1; ; i++) {
+        Path path = Files.createTempDirectory(parent, PREFIX);
+        try {
+          UploadFolder made = new UploadFolder(path, FolderLock.take(path, USER));
+          made.removeLeftovers();
+          return made;
+        } catch (MisuseException | TransferException e) {
+          // Another upload may take the folder for a leftover before its lock is held.
+          if (i == MOST_TRIES) {
+            throw e;
+          }
+          removeEmpty(path);
+        }
+      }
     } catch (IOException e) {
       throw FileErrors.of("create", parent.toString(), e);
+    }
+  }
+
+  private static void removeEmpty(Path folder) throws IOException {
+    try {
+      Files.deleteIfExists(folder);
+    } catch (DirectoryNotEmptyException _) {
+      // The other upload removes it.
     }
   }
 
