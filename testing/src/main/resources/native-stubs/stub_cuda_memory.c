@@ -78,9 +78,11 @@ static char *pages(void *where, size_t bytes) {
   return mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
+/* Behind the whole pages of a device that were mapped last and are still there. */
+static char *end;
+
 /* Whole pages of a device lie on such pages, and next to each other where they can. */
 static char *device_pages(size_t bytes) {
-  static char *end;
   char *mapping = end ? pages(end, bytes) : MAP_FAILED;
   if (mapping != MAP_FAILED && (uintptr_t)mapping % PAGE_BYTES != 0) {
     munmap(mapping, bytes);
@@ -127,6 +129,10 @@ CUresult stub_release(uintptr_t start, enum kind kind, CUresult refusal) {
       }
       *at = one->next;
       if (one->mapping) {
+        /* As the driver does, the next allocation gets these addresses. */
+        if ((char *)one->mapping + one->mapping_bytes == end) {
+          end = (char *)one->mapping;
+        }
         munmap(one->mapping, one->mapping_bytes);
       }
       free(one);

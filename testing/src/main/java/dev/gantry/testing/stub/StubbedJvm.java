@@ -4,6 +4,7 @@ package dev.gantry.testing.stub;
 import dev.gantry.testing.ChildJvm;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /// A JVM of its own in which `libcuda.so.1` and `libcufile.so.0` are the stubs, with this JVM's
 /// class path.
@@ -30,7 +31,12 @@ public final class StubbedJvm {
   public static void runTests(Map<String, String> environment, String... packages) {
     String out = run(TaggedTests.class, environment, packages).requirePassed();
     if (!out.contains(TaggedTests.ALL_RAN)) {
-      throw new AssertionError("tests were skipped: " + out);
+      String skipped =
+          out.lines()
+              .filter(line -> line.contains("TestAbortedException"))
+              .map(String::strip)
+              .collect(Collectors.joining("; "));
+      throw new AssertionError("tests were skipped: " + skipped + "\n" + out);
     }
   }
 }
