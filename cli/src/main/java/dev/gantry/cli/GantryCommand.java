@@ -141,7 +141,7 @@ public final class GantryCommand {
       PrintWriter out, PrintWriter err, Supplier<String> refusal, String... arguments) {
     GantryCommand gantry = new GantryCommand();
     int code = gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
-    // Only here is it known that nothing more is printed.
+    // Nothing more is printed from here on.
     if (out.checkError() && code == 0) {
       err.println("gantry: standard output is incomplete: " + refusal.get());
       return EXIT_IO;

@@ -90,7 +90,7 @@ class ConvertCommandTest {
         .isNotEmpty();
   }
 
-  /// What is written when the command is ended is gone, or has come to its end.
+  /// Each file that the command writes while it is ended is removed, or complete.
   @ParameterizedTest
   @ValueSource(strings = {"one.safetensors", "folder"})
   void aCommandThatIsEndedLeavesNothing(String name) throws Exception {

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What other threads do meanwhile is no leak.
+/// Files that other threads open and close meanwhile are no leaks.
 class NoLeaksTest {
   private static final int LOOKS = 500;
 

@@ -60,7 +60,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private final Supplier<Optional<String>> datasetState;
   private final BooleanSupplier datasetEpochOver;
 
-  /// Where the training's dataset was when its checkpoint was saved.
+  /// The state of the training's dataset when its checkpoint was saved.
   private final Optional<String> restoredState;
 
   private final InstantSource clock;
@@ -235,16 +235,16 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     boolean _ = orLog(saver::await);
   }
 
-  /// Unless the trainer has other values by now.
+  /// Saves the end of a training unless the trainer has other values by now.
   private void saveEnd(Trainer trainer, Due end) {
     if (counter(trainer).isUnchanged() && saver.restores() == restoresBefore) {
-      // Else a save under way might have this one skipped.
+      // A save under way might have this one skipped.
       boolean _ = orLog(saver::await);
       save(trainer, Optional.of(end.moment()), end.datasetState(), end.metrics());
     }
   }
 
-  /// What is saved only if the training ends.
+  /// Drops a moment that is saved only if the training ends.
   private void dropEpochEnd() {
     if (due != null && due.epochEnd()) {
       drop();
@@ -306,7 +306,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
           var _ = saver.save(request.build(), moment);
           savedStep = step;
         };
-    // What failed may have been an earlier save, whose failure is thrown once.
+    // The failure may be an earlier save's, which is thrown once.
     if (!orLog(save) && saver.isAsync()) {
       boolean _ = orLog(save);
     }
@@ -421,7 +421,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Not the wall clock, which may be set.
+    /// A clock that nobody sets, as one may set the wall clock.
     private static InstantSource monotonic() {
       long begin = System.nanoTime();
       return () -> Instant.EPOCH.plusNanos(System.nanoTime() - begin);

@@ -29,7 +29,7 @@ public final class DataParallelListener extends TrainingListenerAdapter {
 
   @Override
   public void onTrainingBatch(Trainer trainer, BatchData batchData) {
-    // By device, for batches that DJL has split, too.
+    // Samples are counted by device, for batches that DJL has split, too.
     int[] samples =
         Stream.of(trainer.getDevices())
             .mapToInt(device -> samples(batchData.getLabels().get(device)))

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a training must hear of, since nothing fails.
+/// A training hears of these, since nothing fails.
 @ExtendWith(NoLeaks.class)
 class CheckpointWarningsTest {
   @TempDir(factory = InMemory.class)

@@ -123,7 +123,7 @@ class EpochEndTest {
     }
   }
 
-  /// What is logged at the first two batches of a training that resumes.
+  /// Gives the log of the first two batches of a training that resumes.
   private static String firstBatches(
       CheckpointSaver saver,
       RestoredTraining restored,

@@ -40,7 +40,7 @@ record Architecture(
   private static final int MOST_PIXELS = 1 << 16;
   private static final int MOST_STAGES = 64;
 
-  /// Of a model without a pooler.
+  /// The states of a model without a pooler.
   private static final List<String> STATE = NamedBlock.STATES.subList(0, 1);
 
   private static final String ORIGINAL = "original_max_position_embeddings";
@@ -53,7 +53,7 @@ record Architecture(
           "resnet", Architecture::resnet,
           "vit", Architecture::vit);
 
-  /// Those whose stored values and scales a load multiplies, and what else must be so.
+  /// The quantisations whose stored values and scales a load multiplies, and a check of what else they need.
   private static final Map<String, Consumer<HubConfig>> QUANTISATIONS =
       Map.of(
           "fp8",

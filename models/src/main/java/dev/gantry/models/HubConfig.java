@@ -166,7 +166,7 @@ final class HubConfig {
     return value == null ? otherwise : whole(key, value, 1, most);
   }
 
-  /// What an object has as strings, numbers or flags, each as text; empty if it is absent.
+  /// An object's strings, numbers and flags, each as text; empty if it is absent.
   Map<String, String> texts(String key) {
     HubConfig object = object(key).orElseGet(HubConfig::empty);
     Map<String, String> texts = new LinkedHashMap<>();

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// What lies beside a `config.json`.
+/// The files beside a `config.json`.
 ///
 /// @param path where the data files are
 record HubFolder(Path path, HubConfig config) {
@@ -37,7 +37,7 @@ record HubFolder(Path path, HubConfig config) {
     }
   }
 
-  /// What ends a text: `generation_config.json` says so where there is one, and else the
+  /// The tokens that end a text: `generation_config.json` names them where there is one, and otherwise the
   /// configuration.
   List<Integer> ends() {
     List<Integer> ends = config.ids("eos_token_id", Architecture.MOST_TOKENS);

@@ -68,7 +68,7 @@ public final class HubModel {
     return architecture.block().get();
   }
 
-  /// Which tensors fill the block's parameters. Each parameter must have one, also where `optPartial`
+  /// Names the tensors that fill the block's parameters. Each parameter must have one, also where `optPartial`
   /// leaves tensors out.
   public ParameterNames names() {
     return architecture.names().complete();

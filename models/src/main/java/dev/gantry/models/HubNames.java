@@ -29,13 +29,13 @@ public final class HubNames {
         .rule("layer{i}_down_{kind}", tensor + "mlp.down_proj.{kind}")
         .rule("norm_weight", "norm.weight")
         .ignore("{any*}.rotary_emb.inv_freq")
-        // Of quantised activations and caches, which are not quantised here.
+        // Scales of quantised activations and caches, which are not quantised here, are left out.
         .ignore("{any*}.input_scale")
         .ignore("{any*}.self_attn.{kind}_scale")
         .build();
   }
 
-  /// Where scores come from, which only the block knows: a file may have weights for them that differ from the
+  /// The weights that give the scores, which only the block knows: a file may have weights for them that differ from the
   /// embedding's.
   private static ParameterNames.Builder scores(
       LlamaBlock.Head head, String parameter, String tensor) {

@@ -10,7 +10,7 @@ import java.util.Deque;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What a model of texts is given.
+/// The inputs of a model of texts.
 ///
 /// @param ids `[batch, length]`
 /// @param mask of that shape: 1 for a token, 0 for padding

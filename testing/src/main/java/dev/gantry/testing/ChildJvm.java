@@ -24,7 +24,7 @@ public final class ChildJvm {
   public record Result(int exit, String out, String err) {
     private static final int SHOWN_LINES = 60;
 
-    /// What failed, in as few lines as possible, since a build's last lines have room for no more; then
+    /// Names what failed in as few lines as possible, since a build's last lines have room for no more; then
     /// the ends of both streams.
     @Override
     public String toString() {
@@ -36,7 +36,8 @@ public final class ChildJvm {
       if (!failed.isEmpty()) {
         return String.join("\n", failed);
       }
-      // Of a stack trace the line with the message; of a suite that ended early the class at work.
+      // The line of a stack trace that has the message; for a suite that ended early, the class at
+      // work.
       String message = last(err, line -> !line.isBlank() && !line.startsWith("\t"));
       return "exit " + exit + ": " + message + " " + last(out, line -> line.startsWith("-- "));
     }
@@ -51,7 +52,7 @@ public final class ChildJvm {
       return String.join("\n", shown) + "\n";
     }
 
-    /// What the program wrote to its standard output.
+    /// Gives what the program wrote to its standard output.
     ///
     /// @throws AssertionError unless it ended well
     public String requirePassed() {

@@ -53,7 +53,7 @@ public final class MemoryStore implements WritableStore {
     beforeWrite = action;
   }
 
-  /// What each opening of a file does first, given its name; null for nothing.
+  /// Sets what each opening of a file does first, given its name; null for nothing.
   public static void beforeEachOpen(@Nullable Consumer<String> action) {
     beforeOpen = action;
   }

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// Which checkpoints stay. One stays if any rule wants it; the one that was saved last always does. If all
+/// Says which checkpoints stay. One stays if any rule wants it; the one that was saved last always does. If all
 /// of these have values that are NaN or infinite, the last one without such values stays, too. Immutable.
 ///
 /// @param last how many of those saved last stay, or 0 where this rule keeps none

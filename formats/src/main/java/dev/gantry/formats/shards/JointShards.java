@@ -21,7 +21,7 @@ import java.util.List;
 ///
 /// For one thread. While it is at work other writers of its folder are refused.
 public final class JointShards implements AutoCloseable {
-  /// Not seeded, since two sets of one folder must not have the same names.
+  /// It has no seed, since two sets of one folder must not have the same names.
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final Path folder;

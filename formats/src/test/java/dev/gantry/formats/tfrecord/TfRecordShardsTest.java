@@ -90,7 +90,7 @@ class TfRecordShardsTest {
     return values;
   }
 
-  /// What readers find who name the folder.
+  /// Reads the folder by its name.
   private List<Integer> values(Path folder) {
     return values(
         JointFiles.of(Folder.at(Location.of(folder)).orElseThrow()).stream()
@@ -227,7 +227,7 @@ class TfRecordShardsTest {
               assertThat(refusal).as(where).hasMessageContaining("write the set again");
               assertThat(reported).as(where).isFalse();
             }
-            // By name there are the files of one set, or one is missing.
+            // The names are those of one set, or one file is missing.
             List<Path> named = TfRecordShards.files(root, "train", 2);
             if (named.stream().allMatch(Files::exists)) {
               assertThat(values(named)).as(where).isIn(old, made);

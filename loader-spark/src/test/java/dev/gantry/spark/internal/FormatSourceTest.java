@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import scala.reflect.ClassTag;
 
-/// What both data sources have in common, in local mode.
+/// Tests what both data sources have in common, in local mode.
 @ExtendWith(NoLeaks.class)
 class FormatSourceTest {
   private static final SparkSession SPARK = LocalSpark.session();

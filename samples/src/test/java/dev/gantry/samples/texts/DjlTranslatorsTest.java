@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class DjlTranslatorsTest {
   private static final List<String> TEXTS = List.of("the cat", "a dog saw the cat");
 
-  /// What the words above become, with `[CLS]` and `[SEP]` around them.
+  /// The tokens of the words above, with `[CLS]` and `[SEP]` around them.
   private static final long[][] IDS = {{2, 4, 6, 3, 0, 0, 0}, {2, 5, 7, 8, 4, 6, 3}};
 
   private static final Path HUB = Path.of("..", "models", "src", "test", "resources", "hub");

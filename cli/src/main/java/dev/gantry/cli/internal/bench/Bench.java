@@ -50,7 +50,7 @@ public final class Bench implements AutoCloseable {
   private static final long MOST_TRACED_BYTES = 1L << 30;
   private static final int TRIES = 3;
 
-  /// What ends when its share of the time is used up. All else that was begun is measured once at least,
+  /// Groups that end when their share of the time is used up. All others are measured once at least,
   /// as long as the bench has time left.
   private static final Set<Group> END_EARLY = EnumSet.of(Group.GRID, Group.CUFILE);
 
@@ -98,7 +98,7 @@ public final class Bench implements AutoCloseable {
     this.found = new Findings(settings);
   }
 
-  /// What was found so far, as one who is told to end has it. Thread-safe.
+  /// Gives what was found so far; for a bench that is told to end. Thread-safe.
   ///
   /// @param reason why there is no more of it
   public Optional<Result> soFar(String reason) {

@@ -40,12 +40,12 @@ final class Turns {
     failed = new boolean[contenders.size()];
   }
 
-  /// Those of a contender's runs that count, in order; empty where it failed. May be asked while they run.
+  /// A contender's runs that count, in order; empty where it failed. May be asked while they run.
   List<Double> seconds(int contender) {
     return List.copyOf(seconds.get(contender));
   }
 
-  /// Of contenders, which ran no more.
+  /// The contenders that failed, and did not run again.
   List<Absence> failures() {
     return failures;
   }

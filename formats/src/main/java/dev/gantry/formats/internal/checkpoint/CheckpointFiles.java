@@ -86,7 +86,7 @@ record CheckpointFiles(Location at, Manifest manifest) {
     requireSame(dataFile, sum, entry.crc32c());
   }
 
-  /// What the manifest says of tensors, for loads to compare.
+  /// The manifest's checksums of tensors, which loads compare.
   List<KnownSums.Known> sums(WeightsCatalogue tensors) {
     return tensors.tensors().values().stream()
         .map(tensor ->

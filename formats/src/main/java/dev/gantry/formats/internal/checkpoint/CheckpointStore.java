@@ -118,7 +118,7 @@ public final class CheckpointStore implements AutoCloseable {
     this.position =
         new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
     there.ifPresent(this::warnIfParted);
-    // What a process saved and did not upload.
+    // An earlier process saved these, and did not upload them.
     checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
   }
 
@@ -342,7 +342,7 @@ public final class CheckpointStore implements AutoCloseable {
     return new SavedCheckpoint(stored, report);
   }
 
-  /// What had its folder before, such as a save that failed with its manifest, is gone.
+  /// Takes the place of whatever had this folder before, such as a save that failed with its manifest.
   private void add(CheckpointFolder checkpoint) {
     checkpoints.removeIf(one -> isAt(one, checkpoint.folder()));
     checkpoints.add(checkpoint);
@@ -378,7 +378,7 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// What stayed on the disk until it was in the other store.
+  /// Removes checkpoints that stayed on the disk only until they were in the other store.
   private synchronized void removeUploaded() {
     if (!closed) {
       removeSurplus();
@@ -420,7 +420,7 @@ public final class CheckpointStore implements AutoCloseable {
       }
       closed = true;
     }
-    // Not under the lock, which the upload's end takes.
+    // This does not hold the lock, since the upload takes it at its end.
     try {
       if (uploads != null) {
         uploads.close();

@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Which saves a checkpoint's training came through. Two savers that go on from one checkpoint number
+/// The saves that a checkpoint's training came through. Two savers that go on from one checkpoint number
 /// their saves alike; their histories differ. Immutable.
 ///
 /// @param saves the number of the last save of each saver, by the saver's name, in the order of time. The

@@ -135,7 +135,7 @@ public final class StoreFolder {
   void removeLeftovers() {
     boolean removed = false;
     for (Path child : FolderEntries.of(root)) {
-      // Of other writers too, which do not ask for a saver's lock.
+      // Leftovers of other writers go, too: those writers do not ask for a saver's lock.
       removed |= folders.removeLeftover(child);
     }
     for (Path checkpoint : checkpoints()) {

@@ -30,7 +30,7 @@ final class UploadQueue implements AutoCloseable {
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().name("gantry-uploader").daemon().factory());
 
-  /// Those that are not there yet, in the order in which they were saved; guarded by this.
+  /// The checkpoints that are not uploaded yet, in the order in which they were saved; guarded by this.
   private final SequencedSet<CheckpointFolder> waiting = new LinkedHashSet<>();
 
   private @Nullable CheckpointFolder current;

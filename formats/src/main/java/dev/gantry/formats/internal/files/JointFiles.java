@@ -37,7 +37,7 @@ import java.util.regex.Pattern;
 ///   moved. Until the last of them is there, readers by the list find a file missing, and no reader finds
 ///   files of two sets.
 ///
-/// What a crash leaves, the next writer of the set removes: unfinished work, and files that only an
+/// The next writer of the set removes what a crash leaves: unfinished work, and files that only an
 /// unfinished or a replaced list names. Files that no list of ours names are never touched, unless they have
 /// a name that the user gave the new ones. For one thread.
 public final class JointFiles implements AutoCloseable {
@@ -51,7 +51,7 @@ public final class JointFiles implements AutoCloseable {
   private static final Pattern WORK = Pattern.compile("part-[0-9A-Za-z.-]+");
   private static final int JOB_DIGITS = 8;
 
-  /// Of the names that [Part#of] gives.
+  /// Matches the names that [Part#of] gives.
   static final Pattern NAME =
       Pattern.compile("part-[0-9]{5,10}-of-[0-9]{5,10}-[0-9A-Za-z]{" + JOB_DIGITS + "}\\..+");
 
@@ -65,7 +65,7 @@ public final class JointFiles implements AutoCloseable {
   private final boolean named;
   private final OutputFolder output;
 
-  /// What this has put into the folder where nothing was replaced, in this order.
+  /// The files that this has put into the folder, in this order, where nothing was replaced.
   private final List<Path> added = new ArrayList<>();
 
   private boolean done;
@@ -107,7 +107,7 @@ public final class JointFiles implements AutoCloseable {
     return String.format(Locale.ROOT, "%s-%05d-of-%05d", name, number, count);
   }
 
-  /// Where processes write their files, whose names begin with `part-`, while the set of a folder is
+  /// The folder in which processes write their files, whose names begin with `part-`, while the set of `folder` is
   /// unfinished.
   public static Path unfinished(Path folder) {
     return folder.resolve(".gantry-unfinished");

@@ -78,7 +78,7 @@ public final class UploadFolder implements AutoCloseable {
     }
   }
 
-  /// Only this user's: another one could put a link in the folder's place. One without a lock's file has
+  /// Takes only this user's folders, since another user could put a link in the folder's place. A folder without a lock's file has
   /// just been made.
   private boolean isLeftover(Path folder) throws IOException {
     return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)

@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
 public final class MixingAdvice {
   private static final Logger LOG = LoggerFactory.getLogger(MixingAdvice.class);
 
-  /// What is read of so many files comes from several places of the dataset, whatever it is sorted by.
+  /// Samples of so many files come from several places of the dataset, whatever it is sorted by.
   private static final int ENOUGH_FILES = 8;
 
   /// A buffer that holds less than this part of an epoch gives records near where they were.

@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.jar.Manifest;
 import java.util.regex.Pattern;
 
-/// Which protobuf-java is on the class path: a BOM or another library may have chosen an older one, whose
+/// Finds which protobuf-java is on the class path: a BOM or another library may have chosen an older one, whose
 /// classes fail when they are first used. It is looked at once, without these classes.
 public final class ProtobufVersion {
   /// The version that compiled our messages: `protoc.version` in the parent pom.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which protobuf the class path has.
+/// Checks which protobuf the class path has.
 @NullMarked
 package dev.gantry.formats.internal.protobuf;
 

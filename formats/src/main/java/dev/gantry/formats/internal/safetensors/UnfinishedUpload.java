@@ -48,7 +48,7 @@ final class UnfinishedUpload {
     return Folder.child(folder, NAME);
   }
 
-  /// Which of a folder's files an upload has left that did not come to its end.
+  /// The files in a folder that an interrupted upload has left.
   Predicate<WritableStore.Entry> leftovers(List<WritableStore.Entry> there) {
     if (there.stream().noneMatch(file -> file.name().equals(NAME))) {
       return _ -> false;

@@ -83,7 +83,7 @@ public final class WeightsFormats {
                 "the folder has no weights, such as " + suffixes() + unreadable(folder)));
   }
 
-  /// What a folder may have instead: pickled tensors, which only Python reads.
+  /// Names pickled tensors that the folder has instead, which only Python reads.
   private static String unreadable(Folder folder) {
     return folder.files().stream()
         .map(Location::fileName)

@@ -289,7 +289,7 @@ class RemoteFolderTest {
     CheckpointStore.list(folder.resolve("c")).checkpoints().forEach(this::requireWhole);
   }
 
-  /// Of every manifest that is there at any moment, all files are, with the bytes that it tells of.
+  /// All files of every manifest are there at any moment, with the bytes that the manifest tells of.
   @Test
   void noReaderEverSeesAManifestOfOtherData() {
     try (CheckpointStore first = open("a", Retention.ALL, TWO)) {

@@ -56,7 +56,7 @@ class GoldenIndexTest {
     session.close();
   }
 
-  /// Also as it was before it had a checksum of the records.
+  /// An index is read as it was before it had a checksum of the records, too.
   @ParameterizedTest
   @ValueSource(strings = {"examples.tfrecord.gantry-index", "earlier.gantry-index"})
   void isReadAsItWasWritten(String name) throws IOException, URISyntaxException {

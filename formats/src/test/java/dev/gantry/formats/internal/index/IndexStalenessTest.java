@@ -152,7 +152,7 @@ class IndexStalenessTest {
     ((Usable) TfRecordIndex.open(copy, session)).index().close();
   }
 
-  /// By which datasets open it: the same records under another time are the file that was indexed.
+  /// Datasets open such a copy: the same records under another time are the file that was indexed.
   @Test
   void aCopyWithATimeOfItsOwnIsKnownByItsRecords() throws IOException {
     build();

@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes files: all of them are on the disk before the first gets its name. For one use, by one
 /// thread.
 public final class WriteOperation {
-  /// Of a process's descriptors files may take two each until all have their names.
+  /// Files may take this share of a process's descriptors, two each, until all have their names.
   private static final int DESCRIPTORS_SHARE = 8;
 
   private final Transports transports;

@@ -12,7 +12,7 @@ import jdk.jfr.StackTrace;
 
 /// Flight recorder event: a file had to change its transport.
 public final class FallbackEvent {
-  /// What the recorder keeps.
+  /// The event as the recorder keeps it.
   @Name("dev.gantry.Fallback")
   @Label("Transport fallback")
   @Category("Gantry")

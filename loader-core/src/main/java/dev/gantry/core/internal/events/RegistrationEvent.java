@@ -17,7 +17,7 @@ public final class RegistrationEvent {
   /// Null where no recorder was ever started: see the package.
   private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
-  /// What the recorder keeps.
+  /// The event as the recorder keeps it.
   @Name("dev.gantry.Registration")
   @Label("Registration with cuFile")
   @Category("Gantry")

@@ -12,7 +12,7 @@ import jdk.jfr.Timespan;
 
 /// Flight recorder event: a ring handed over a batch.
 public final class RingBatchEvent {
-  /// What the recorder keeps.
+  /// The event as the recorder keeps it.
   @Name("dev.gantry.RingBatch")
   @Label("Batch handed over")
   @Category("Gantry")

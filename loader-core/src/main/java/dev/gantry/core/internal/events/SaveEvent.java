@@ -16,7 +16,7 @@ public final class SaveEvent {
   /// Null where no recorder was ever started: see the package.
   private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
 
-  /// What the recorder keeps.
+  /// The event as the recorder keeps it.
   @Name("dev.gantry.Save")
   @Label("Save")
   @Category("Gantry")

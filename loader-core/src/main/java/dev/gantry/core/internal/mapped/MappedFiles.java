@@ -270,7 +270,7 @@ public final class MappedFiles implements AutoCloseable {
     return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
   }
 
-  /// What is known of the file that was asked for least recently makes room, if it is not kept.
+  /// Forgets the file that was asked for least recently and is not kept.
   private synchronized void forgetOne() {
     Iterator<Entry> all = entries.values().iterator();
     while (entries.size() >= mostEntries && all.hasNext()) {
@@ -453,7 +453,7 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
-  /// Also where there is no memory to say so, nothing stays registered.
+  /// Nothing stays registered, even where there is no memory to say so.
   private static Availability<KeptFile> present(KeptFile kept) {
     boolean said = false;
     try {

@@ -35,10 +35,10 @@ public final class HostMemory {
 
   private static long mappedBytes;
 
-  /// Of the mapped memory, what had no pages at the last look.
+  /// The bytes of mapped memory that had no pages at the last look.
   private static long untouchedBytes;
 
-  /// What the kernel would have if this process had mapped and registered nothing: touching pages, mapping memory and unmapping it does not
+  /// The bytes that the kernel would have available if this process had mapped and registered nothing: touching pages, mapping memory and unmapping it does not
   /// change this, so it stays right for a while.
   private static OptionalLong withoutMapped = OptionalLong.empty();
 
@@ -211,7 +211,7 @@ public final class HostMemory {
     lookedNanos = System.nanoTime() - KEPT_NANOS;
   }
 
-  /// What is reserved and not yet mapped.
+  /// The bytes that are reserved and not yet mapped.
   static synchronized long promised() {
     return promisedBytes;
   }

@@ -15,7 +15,7 @@ public final class IdleWatch {
   private static final Logger LOG = LoggerFactory.getLogger(IdleWatch.class);
   private static final long LOOK_MILLIS = 250;
 
-  /// What is looked at, and by which call of [#watch] it was last asked for. Guards itself, and the other two.
+  /// Each look that is watched, and the number of the call of [#watch] that asked for it last. Guards itself, and the other two.
   private static final Map<BooleanSupplier, Long> WATCHED = new LinkedHashMap<>();
 
   private static long asked;
@@ -53,7 +53,7 @@ public final class IdleWatch {
         sleep();
         looks.forEach(IdleWatch::look);
       } catch (RuntimeException | Error _) {
-        // Where there was no memory to look, or to log why a look failed.
+        // There was no memory to look, or to log why a look failed.
         sleep();
       }
     }
@@ -76,7 +76,7 @@ public final class IdleWatch {
     }
     if (!left) {
       synchronized (WATCHED) {
-        // Unless there is more since: that is watched again.
+        // A look that was asked for since then stays.
         boolean _ = WATCHED.remove(look, before);
       }
     }

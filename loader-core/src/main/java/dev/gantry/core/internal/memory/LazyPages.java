@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 /// Mapped memory whose pages the kernel provides when they are first touched. Until then it counts them as
 /// available. For one thread at a time.
 final class LazyPages {
-  /// What one question covers: its answer takes a byte for each page.
+  /// One question covers so many bytes: its answer takes a byte for each page.
   private static final long STEP_BYTES = 256L << 20;
 
   private final long address;

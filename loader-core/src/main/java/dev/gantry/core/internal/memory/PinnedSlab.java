@@ -37,7 +37,7 @@ public final class PinnedSlab extends CpuSlab {
     return new PinnedSlab(context, idle == null ? pin(context, size) : idle, size);
   }
 
-  /// If the host has no room, frees what is idle and tries again.
+  /// Frees what is idle and tries again where the host has no room.
   private static HostMemory.Reservation reserve(CudaContext context, long size) {
     try {
       return HostMemory.reserve(size);

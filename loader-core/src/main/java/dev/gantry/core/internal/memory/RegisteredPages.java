@@ -23,7 +23,7 @@ public final class RegisteredPages {
   private static final int PLACES = 512;
   private static final int OWNER_ONLY = 0700;
 
-  /// Of all processes of this user that have the same `/dev/shm`: a container has its own.
+  /// The pages of all processes of this user that have the same `/dev/shm`: a container has its own.
   public static final RegisteredPages OF_USER =
       new RegisteredPages(
           FileCalls.ofPlatform(), Path.of("/dev/shm", "gantry-" + FileCalls.ofPlatform().user()));
@@ -68,18 +68,18 @@ public final class RegisteredPages {
     ownPlace = -1;
   }
 
-  /// What this process has registered.
+  /// The bytes that this process has registered.
   public synchronized long ownBytes() {
     return ownBytes;
   }
 
-  /// What all of the user's processes have registered. If the file cannot be used, that is what this process
+  /// The bytes that all of the user's processes have registered. If the file cannot be used, that is what this process
   /// has.
   public synchronized long bytes() {
     return ownBytes + othersBytes();
   }
 
-  /// What the user's other processes have registered.
+  /// The bytes that the user's other processes have registered.
   synchronized long othersBytes() {
     synchronized (LOOKS) {
       return readOthersBytes();

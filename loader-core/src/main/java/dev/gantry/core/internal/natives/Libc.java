@@ -146,7 +146,7 @@ public final class Libc implements FileCalls {
         descriptor = intCall(OPEN, path, all, mode, 0, 0);
       }
       if (descriptor >= 0) {
-        // Of no use to files, and cuFile refuses it.
+        // The flag is of no use to files, and cuFile refuses it.
         int _ = intCall(FCNTL, descriptor, F_SETFL, flags, 0, 0);
       }
       return descriptor;

@@ -54,7 +54,7 @@ final class Frames {
 
     private final Deque<Piece> left = new ArrayDeque<>();
 
-    /// Of the first piece.
+    /// How many bytes of the first piece have been sent.
     private int done;
 
     /// @param fds stay open until all was sent

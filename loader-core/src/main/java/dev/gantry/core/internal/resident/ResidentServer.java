@@ -161,7 +161,7 @@ public final class ResidentServer implements AutoCloseable {
     return socket;
   }
 
-  /// What is no socket is no server's.
+  /// Refuses a file that is no socket: it is no server's.
   private static void requireSocket(Path path) {
     try {
       int mode = (int) Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS);

@@ -78,7 +78,7 @@ public final class ResidentWeights implements AutoCloseable {
     return location instanceof Location.Remote remote && remote.scheme().equals(SCHEME);
   }
 
-  /// By which weights are held.
+  /// The number by which a server holds weights.
   private static Optional<String> number(Location location) {
     return location instanceof Location.Remote remote
         ? Optional.ofNullable(remote.uri().getAuthority())
@@ -233,7 +233,7 @@ public final class ResidentWeights implements AutoCloseable {
     return !catalogue.gpu().isEmpty();
   }
 
-  /// Where the tensors lie, as this process names it.
+  /// The device on which the tensors lie, as this process names it.
   ///
   /// @throws DeviceUnavailableException if this process does not see the server's GPU
   public Device device() {

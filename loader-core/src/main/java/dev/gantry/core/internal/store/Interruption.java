@@ -23,7 +23,7 @@ final class Interruption implements AutoCloseable {
     }
   }
 
-  /// By the thread that made this. It is then interrupted as it was before.
+  /// Closed by the thread that made this, which is then interrupted as it was before.
   @Override
   public synchronized void close() {
     closed = true;

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What another user could have put into a cache's folder is neither read nor changed.
+/// A cache neither reads nor changes what another user could have put into its folder.
 @ExtendWith(NoLeaks.class)
 class CacheOwnerTest {
   private static final int LENGTH = 2 * CacheEntry.BLOCK_BYTES + 12_345;

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What killed writers leave, and what living ones have in hand.
+/// Killed writers leave files; living ones have theirs in hand.
 @EnabledOnOs(OS.LINUX)
 @Timeout(60)
 @ExtendWith(NoLeaks.class)

@@ -133,7 +133,7 @@ class RangeWriteTest {
         .hasMessageContaining("fsync");
   }
 
-  /// Else whole blocks would change the new file, and the bytes beside them the old one.
+  /// Otherwise whole blocks would change the new file, and the bytes beside them the old one.
   @Test
   void aFileThatTakesTheNameDuringTheOpeningStaysAsItIs() throws IOException {
     Path file = TestFiles.write(folder.resolve("file"), 1, LENGTH);

@@ -98,7 +98,7 @@ class WriteFaultTest extends OldAndNewFiles {
     return fault instanceof Fails(Errno errno) ? errno.code() : 0;
   }
 
-  /// What a write can do without: where a file system has no locks, files are written without them.
+  /// Files are written without locks where a file system has none.
   private static final Set<Function> SPARE =
       EnumSet.of(Function.FILE_SYSTEM, Function.LOCK, Function.MOST_DESCRIPTORS);
 

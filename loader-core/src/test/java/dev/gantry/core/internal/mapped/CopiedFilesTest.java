@@ -296,7 +296,7 @@ class CopiedFilesTest {
       assertThat(few.lease(null, Map.of(second, BYTES - 1L), false).toOptional()).isEmpty();
       assertThat(few.lease(null, Map.of(third, 1L), false).toOptional()).isEmpty();
       assertThat(few.entries()).isEqualTo(2);
-      // Else it would be copied now.
+      // Otherwise it would be copied now.
       assertThat(reason(few.lease(null, Map.of(second, 1L), false)))
           .isEqualTo("not read again yet");
       few.lease(null, Map.of(kept, 1L), false).orElseThrow(AssertionError::new).close();

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a driver that fails leaves of a file that is registered in parts.
+/// A driver fails while a file is registered in parts.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class MappedFileStubTest {

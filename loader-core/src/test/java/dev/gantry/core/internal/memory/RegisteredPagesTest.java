@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What processes tell each other about the page cache that they have registered.
+/// Processes tell each other how much of the page cache they have registered.
 @ExtendWith(NoLeaks.class)
 class RegisteredPagesTest {
   private static final int NOBODY = 65_534;

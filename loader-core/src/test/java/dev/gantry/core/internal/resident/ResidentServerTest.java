@@ -116,7 +116,7 @@ class ResidentServerTest {
         try (ResidentWeights held = ResidentWeights.hold(server.location())) {
           assertThat(held.catalogue().version()).isEqualTo(2);
         }
-        // What began as the first version ends as it.
+        // A download that began as the first version ends as it.
         int length = Integer.reverseBytes(header.getInt(16));
         String text = new String(answer.readNBytes(1 + length), StandardCharsets.UTF_8);
         assertThat(text).contains("\"version\":1", entry);

@@ -82,7 +82,7 @@ class RemoteRingTest {
     checkBatches(MemoryStore.put("ring/blocks", BYTES));
   }
 
-  /// Also the first one, which opens the file.
+  /// This covers the first read, too, which opens the file.
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
   void closingEndsRequestsThatHang(int answered) throws InterruptedException {

@@ -12,7 +12,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/// Which libtorch DJL's PyTorch engine takes in this process, told without loading it: one in a folder that is
+/// Tells, without loading it, which libtorch DJL's PyTorch engine takes in this process: one in a folder that is
 /// named, else one of the class path, else one that it downloads (source: DJL 0.35.1, `LibUtils`).
 ///
 /// @param flavor `cpu`, or for CUDA `cu` and its version; `cuda` for a folder, which has no version; empty

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the command line tells of DJL on this machine.
+/// Tells the command line about DJL on this machine.
 @NullMarked
 package dev.gantry.djl.internal.diagnosis;
 

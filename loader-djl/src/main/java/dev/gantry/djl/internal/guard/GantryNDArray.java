@@ -153,7 +153,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
     PrivateField.requireAll(List.of(HANDLE));
     long elements = plain.size();
-    // Not a second handle: an operation that has begun goes on with this one.
+    // There is no second handle: an operation that has begun goes on with this one.
     long handle = Objects.requireNonNull(HANDLE.get(plain).getAndSet(null));
     return successor(plain, handle, elements, false);
   }

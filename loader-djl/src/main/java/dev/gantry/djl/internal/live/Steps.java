@@ -9,12 +9,12 @@ import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import org.jspecify.annotations.Nullable;
 
-/// What a block computes step by step, after the call that began it has returned. Each step is taken within a
+/// Results that a block computes step by step, after the call that began them has returned. Each step is taken within a
 /// frame, such as a lock.
 ///
 /// @param <T> what a step gives
 public final class Steps<T> implements Iterator<T> {
-  /// What is around each step.
+  /// Surrounds each step.
   public interface Frame {
     <R> R within(Supplier<R> step);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What keeps predictors and changes of their weights apart.
+/// Keeps predictors and changes of their weights apart.
 @NullMarked
 package dev.gantry.djl.internal.live;
 

@@ -12,7 +12,7 @@ import java.util.Properties;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// Which DJL is on the class path. An older one may load, and have other private fields and native code than we
+/// Finds which DJL is on the class path. An older one may load, and have other private fields and native code than we
 /// know.
 final class DjlVersion {
   private static final Version LEAST = Version.parse("0.35.1");

@@ -101,7 +101,7 @@ public final class PyTorch {
   public static Device arraysDevice(ai.djl.Device device) {
     Device target = device(device);
     if (target instanceof Device.Cuda cuda && !TorchLibrary.isForCuda(library().folder())) {
-      // Where there is no such GPU, that is what to say.
+      // This throws where there is no such GPU.
       var _ = CudaContext.of(cuda);
       throw new DeviceUnavailableException(
           "no array can be on "

@@ -131,7 +131,7 @@ public final class TorchLibrary {
         : _ -> Optional.empty();
   }
 
-  /// Where the library lies.
+  /// The folder in which the library lies.
   public Path folder() {
     return folder;
   }

@@ -22,7 +22,7 @@ public final class DeviceShares {
     SHARES.put(manager, samples.clone());
   }
 
-  /// By what to multiply each device's gradient, which is a mean over its samples: the sum is then the mean
+  /// The factor of each device's gradient, which is a mean over its samples: the sum is then the mean
   /// over the batch. The same for all where no batch told.
   static float[] weights(NDManager manager, int devices) {
     int[] samples = Objects.requireNonNullElse(SHARES.get(manager), EQUAL);

@@ -32,7 +32,7 @@ final class OneUpdate implements ParameterServer {
     float[] weights = DeviceShares.weights(manager, gradients.length);
     try (NDArray mean = gradients[0].mul(weights[0])) {
       for (int i = 1; i < gradients.length; i++) {
-        // What a device without samples has is of an earlier batch.
+        // A device without samples still has the gradient of an earlier batch.
         if (weights[i] > 0) {
           try (NDArray copy = gradients[i].toDevice(mean.getDevice(), true)) {
             mean.addi(copy.muli(weights[i]));

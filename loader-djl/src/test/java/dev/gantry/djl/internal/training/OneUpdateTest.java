@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 
 /// The arithmetic of an update; arrays of one device stand in for those of several.
 class OneUpdateTest {
-  /// What a step of length 1 takes from a parameter whose gradient on device `i` is `10 * i`.
+  /// Gives what a step of length 1 takes from a parameter whose gradient on device `i` is `10 * i`.
   private static float step(int devices, int... samples) {
     try (NDManager manager = NDManager.newBaseManager()) {
       if (samples.length > 0) {

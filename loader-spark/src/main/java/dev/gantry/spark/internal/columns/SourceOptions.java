@@ -21,7 +21,7 @@ public final class SourceOptions {
   /// Stands for the options of all columns in the list of a format's options.
   public static final String SHAPE_OF_COLUMN = SHAPE + "COLUMN";
 
-  /// What Spark makes of `load(…)` and `save(…)`.
+  /// Options that Spark makes of `load(…)` and `save(…)`.
   private static final List<String> SPARKS = List.of("path", "paths");
 
   private final CaseInsensitiveStringMap options;
@@ -55,7 +55,7 @@ public final class SourceOptions {
     }
   }
 
-  /// Also where it is misspelt.
+  /// Takes misspelt names, too.
   private static boolean isShape(String option) {
     return option.toLowerCase(Locale.ROOT).startsWith("sha");
   }

@@ -48,7 +48,7 @@ public abstract class FormatSource
     return schema(known(given.asCaseSensitiveMap()));
   }
 
-  /// Also called before [#createRelation], with the writer's options and `partitionBy`.
+  /// Spark calls this before [#createRelation], too, with the writer's options and `partitionBy`.
   @Override
   public final Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> given) {

@@ -43,7 +43,7 @@ public final class SaveModes {
     Map<String, String> options = CollectionConverters.asJava(parameters);
     Path folder = new SourceOptions(options).path();
     if (Files.isDirectory(JointFiles.unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
-      // Else files that a crash left would be taken for those of others.
+      // Otherwise files that a crash left would be taken for those of others.
       clear.accept(folder);
     }
     switch (mode) {

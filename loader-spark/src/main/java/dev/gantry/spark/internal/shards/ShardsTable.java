@@ -139,7 +139,7 @@ final class ShardsTable extends FormatTable {
       for (Shard shard : set.shards()) {
         List<Long> offsets = fields.stream().map(shard::offset).toList();
         Identity seen = Identity.look(shard.file());
-        // Not another file than when the set was opened, which tells the offsets.
+        // The file must be the one that told the offsets when the set was opened.
         known.opened(shard.location(), seen);
         PlannedFile file = PlannedFile.of(shard.file(), seen);
         for (long first = 0; first < shard.samples(); first += step) {

@@ -59,7 +59,7 @@ public final class CudaSharing {
 
   private CudaSharing() {}
 
-  /// By what a device is known in every process, whatever its ordinal there, as `nvidia-smi -L` prints it.
+  /// The name of a device that is the same in every process, whatever its ordinal there, as `nvidia-smi -L` prints it.
   public static String uuid(int ordinal) {
     String subject = "cuda:" + ordinal;
     try (Arena arena = Arena.ofConfined()) {

@@ -22,10 +22,10 @@ import java.util.Set;
 /// The C library's calls for Unix sockets that pass descriptors, and for memory files (`memfd`), on
 /// 64-bit Linux. All return what the function does, or the negated `errno`.
 public final class LocalSockets {
-  /// What [#poll] waits for: something to read, or to accept.
+  /// Has [#poll] wait for something to read, or to accept.
   public static final int POLLIN = 1;
 
-  /// What [#poll] waits for: room to send.
+  /// Has [#poll] wait for room to send.
   public static final int POLLOUT = 4;
 
   /// The longest path that a Unix socket takes, in bytes.
