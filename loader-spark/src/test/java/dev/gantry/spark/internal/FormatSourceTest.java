@@ -72,6 +72,17 @@ class FormatSourceTest {
         .hasMessage(message);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"gantry-shards", "tfrecord"})
+  void aSetIsNoTable(String format) {
+    assertThatThrownBy(() -> rows().write().format(format).saveAsTable("rows"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "saveAsTable is not supported by "
+                + format
+                + ", whose sets are folders: use save(path)");
+  }
+
   @Test
   void aFlagIsTrueOrFalse() {
     Path set = folder.resolve("set");

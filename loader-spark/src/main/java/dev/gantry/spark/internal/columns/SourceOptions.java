@@ -24,6 +24,9 @@ public final class SourceOptions {
   /// Options that Spark makes of `load(…)` and `save(…)`.
   private static final List<String> SPARKS = List.of("path", "paths");
 
+  /// The option that Spark makes of `saveAsTable(…)`.
+  private static final String OF_TABLES = "owner";
+
   private final CaseInsensitiveStringMap options;
 
   public SourceOptions(Map<String, String> options) {
@@ -37,6 +40,12 @@ public final class SourceOptions {
   /// @throws MisuseException if another is given, such as a misspelt one
   public void requireKnown(String format, List<String> names) {
     for (String option : options.asCaseSensitiveMap().keySet()) {
+      if (option.equals(OF_TABLES)) {
+        throw new MisuseException(
+            "saveAsTable is not supported by "
+                + format
+                + ", whose sets are folders: use save(path)");
+      }
       boolean isKnown =
           SPARKS.stream().anyMatch(option::equalsIgnoreCase)
               || names.stream().anyMatch(option::equalsIgnoreCase)
