@@ -239,6 +239,24 @@ class BatchInferenceTest {
   }
 
   @Test
+  void inputsHaveTheNamesOfTheirColumns() {
+    BatchInference.ModelLoader byName =
+        device -> {
+          Model model = Model.newInstance("by name", device);
+          model.setBlock(new LambdaBlock(list -> new NDList(list.get("features").add(1))));
+          return model;
+        };
+    assertThat(ask(byName, "answer")).isEqualTo(RowFactory.create(1f));
+    BatchInference.ModelLoader handedOn =
+        device -> {
+          Model model = Model.newInstance("handed on", device);
+          model.setBlock(new LambdaBlock(list -> list));
+          return model;
+        };
+    assertThat(ask(handedOn, "answer")).isEqualTo(RowFactory.create(0f));
+  }
+
+  @Test
   void withoutNamesOfTheModelThereMustBeAColumnForEachOutput() {
     assertThat(ask(BatchInferenceTest::onesAndTwos, "a", "b")).isEqualTo(RowFactory.create(1f, 2f));
     assertThat(ask(device -> onesAndTwos(device, "x", "x"), "a", "b"))

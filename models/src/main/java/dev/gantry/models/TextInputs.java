@@ -19,11 +19,12 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   private static final List<String> NAMES =
       List.of("input_ids", "attention_mask", "token_type_ids");
 
-  /// An array that has the name of an input is that input. The others are those that are left, in the
-  /// order that DJL's tokenizers give.
+  /// An array that has the name of an input is that input. Arrays without names are those that are left, in the
+  /// order that DJL's tokenizers give, and so are arrays with other names where none has an input's name.
   ///
   /// @param most how many of them the model takes
-  /// @throws MisuseException if there are more, one is given twice, or a shape or type is not right
+  /// @throws MisuseException if there are more, one is given twice, one has an unknown name beside others with
+  ///     inputs' names, or a shape or type is not right
   static TextInputs of(NDList inputs, int most) {
     List<String> known = NAMES.subList(0, most);
     @Nullable NDArray[] placed = new @Nullable NDArray[NAMES.size()];
@@ -37,6 +38,9 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
       } else {
         throw new MisuseException("the input '" + known.get(place) + "' is given twice");
       }
+    }
+    if (unnamed.size() < inputs.size()) {
+      unnamed.forEach(input -> requireNoName(input, known));
     }
     for (int place = 0; place < most; place++) {
       if (placed[place] == null) {
@@ -53,6 +57,17 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
               + ")");
     }
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
+  }
+
+  private static void requireNoName(NDArray input, List<String> known) {
+    if (input.getName() != null) {
+      throw new MisuseException(
+          "the input '"
+              + input.getName()
+              + "' is none of "
+              + String.join(", ", known)
+              + ", by whose names others are given");
+    }
   }
 
   private static NDArray ids(NDArray ids) {

@@ -436,6 +436,12 @@ class HubModelTest {
       types.setName("token_type_ids");
       assertThat(predictor.predict(new NDList(types, ids, mask)).get(0).toFloatArray())
           .isEqualTo(right);
+      mask.setName("atention_mask");
+      assertThatThrownBy(() -> predictor.predict(new NDList(ids, mask)))
+          .rootCause()
+          .hasMessage(
+              "the input 'atention_mask' is none of input_ids, attention_mask, token_type_ids, by"
+                  + " whose names others are given");
     }
   }
 

@@ -10,10 +10,13 @@ import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Objects;
+import java.util.Set;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -93,15 +96,18 @@ final class AnsweredRows implements Iterator<Row> {
         inputs.add(column.array(manager, batch));
       }
       try (NDList outputs = open.predict(inputs)) {
-        return rows(batch, outputs);
+        // An array that a block hands on has the name of its column.
+        Set<NDArray> given = Collections.newSetFromMap(new IdentityHashMap<>());
+        given.addAll(inputs);
+        boolean named = outputs.stream().noneMatch(given::contains);
+        return rows(batch, named ? byName(outputs) : byNumber(outputs));
       }
     } catch (TranslateException e) {
       throw new IllegalStateException("the model failed: " + e.getMessage(), e);
     }
   }
 
-  private List<Row> rows(List<Row> batch, NDList outputs) {
-    List<NDArray> wanted = wanted(outputs);
+  private List<Row> rows(List<Row> batch, List<NDArray> wanted) {
     List<Object> answers = new ArrayList<>();
     for (int i = 0; i < wanted.size(); i++) {
       answers.add(numbers(plan.outputs().get(i), wanted.get(i), batch.size()));
@@ -122,20 +128,24 @@ final class AnsweredRows implements Iterator<Row> {
     return result;
   }
 
-  /// The output of each column: by the model's own names where it has them, else by number.
-  private List<NDArray> wanted(NDList outputs) {
+  private List<NDArray> byNumber(NDList outputs) {
+    if (outputs.size() != plan.outputs().size()) {
+      throw new MisuseException(
+          "setOutput must be called for each output of a model that does not name them: it gave "
+              + outputs.size()
+              + " for "
+              + plan.outputs().size()
+              + " columns");
+    }
+    return outputs;
+  }
+
+  /// The output of each column by the model's own names, if all outputs have one.
+  private List<NDArray> byName(NDList outputs) {
     List<String> names =
         outputs.stream().map(NDArray::getName).filter(Objects::nonNull).distinct().toList();
     if (names.size() < outputs.size()) {
-      if (outputs.size() != plan.outputs().size()) {
-        throw new MisuseException(
-            "setOutput must be called for each output of a model that does not name them: it gave "
-                + outputs.size()
-                + " for "
-                + plan.outputs().size()
-                + " columns");
-      }
-      return outputs;
+      return byNumber(outputs);
     }
     List<NDArray> wanted = new ArrayList<>();
     for (InferencePlan.Output output : plan.outputs()) {

@@ -59,6 +59,8 @@ final class RowColumn implements Serializable {
     };
   }
 
+  /// The rows' values, under the column's name: blocks of hub models take their inputs by it.
+  ///
   /// @throws MisuseException if a value is null, or of another length than the shape or the other rows
   ///     have
   NDArray array(NDManager manager, List<Row> rows) {
@@ -78,7 +80,9 @@ final class RowColumn implements Serializable {
       put(values, bytes);
     }
     Shape batch = new Shape(rows.size()).addAll(new Shape(each));
-    return manager.create(bytes.flip(), batch, type);
+    NDArray array = manager.create(bytes.flip(), batch, type);
+    array.setName(name);
+    return array;
   }
 
   private void requireLength(long wanted, int length) {
