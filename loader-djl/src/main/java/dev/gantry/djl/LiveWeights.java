@@ -9,7 +9,9 @@ import ai.djl.nn.Parameter;
 import ai.djl.nn.SymbolBlock;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.live.GuardedParameters;
+import dev.gantry.djl.internal.live.HeldParameters;
 import dev.gantry.djl.internal.live.OffloadedParameters;
 import dev.gantry.djl.internal.live.Steps;
 import dev.gantry.djl.internal.weights.BlockShapes;
@@ -55,6 +57,7 @@ import org.jspecify.annotations.Nullable;
 public final class LiveWeights implements AutoCloseable {
   private final Block target;
   private final Block block;
+  private final HeldParameters held;
   // Fair: predictors that follow one another must not keep a refresh waiting.
   private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock(true);
   private @Nullable OffloadedParameters offloaded;
@@ -67,8 +70,9 @@ public final class LiveWeights implements AutoCloseable {
   /// Empty where the block's parameters only name weights that native code holds.
   private final Optional<GuardedParameters> guarded;
 
-  private LiveWeights(Block target) {
+  private LiveWeights(Block target, HeldParameters held) {
     this.target = target;
+    this.held = held;
     this.guarded =
         target instanceof SymbolBlock
             ? Optional.empty()
@@ -95,13 +99,18 @@ public final class LiveWeights implements AutoCloseable {
   }
 
   /// @param block that is initialised, as after a load
-  /// @throws MisuseException if it is not
+  /// @throws MisuseException if it is not, or it has others already, which are not closed
   public static LiveWeights of(Block block) {
     MisuseException.requireGiven("block", block);
+    HeldParameters held = HeldParameters.of(block.getParameters());
+    return Cleanup.orUndo(() -> of(block, held), held::close);
+  }
+
+  private static LiveWeights of(Block block, HeldParameters held) {
     if (!BlockShapes.isComplete(block)) {
       throw new MisuseException("the block must be initialised, as after Weights.load");
     }
-    LiveWeights live = new LiveWeights(block);
+    LiveWeights live = new LiveWeights(block, held);
     live.guarded.ifPresent(GuardedParameters::guard);
     return live;
   }
@@ -337,8 +346,12 @@ public final class LiveWeights implements AutoCloseable {
   public void close() {
     lock.writeLock().lock();
     try {
+      if (closed) {
+        return;
+      }
       closed = true;
       guarded.ifPresent(GuardedParameters::release);
+      held.close();
       if (offloaded != null) {
         offloaded.close();
       }

@@ -26,6 +26,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -284,6 +285,26 @@ class LiveWeightsTest {
           .containsExactly(1, 2, 3, 4, 5, 6);
     }
     tied.clear();
+  }
+
+  @Test
+  void aBlockIsInOneOpenLiveWeightsOnly() throws Exception {
+    float[] answer = predict();
+    Block child = block.getChildren().valueAt(0);
+    for (Block again : List.of(block, live.block(), child)) {
+      assertMisuse("has LiveWeights that are open", () -> LiveWeights.of(again));
+      assertThat(predict()).isEqualTo(answer);
+    }
+    live.offload();
+    assertMisuse("has LiveWeights that are open", () -> LiveWeights.of(block));
+    live.restore();
+    live.close();
+    try (LiveWeights next = LiveWeights.of(block)) {
+      live.close();
+      assertMisuse("has LiveWeights that are open", () -> LiveWeights.of(block));
+      model.setBlock(next.block());
+      assertThat(predict()).containsExactly(answer, Offset.offset(1e-3f));
+    }
   }
 
   @Test

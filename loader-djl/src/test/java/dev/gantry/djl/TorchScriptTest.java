@@ -132,6 +132,9 @@ class TorchScriptTest {
     try (ZooModel<NDList, NDList> model = module("net.pt", false);
         LiveWeights live = LiveWeights.of(model.getBlock());
         Weights weights = Weights.open(weights())) {
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> LiveWeights.of(model.getBlock()))
+          .withMessageContaining("has LiveWeights that are open");
       model.setBlock(live.block());
       try (Predictor<NDList, NDList> predictor = model.newPredictor()) {
         assertAnswers(predictor, model, expected.before());
