@@ -164,7 +164,7 @@ class BenchCommandTest {
             "--seconds",
             1,
             "--size-mib",
-            "1,2",
+            "1,2,4,8,16,32,64",
             "--device",
             "host",
             "--json",
@@ -172,11 +172,9 @@ class BenchCommandTest {
             temporary);
 
     assertThat(run.exitCode()).as(run.err()).isZero();
-    // More parts are left out on a slower machine.
+    // A faster machine comes further, but not through all of them.
     assertThat(absences(run.json()))
-        .anyMatch(absence ->
-            absence.startsWith("request size and threads, ")
-                && absence.endsWith(": the budget of 1 s was used up"));
+        .anyMatch(absence -> absence.contains(": the budget of 1 s was used up"));
   }
 
   private static List<String> absences(Object json) {
