@@ -43,7 +43,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// From [#of] to [#close], predictions that use the given block itself are refused: those of predictors that were
 /// made before `setBlock(live.block())`, and those that a block computes on threads of its own. Arrays of the
-/// block that DJL made are replaced: whoever has kept one finds it closed. A TorchScript
+/// block that DJL made are replaced, and an [#offload] closes all: whoever has kept one finds it closed, also after
+/// [#close], and such a predictor must be made anew. A TorchScript
 /// module holds its weights itself, so this cannot be seen there.
 ///
 /// ```java
@@ -350,6 +351,11 @@ public final class LiveWeights implements AutoCloseable {
         return;
       }
       closed = true;
+      if (isOffloaded()) {
+        refusal =
+            "the weights were offloaded when these live weights were closed, so they are gone: load"
+                + " the block again, and make new live weights of it";
+      }
       guarded.ifPresent(GuardedParameters::release);
       held.close();
       if (offloaded != null) {

@@ -216,6 +216,45 @@ class CoveredPredictionsTest {
     }
   }
 
+  @Test
+  void anOldPredictorIsToldAfterCloseThatItKnowsArraysOfBeforeAnOffload() throws Exception {
+    model.setBlock(linear(true));
+    try (Predictor<NDList, NDList> old = model.newPredictor(new NoopTranslator());
+        NDArray question = model.getNDManager().ones(new Shape(1, SIZE))) {
+      float[] answer = predict(old, question);
+      LiveWeights.of(model.getBlock()).close();
+      assertThat(predict(old, question)).isEqualTo(answer);
+      try (LiveWeights live = LiveWeights.of(model.getBlock())) {
+        live.offload();
+        live.restore();
+      }
+      assertThatThrownBy(() -> predict(old, question))
+          .rootCause()
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "the weights were offloaded after this predictor had used them: make another"
+                  + " predictor");
+      try (Predictor<NDList, NDList> next = model.newPredictor(new NoopTranslator())) {
+        assertThat(predict(next, question)).isEqualTo(answer);
+      }
+    }
+  }
+
+  @Test
+  void weightsThatWereOffloadedAtCloseAreSaidToBeGone() {
+    Tokens tokens = tokens();
+    LiveWeights live = LiveWeights.of(tokens);
+    live.offload();
+    live.close();
+    ParameterStore store = new ParameterStore(model.getNDManager(), false);
+    assertThatThrownBy(() -> live.block().forward(store, new NDList(), false))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "the weights were offloaded when these live weights were closed, so they are gone: load"
+                + " the block again, and make new live weights of it");
+    tokens.clear();
+  }
+
   private static void assertRefused(Predictor<NDList, NDList> predictor, NDArray question) {
     assertThatThrownBy(() -> predict(predictor, question))
         .isInstanceOf(TranslateException.class)

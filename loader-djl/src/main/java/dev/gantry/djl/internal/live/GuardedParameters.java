@@ -23,6 +23,7 @@ public final class GuardedParameters {
 
   private final List<Parameter> parameters;
   private final BooleanSupplier isCovered;
+  private volatile boolean released;
 
   /// @param isCovered whether this thread may use the arrays
   public GuardedParameters(ParameterList parameters, BooleanSupplier isCovered) {
@@ -37,13 +38,14 @@ public final class GuardedParameters {
     IdentityHashMap<NDArray, GantryNDArray> taken = new IdentityHashMap<>();
     for (Parameter parameter : parameters) {
       GantryNDArray array = taken.computeIfAbsent(ARRAY.get(parameter), GantryNDArray::takeOver);
-      array.askBeforeUse(this::requireCovered);
+      array.askBeforeUse(() -> requireCovered(array));
       ARRAY.set(parameter, array);
     }
   }
 
-  /// Lets anyone use the arrays.
+  /// Lets anyone use the arrays that the parameters have now. Older ones were closed by an offload.
   public void release() {
+    released = true;
     for (Parameter parameter : parameters) {
       if (parameter.isInitialized() && parameter.getArray() instanceof GantryNDArray array) {
         array.askBeforeUse(null);
@@ -52,13 +54,18 @@ public final class GuardedParameters {
   }
 
   /// Reading an array's values is no prediction.
-  private void requireCovered() {
-    if (!isCovered.getAsBoolean()
-        && CALLERS.walk(frames -> frames.anyMatch(GuardedParameters::isPrediction))) {
-      throw new MisuseException(
-          "the weights are LiveWeights', and this prediction does not go through live.block():"
-              + " make the predictor after model.setBlock(live.block())");
+  private void requireCovered(GantryNDArray array) {
+    if ((released && !array.isReleased())
+        || isCovered.getAsBoolean()
+        || CALLERS.walk(frames -> frames.noneMatch(GuardedParameters::isPrediction))) {
+      return;
     }
+    throw new MisuseException(
+        released
+            ? "the weights were offloaded after this predictor had used them: make another"
+                + " predictor"
+            : "the weights are LiveWeights', and this prediction does not go through live.block():"
+                + " make the predictor after model.setBlock(live.block())");
   }
 
   private static boolean isPrediction(StackWalker.StackFrame frame) {
