@@ -85,6 +85,9 @@ public final class CheckpointSaver implements AutoCloseable {
   private final UserStates userStates;
   private final boolean overlap;
   private WeakReference<Model> saved = new WeakReference<>(null);
+  private boolean finite;
+  // The last one of finite values that took time.
+  private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
   private long restores;
   private boolean warned;
   private boolean closed;
@@ -183,6 +186,9 @@ public final class CheckpointSaver implements AutoCloseable {
     requireSameModel(request);
     warnOfNan(request);
     CompletableFuture<SaveOutcome> outcome = begin(request, moment);
+    if (finite && !outcome.isDone()) {
+      finiteSave = outcome;
+    }
     saved = new WeakReference<>(request.model());
     return outcome;
   }
@@ -236,10 +242,13 @@ public final class CheckpointSaver implements AutoCloseable {
     Optional<String> broken = contents.parameterNotFinite();
     broken.ifPresent(name ->
         LOG.warn(
-            "STEP {} HAS VALUES THAT ARE NaN OR INFINITE, in '{}' for one. The last checkpoint"
-                + " without such values stays, too",
+            "STEP {} HAS VALUES THAT ARE NaN OR INFINITE, in '{}' for one. {}",
             request.step(),
-            name));
+            name,
+            !finiteSave.isDone() || store.hasFinite()
+                ? "The last checkpoint without such values stays, too"
+                : "There is no checkpoint without such values"));
+    finite = broken.isEmpty();
     return unsaved(
         contents, request.step(), request.metrics(), request.metadata(), broken.isEmpty());
   }

@@ -137,7 +137,9 @@ class CheckpointWarningsTest {
       save(saver, 2, training);
       spoil(training, value);
       assertThat(StandardError.during(() -> save(saver, 3, training)))
-          .contains("STEP 3 HAS VALUES THAT ARE NaN OR INFINITE, in '");
+          .contains(
+              "STEP 3 HAS VALUES THAT ARE NaN OR INFINITE, in '",
+              "The last checkpoint without such values stays, too");
       save(saver, 4, training);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(2L, 4L);
       assertThat(saver.list()).extracting(StoredCheckpoint::isFinite).containsExactly(true, false);
@@ -146,6 +148,33 @@ class CheckpointWarningsTest {
       saver.restore(2, training.model, training.trainer);
       save(saver, 5, training);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(5L);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void thatThereIsNoFiniteCheckpointIsSaid(boolean async) {
+    try (CheckpointSaver saver = saver().optAsync(async).build();
+        Training training = training()) {
+      spoil(training, Float.NaN);
+      for (long step = 1; step <= 2; step++) {
+        long now = step;
+        assertThat(StandardError.during(() -> save(saver, now, training)))
+            .contains("STEP " + step + " HAS VALUES", "There is no checkpoint without such values")
+            .doesNotContain("stays, too");
+        saver.await();
+      }
+    }
+  }
+
+  @Test
+  void aFiniteCheckpointThatIsBeingWrittenCounts() {
+    try (CheckpointSaver saver = saver().optAsync(true).build();
+        Training training = training()) {
+      save(saver, 1, training);
+      spoil(training, Float.NaN);
+      assertThat(StandardError.during(() -> save(saver, 2, training)))
+          .contains("STEP 2 HAS VALUES", "stays, too");
     }
   }
 

@@ -439,6 +439,11 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
+  /// Whether one of the checkpoints has no values that are NaN or infinite.
+  public boolean hasFinite() {
+    return checkpoints.stream().anyMatch(CheckpointFolder::isFinite);
+  }
+
   /// Whether the other store has a copy of a checkpoint that lies in the folder.
   public boolean hasCopy(Path checkpoint) {
     return copyOf(checkpoint).isPresent();
