@@ -48,6 +48,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -198,13 +200,34 @@ public final class Weights implements AutoCloseable {
 
   /// As [#openLatest(Path)], but the best one by a metric that was saved with it.
   ///
-  /// @return empty if none has the metric
+  /// @return empty if there is none yet, none has metrics, or the metric of all is NaN
+  /// @throws MisuseException if checkpoints have metrics, and none has this one
   public static Optional<Weights> openBest(Path directory, String metric, Retention.Goal goal) {
     MisuseException.requireGiven("directory", directory);
     MisuseException.requireGiven("metric", metric);
     MisuseException.requireGiven("goal", goal);
     Retention.Best best = new Retention.Best(metric, 1, goal);
-    return openSaved(directory, listing -> best.of(listing.checkpoints()));
+    return openSaved(
+        directory,
+        listing -> {
+          requireMetric(directory, metric, listing.checkpoints());
+          return best.of(listing.checkpoints());
+        });
+  }
+
+  private static void requireMetric(
+      Path directory, String metric, List<CheckpointFolder> checkpoints) {
+    SortedSet<String> metrics = new TreeSet<>();
+    checkpoints.forEach(one -> metrics.addAll(one.metrics().keySet()));
+    if (!metrics.isEmpty() && !metrics.contains(metric)) {
+      throw new MisuseException(
+          "metric is \""
+              + metric
+              + "\", which no checkpoint in "
+              + directory
+              + " has: they have "
+              + String.join(", ", metrics));
+    }
   }
 
   private static Optional<Weights> openSaved(

@@ -8,6 +8,7 @@ import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;
@@ -15,6 +16,7 @@ import dev.gantry.formats.checkpoint.Retention;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -68,7 +70,20 @@ class ReadBesideTrainingTest {
     save(2, 0.7);
     assertThat(best("accuracy", Retention.Goal.MAXIMIZE)).contains("gantry-step-1");
     assertThat(best("accuracy", Retention.Goal.MINIMIZE)).contains("gantry-step-2");
+  }
+
+  @Test
+  void aMetricThatNoCheckpointHasIsRefusedWithThoseThatThereAre() {
     assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    save(1, Map.of());
+    assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    save(2, Map.of("loss", Double.NaN));
+    assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    save(3, Map.of("accuracy", 0.5));
+    assertThatThrownBy(() -> Weights.openBest(folder, "los", Retention.Goal.MINIMIZE))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "metric is \"los\", which no checkpoint in %s has: they have accuracy, loss", folder);
   }
 
   @Test
@@ -103,15 +118,15 @@ class ReadBesideTrainingTest {
 
   /// Makes a step, saves, and returns one of the parameters.
   private float[] save(int step, double accuracy) {
+    return save(step, Map.of("accuracy", accuracy));
+  }
+
+  private float[] save(int step, Map<String, Double> metrics) {
     training.steps(step - 1, step);
-    var _ =
-        saver.save(
-            SaveRequest.builder()
-                .setStep(step)
-                .setModel(training.model)
-                .optTrainer(training.trainer)
-                .optMetric("accuracy", accuracy)
-                .build());
+    SaveRequest.Builder request =
+        SaveRequest.builder().setStep(step).setModel(training.model).optTrainer(training.trainer);
+    metrics.forEach(request::optMetric);
+    var _ = saver.save(request.build());
     return training
         .model
         .getBlock()
