@@ -52,14 +52,12 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Reads and checks each file once, and writes its index beside it; an older index is replaced.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if a file's framing is broken, or a record is no
-  ///     example
+  /// @throws dev.gantry.core.MalformedFileException if a file's framing is broken, a record is no
+  ///     example, or a set is not whole
   /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
   /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
   public static void buildIndexes(List<Path> files) {
-    MisuseException.requireGiven("buildIndexes: files", files).stream()
-        .map(Location::of)
-        .forEach(TfRecordDataset::buildIndex);
+    RecordFolder.files("buildIndexes: files", files).forEach(TfRecordDataset::buildIndex);
   }
 
   /// As [#buildIndexes(List)], of files and folders by their paths or by URLs such as `s3://bucket/folder/`.
@@ -103,12 +101,12 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// The files, in their order; no folders.
+    /// The files, in their order; no folders. Some files of a set may be read without the others.
+    ///
+    /// @throws dev.gantry.core.MalformedFileException if a list beside them (`_gantry-files-NAME`) has one of
+    ///     them, and its set is not whole
     public Builder setFiles(List<Path> chosen) {
-      for (Path file : MisuseException.requireGiven("setFiles", chosen)) {
-        Path _ = MisuseException.requireGiven("setFiles: a file", file);
-      }
-      files = chosen.stream().map(Location::of).toList();
+      files = RecordFolder.files("setFiles", chosen);
       return this;
     }
 
@@ -117,7 +115,7 @@ public final class TfRecordDataset extends GantryDataset {
     /// indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
     ///
     /// @throws dev.gantry.core.TransferException if a folder cannot be listed
-    /// @throws dev.gantry.core.MalformedFileException if a folder has a set that is not whole
+    /// @throws dev.gantry.core.MalformedFileException if a set is not whole
     public Builder setFiles(String... chosen) {
       files = RecordFolder.files("setFiles", chosen);
       return this;

@@ -28,6 +28,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.LongStream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -339,6 +340,35 @@ class TfRecordDatasetTest {
         NDManager manager = NDManager.newBaseManager()) {
       assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
     }
+  }
+
+  /// A reader that names the files which it finds is refused as one that names their folder.
+  @Test
+  void filesOfASetThatIsNotWholeAreRefusedByTheirNamesToo() throws IOException {
+    List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
+    Path last = Files.move(files.getLast(), folder.resolve("other"));
+    List<Path> found = files.subList(0, 2);
+    for (IndexUse use : IndexUse.values()) {
+      assertNotWhole(() -> dataset(List.of()).setFiles(found).optIndex(use).build().close());
+      assertNotWhole(() ->
+          dataset(List.of()).setFiles(found.getFirst().toString()).optIndex(use).build().close());
+    }
+    assertNotWhole(() -> TfRecordDataset.buildIndexes(found));
+    assertNotWhole(() -> TfRecordDataset.buildIndexes(found.getFirst().toString()));
+    Files.move(last, files.getLast());
+    try (TfRecordDataset dataset = dataset(found).build()) {
+      assertThat(dataset.records()).isPresent();
+    }
+  }
+
+  private void assertNotWhole(ThrowingCallable reader) {
+    assertThatThrownBy(reader)
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(
+            folder.toString(),
+            "_gantry-files",
+            "-00002-of-00003 is not there",
+            "write the set again");
   }
 
   @Test

@@ -20,10 +20,6 @@ import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.List;
-import java.util.stream.Stream;
 
 /// Trains a network from TFRecord files by DJL's EasyTrain.
 ///
@@ -39,20 +35,16 @@ public final class TrainFromTfRecord {
   private TrainFromTfRecord() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
-    List<Path> files;
-    try (Stream<Path> folder = Files.list(Path.of(arguments[0]))) {
-      files = folder.filter(file -> file.toString().endsWith("-of-00004")).sorted().toList();
-    }
-    try (TfRecordDataset train = vectors(files);
+    try (TfRecordDataset train = vectors(arguments[0]);
         Model model = Model.newInstance("vectors")) {
       model.setBlock(block());
       System.out.println("accuracy: " + train(model, train));
     }
   }
 
-  static TfRecordDataset vectors(List<Path> files) {
+  static TfRecordDataset vectors(String folder) {
     return TfRecordDataset.builder()
-        .setFiles(files)
+        .setFiles(folder)
         .addFeature(FeatureSpec.floats("vector", 64))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(IndexUse.BUILD)

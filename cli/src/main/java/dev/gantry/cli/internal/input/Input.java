@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -23,6 +24,15 @@ public sealed interface Input {
   ///     rules
   /// @throws dev.gantry.core.TransferException if it cannot be opened or read
   static Input open(GantrySession session, Location location) {
+    Input found = find(session, location);
+    if (found instanceof Records(List<Location> files)) {
+      JointFiles.requireWhole(files);
+    }
+    return found;
+  }
+
+  /// As [#open], whether a set of records is whole or not: that is looked at once for all files of a set.
+  private static Input find(GantrySession session, Location location) {
     if (ResidentWeights.isServer(location)) {
       // Held until this process ends.
       return new Weights(WeightsFormats.open(ResidentWeights.hold(location).entry()));
@@ -48,7 +58,7 @@ public sealed interface Input {
   /// The data files of weights, which are local; empty for a path of any other format, and for indexes.
   static List<Path> weightsFiles(GantrySession session, Location path) {
     if (Format.isRecordIndex(path)
-        || !(open(session, path) instanceof Weights(WeightsCatalogue weights))) {
+        || !(find(session, path) instanceof Weights(WeightsCatalogue weights))) {
       return List.of();
     }
     return weights.files().stream().map(Location::path).toList();
@@ -66,11 +76,12 @@ public sealed interface Input {
     }
     List<Location> all = new ArrayList<>();
     for (Location path : named) {
-      switch (open(session, path)) {
+      switch (find(session, path)) {
         case Records(List<Location> files) -> all.addAll(files);
         case Weights _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
       }
     }
+    JointFiles.requireWhole(all);
     return all;
   }
 

@@ -175,6 +175,12 @@ class FormatTest {
     assertThatThrownBy(() -> of(folder))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContainingAll(folder.toString(), "wrong-file: a.tfrecord-00000-of-00002");
+    List<Location> found = List.of(Location.of(folder.resolve("a.tfrecord-00001-of-00002")));
+    assertThatThrownBy(() -> Input.open(session, found.getFirst()))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(folder.toString(), "wrong-file: a.tfrecord-00000-of-00002");
+    assertThatThrownBy(() -> Input.recordFiles(session, found))
+        .isInstanceOf(MalformedFileException.class);
   }
 
   @Test

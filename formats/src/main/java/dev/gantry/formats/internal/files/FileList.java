@@ -33,6 +33,7 @@ record FileList(SequencedMap<String, Long> sizes) {
 
   private static final String HEAD = "gantry-files 1";
   private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([^./][^/]*)");
+  private static final Pattern NUMBERED = Pattern.compile("(.+)-[0-9]{5,}-of-[0-9]{5,}");
   private static final long MOST_BYTES = 100_000_000;
 
   /// @throws MalformedFileException if it is no list of ours
@@ -147,15 +148,50 @@ record FileList(SequencedMap<String, Long> sizes) {
           // An object of a remote store is there as a whole.
           if (file == null
               || (file instanceof Location.Local(Path path, _) && !hasSize(path, size))) {
-            throw new MalformedFileException(
-                list,
-                0,
-                "wrong-file",
-                name + " is not there with its " + size + " bytes: " + UNFINISHED);
+            throw wrongFile(list, name, size);
           }
           files.add(file);
         });
     return List.copyOf(files);
+  }
+
+  private static MalformedFileException wrongFile(Location list, String name, long size) {
+    return new MalformedFileException(
+        list, 0, "wrong-file", name + " is not there with its " + size + " bytes: " + UNFINISHED);
+  }
+
+  /// As [JointFiles#requireWhole] has it.
+  static void requireWhole(List<Location> files) {
+    Map<Path, Set<String>> byLists = new LinkedHashMap<>();
+    for (Location file : files) {
+      if (file instanceof Location.Local(Path path, _)) {
+        String name = file.fileName();
+        listFor(name)
+            .map(path::resolveSibling)
+            .ifPresent(list -> byLists.computeIfAbsent(list, _ -> new HashSet<>()).add(name));
+      }
+    }
+    byLists.forEach((list, names) -> {
+      SequencedMap<String, Long> sizes = read(list).sizes();
+      if (names.stream().anyMatch(sizes::containsKey)) {
+        sizes.forEach((name, size) -> {
+          if (!hasSize(list.resolveSibling(name), size)) {
+            throw wrongFile(Location.of(list), name, size);
+          }
+        });
+      }
+    });
+  }
+
+  /// What the list of a file's set is called, as far as the file's name tells.
+  private static Optional<String> listFor(String name) {
+    Matcher numbered = NUMBERED.matcher(name);
+    if (numbered.matches()) {
+      return Optional.of(JointFiles.NAMED_LIST + numbered.group(1));
+    }
+    return JointFiles.NAME.matcher(name).matches()
+        ? Optional.of(JointFiles.LIST)
+        : Optional.empty();
   }
 
   /// The files of a folder that are as this says.

@@ -128,6 +128,14 @@ public final class JointFiles implements AutoCloseable {
     return FileList.files(folder);
   }
 
+  /// Refuses local files, named one by one, where the list beside them names one, and the set is not whole.
+  /// Some files of a whole set may be named without the others. Those of other stores are not looked at.
+  ///
+  /// @throws MalformedFileException as [#of]
+  public static void requireWhole(List<Location> files) {
+    FileList.requireWhole(files);
+  }
+
   /// Whether all files of a folder are one set, perhaps one of no files.
   public static boolean isSet(Folder folder) {
     return FileList.of(folder).isPresent();

@@ -6,6 +6,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -16,9 +17,10 @@ public final class RecordFolder {
 
   /// @param option that names them, for errors
   /// @throws MisuseException if a folder has no file, or its store cannot list
-  /// @throws dev.gantry.core.MalformedFileException if a folder has a set that is not whole
+  /// @throws dev.gantry.core.MalformedFileException if a set is not whole
   public static List<Location> files(String option, String... names) {
     List<Location> files = new ArrayList<>();
+    List<Location> named = new ArrayList<>();
     for (String name : MisuseException.requireGiven(option, names)) {
       Location location = Location.of(MisuseException.requireGiven(option + ": a file", name));
       Optional<Folder> folder = Folder.at(location);
@@ -35,8 +37,20 @@ public final class RecordFolder {
         throw new MisuseException(option + ": this store cannot list: " + location);
       } else {
         files.add(location);
+        named.add(location);
       }
     }
+    JointFiles.requireWhole(named);
     return List.copyOf(files);
+  }
+
+  /// As [#files(String, String...)], of files alone.
+  public static List<Location> files(String option, List<Path> paths) {
+    List<Location> files =
+        MisuseException.requireGiven(option, paths).stream()
+            .map(file -> Location.of(MisuseException.requireGiven(option + ": a file", file)))
+            .toList();
+    JointFiles.requireWhole(files);
+    return files;
   }
 }

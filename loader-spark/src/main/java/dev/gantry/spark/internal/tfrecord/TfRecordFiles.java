@@ -22,6 +22,7 @@ final class TfRecordFiles {
   static List<Path> of(Path path) {
     Optional<Folder> folder = Folder.at(Location.of(path));
     if (folder.isEmpty()) {
+      JointFiles.requireWhole(List.of(Location.of(path)));
       return List.of(path);
     }
     List<Path> files =
