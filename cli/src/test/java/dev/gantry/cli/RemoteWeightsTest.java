@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -20,6 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Commands on weights behind a URL.
 class RemoteWeightsTest {
@@ -98,6 +100,19 @@ class RemoteWeightsTest {
         .contains("cache     " + folder + ": ", " files, 0.0 of ");
     assertThat(TestSamples.run("doctor").out()).contains("cache     none");
     assertThat(System.getProperty("gantry.cache")).isNull();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void cacheBytesThatAreNoNumberAreRefusedWithAndWithoutAFolder(boolean withFolder) {
+    List<Object> arguments = new ArrayList<>(List.of("inspect", "--cache-bytes", "abc", index));
+    if (withFolder) {
+      arguments.addAll(List.of("--cache-folder", temporary.resolve("cache")));
+    }
+    CommandLineRun refused = CommandLineRun.of(arguments.toArray());
+    assertThat(refused.exitCode()).isEqualTo(64);
+    assertThat(refused.err()).contains("--cache-bytes").contains("(was abc)").hasLineCount(1);
+    assertThat(TestSamples.run("inspect", "--cache-bytes", "10MB", index).out()).isNotEmpty();
   }
 
   @Test

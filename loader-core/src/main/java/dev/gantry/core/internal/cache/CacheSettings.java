@@ -35,22 +35,20 @@ public record CacheSettings(Path folder, long mostBytes) {
     folder = folder.toAbsolutePath().normalize();
   }
 
-  /// What the process was told.
+  /// What the process was told; empty without a folder.
   ///
-  /// @throws MisuseException if that is no number of bytes
+  /// @throws MisuseException if the bytes are no number of bytes, also without a folder
   public static Optional<CacheSettings> ofProcess() {
-    String folder = setting(PROPERTY, VARIABLE);
-    if (folder == null || folder.isEmpty()) {
-      return Optional.empty();
-    }
-    Path path = Path.of(folder);
-    String bytes = setting(BYTES_PROPERTY, BYTES_VARIABLE);
-    return Optional.of(new CacheSettings(path, bytes == null ? half(path) : bytes(bytes)));
+    Optional<Long> bytes = setting(BYTES_PROPERTY, BYTES_VARIABLE).map(CacheSettings::bytes);
+    return setting(PROPERTY, VARIABLE)
+        .map(Path::of)
+        .map(folder -> new CacheSettings(folder, bytes.orElseGet(() -> half(folder))));
   }
 
-  private static @Nullable String setting(String property, String variable) {
+  private static Optional<String> setting(String property, String variable) {
     String given = System.getProperty(property);
-    return given == null ? System.getenv(variable) : given;
+    return Optional.ofNullable(given == null ? System.getenv(variable) : given)
+        .filter(value -> !value.isEmpty());
   }
 
   static long bytes(String text) {

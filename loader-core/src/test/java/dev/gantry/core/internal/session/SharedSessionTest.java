@@ -6,14 +6,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class SharedSessionTest {
   @TempDir Path folder;
 
-  @Test
-  void aWrongSettingIsOneErrorEachTimeAndNotTheEndOfTheClass()
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aWrongSettingIsOneErrorEachTimeAndNotTheEndOfTheClass(boolean withFolder)
       throws IOException, InterruptedException {
     ProcessBuilder program =
         new ProcessBuilder(
@@ -23,7 +25,7 @@ class SharedSessionTest {
                 System.getProperty("java.class.path"),
                 SharedSessionProgram.class.getName())
             .redirectErrorStream(true);
-    program.environment().put("GANTRY_CACHE", folder.toString());
+    program.environment().put("GANTRY_CACHE", withFolder ? folder.toString() : "");
     program.environment().put("GANTRY_CACHE_BYTES", "much");
     Process process = program.start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
