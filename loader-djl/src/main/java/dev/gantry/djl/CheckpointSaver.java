@@ -377,20 +377,23 @@ public final class CheckpointSaver implements AutoCloseable {
   }
 
   /// All checkpoints on the disk, in the order in which they were saved; of one step, only the last.
-  /// Checkpoints with a damaged manifest are left out.
+  /// Checkpoints with a damaged manifest are left out, and the log warns of them.
   ///
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
     requireOpen();
-    return List.copyOf(CheckpointStore.list(directory).checkpoints());
+    return List.copyOf(CheckpointStore.list(directory).warned().checkpoints());
   }
 
-  /// The last of [#list].
+  /// The checkpoint on the disk that was saved last. With `optFallBack`, the last of [#list].
   ///
+  /// @throws MalformedFileException without `optFallBack`, if its manifest is damaged
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
-    return CheckpointStore.list(directory).latest().map(checkpoint -> checkpoint);
+    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    return (choice.fallBack() ? listing.warned().latestWhole() : listing.latest())
+        .map(checkpoint -> checkpoint);
   }
 
   /// The best checkpoint of [#list] by `optKeepBest`, or empty if none has its metric.

@@ -198,7 +198,8 @@ public final class Weights implements AutoCloseable {
     };
   }
 
-  /// As [#openLatest(Path)], but the best one by a metric that was saved with it.
+  /// As [#openLatest(Path)], but the best one by a metric that was saved with it. Checkpoints with a damaged
+  /// manifest are left out, and the log warns of them.
   ///
   /// @return empty if there is none yet, none has metrics, or the metric of all is NaN
   /// @throws MisuseException if checkpoints have metrics, and none has this one
@@ -210,7 +211,7 @@ public final class Weights implements AutoCloseable {
     return openSaved(
         directory,
         listing -> {
-          requireMetric(directory, metric, listing.checkpoints());
+          requireMetric(directory, metric, listing.warned().checkpoints());
           return best.of(listing.checkpoints());
         });
   }

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.testing.NoLeaks;
@@ -19,6 +20,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HexFormat;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -191,6 +193,37 @@ class DamagedCheckpointTest {
       assertThatThrownBy(() -> saver.restore(3, training.model, training.trainer))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("no checkpoint of step 3");
+    }
+  }
+
+  @Test
+  void theLatestWithADamagedManifestIsRefusedByAllWhoAskForTheLatest() throws IOException {
+    byte[] manifest = Files.readAllBytes(manifest(2));
+    Files.write(manifest(2), Arrays.copyOf(manifest, manifest.length / 2));
+    try (CheckpointSaver saver = saver().build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(MalformedFileException.class)
+          .satisfies(refusal -> {
+            assertThatThrownBy(saver::latest).hasMessage(refusal.getMessage());
+            assertThatThrownBy(() -> Weights.openLatest(folder)).hasMessage(refusal.getMessage());
+          });
+      String log =
+          StandardError.during(() ->
+              assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(1L));
+      assertThat(log).containsOnlyOnce("WARN").contains(manifest(2).toString(), "left out");
+      var _ = saver.save(3, training.model, training.trainer);
+      assertThat(saver.latest().orElseThrow().step()).isEqualTo(3);
+      Weights.openLatest(folder).orElseThrow().close();
+    }
+  }
+
+  @Test
+  void withFallBackTheLatestIsTheOneBeforeADamagedManifest() throws IOException {
+    damageManifest(2);
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
+      String log =
+          StandardError.during(() -> assertThat(saver.latest().orElseThrow().step()).isEqualTo(1));
+      assertThat(log).containsOnlyOnce("WARN").contains(manifest(2).toString());
     }
   }
 

@@ -235,7 +235,23 @@ public final class CheckpointStore implements AutoCloseable {
     }
 
     /// The one that was saved last.
+    ///
+    /// @throws MalformedFileException if that may be one of the damaged
     public Optional<CheckpointFolder> latest() {
+      if (!doubtful.isEmpty()) {
+        throw doubtful.getFirst();
+      }
+      return latestWhole();
+    }
+
+    /// Warns of the damaged, for callers that go on without them.
+    public Listing warned() {
+      damaged.forEach(one -> LOG.warn("DAMAGED CHECKPOINT, left out: {}", one.getMessage()));
+      return this;
+    }
+
+    /// The one that was saved last but for the damaged.
+    public Optional<CheckpointFolder> latestWhole() {
       return checkpoints.isEmpty() ? Optional.empty() : Optional.of(checkpoints.getLast());
     }
 
