@@ -36,6 +36,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Rules map tensors to parameters, transform them, and are refused where they are not total and
 /// unambiguous.
@@ -446,6 +447,26 @@ class ParameterRulesTest {
     ParameterNames optional =
         ParameterNames.builder().rule("p", "t").optRule("layer{i}", "x{i}").build();
     load(matrix("t", 1, 2), parameters("p"), optional, DEFAULTS);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"01Linear_{k}", "{name}_{k*}"})
+  void aRuleWhoseNumberMeetsText(String parameter) throws IOException {
+    ParameterNames names = ParameterNames.builder().rule(parameter, "fc1.{k}").build();
+    assertRefused(
+        matrix("t", 1, 2),
+        parameters("01Linear_bias"),
+        names,
+        "matches no parameter; the parameters are '01Linear_bias'",
+        "; {k} stands for a whole number; {name} is text without dots, {name*} text with dots");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"02Linear_{k}", "01Linear_{kind}x", "01Linear_bia"})
+  void aRuleThatTextWouldNotFitIsToldNothingOfNumbers(String parameter) throws IOException {
+    ParameterNames names = ParameterNames.builder().rule(parameter, "t").build();
+    assertThatThrownBy(() -> load(matrix("t", 1, 2), parameters("01Linear_bias"), names, DEFAULTS))
+        .hasMessageEndingWith("matches no parameter; the parameters are '01Linear_bias'");
   }
 
   @Test

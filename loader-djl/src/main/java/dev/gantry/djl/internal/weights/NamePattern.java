@@ -3,7 +3,9 @@ package dev.gantry.djl.internal.weights;
 
 import dev.gantry.core.MisuseException;
 import java.math.BigInteger;
+import java.util.Collection;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
@@ -15,6 +17,8 @@ import java.util.regex.Pattern;
 public final class NamePattern {
   private static final Pattern CAPTURE =
       Pattern.compile("\\{([A-Za-z][A-Za-z0-9]*)(\\*|[+-]\\d{1,9})?}");
+
+  private static final Pattern NUMBER = Pattern.compile("\\{([i-n])\\*?}");
 
   private final String text;
   private final Map<String, String> groups = new LinkedHashMap<>();
@@ -146,6 +150,26 @@ public final class NamePattern {
             + "' uses {"
             + capture
             + "}, which the other side of the rule does not capture");
+  }
+
+  /// What a message says, too, of this pattern that matches none of these names: something if one would match
+  /// were it not for a number.
+  String hint(Collection<String> names) {
+    List<String> numbers =
+        groups.keySet().stream()
+            .filter(NamePattern::isNumber)
+            .map(name -> "{" + name + "}")
+            .toList();
+    if (numbers.isEmpty()) {
+      return "";
+    }
+    NamePattern anyText = new NamePattern(NUMBER.matcher(text).replaceAll("{any$1}"));
+    return names.stream().noneMatch(anyText::matches)
+        ? ""
+        : "; "
+            + String.join(" and ", numbers)
+            + (numbers.size() == 1 ? " stands" : " each stand")
+            + " for a whole number; {name} is text without dots, {name*} text with dots";
   }
 
   /// Whether it can match one name only.

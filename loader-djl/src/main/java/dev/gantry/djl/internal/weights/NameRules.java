@@ -169,7 +169,8 @@ public record NameRules(
               "rule "
                   + rule
                   + " matches no parameter; the parameters are "
-                  + Names.listed(Names.first(rule.parameter().toString(), parameters)));
+                  + Names.listed(Names.first(rule.parameter().toString(), parameters))
+                  + rule.parameter().hint(parameters));
         });
     return found;
   }
