@@ -65,7 +65,8 @@ final class ConvertCommand implements Callable<Integer> {
       paramLabel = "OUT",
       description =
           "Of weights one file where the name ends in .safetensors, else a folder without"
-              + " safetensors files; of TFRecord a folder without shards; of raw tensor shards a"
+              + " safetensors files; of TFRecord a folder with neither shards"
+              + " nor weights; of raw tensor shards a"
               + " TFRecord file. Weights also go to an s3 URL.")
   private Location output;
 

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
@@ -173,6 +175,23 @@ class ConvertCommandTest {
     assertRefused(64, folder, model, folder);
     assertRefused(64, folder, model, folder.resolve("beside.safetensors"));
     assertThat(names(folder)).isEqualTo(before);
+  }
+
+  /// Later commands could not tell what the folder is.
+  @Test
+  void weightsAndShardsAreNotMixedUp() throws IOException {
+    Path records =
+        TestSamples.writeRecords(
+            temporary.resolve("a.tfrecord"),
+            Compression.NONE,
+            new ExampleBuilder().int64s("label", 1));
+    assertRefused(64, model, records, model);
+    Path shards = temporary.resolve("shards");
+    assertThat(convert(records, shards).exitCode()).isZero();
+    List<String> before = names(shards);
+    assertRefused(64, shards, model, shards);
+    assertRefused(64, shards, model, shards.resolve("beside.safetensors"));
+    assertThat(names(shards)).isEqualTo(before);
   }
 
   @Test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
+import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.input.RecordFiles;
 import dev.gantry.cli.internal.output.RecordProgress;
 import dev.gantry.cli.internal.output.WrittenFiles;
@@ -91,6 +92,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
     if (output.toString().endsWith(WeightsConversion.ONE_FILE)) {
       throw new MisuseException("TFRecord becomes a folder of shards, not one file: " + output);
     }
+    Input.requireNoWeights(output);
     for (Location file : files) {
       Path folder =
           file instanceof Location.Local(Path local, _) ? local.toAbsolutePath().getParent() : null;

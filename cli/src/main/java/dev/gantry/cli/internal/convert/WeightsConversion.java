@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
+import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Location;
@@ -114,6 +115,10 @@ public record WeightsConversion(
         && input instanceof Location.Local(Path folder, _)
         && Files.isSameFile(parent, folder)) {
       throw new MisuseException("OUT would be read as a part of IN: " + target);
+    }
+    Path into = isOneFile() ? parent : target;
+    if (into != null) {
+      Input.requireNoShards(into);
     }
     for (Location file : old.files()) {
       if (file instanceof Location.Local(Path local, _)

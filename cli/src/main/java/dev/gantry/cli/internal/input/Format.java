@@ -98,10 +98,8 @@ enum Format {
   }
 
   private static Found ofFolder(GantrySession session, Folder folder) {
-    List<Location> files = folder.files();
-    boolean shards = files.stream().anyMatch(file -> file.fileName().equals(ShardSet.FILE_NAME));
-    boolean weights =
-        WeightsFormats.all().stream().anyMatch(format -> format.recognisesFolder(files));
+    boolean shards = hasShards(folder);
+    boolean weights = hasWeights(folder);
     if (shards && weights) {
       throw new MalformedFileException(
           folder.location(),
@@ -126,6 +124,15 @@ enum Format {
             + "), no "
             + ShardSet.FILE_NAME
             + ", and no TFRecord file");
+  }
+
+  static boolean hasShards(Folder folder) {
+    return folder.files().stream().anyMatch(file -> file.fileName().equals(ShardSet.FILE_NAME));
+  }
+
+  static boolean hasWeights(Folder folder) {
+    return WeightsFormats.all().stream()
+        .anyMatch(format -> format.recognisesFolder(folder.files()));
   }
 
   private static String weightsFormats() {

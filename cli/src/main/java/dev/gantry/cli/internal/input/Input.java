@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
@@ -12,6 +13,7 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 
 /// What the location that a user names turns out to be: the one place where commands tell formats.
 public sealed interface Input {
@@ -83,6 +85,24 @@ public sealed interface Input {
     }
     JointFiles.requireWhole(all);
     return all;
+  }
+
+  /// For writers of weights: a folder of both could not be told any more.
+  ///
+  /// @throws MisuseException if a folder, which need not be there, has raw tensor shards
+  static void requireNoShards(Path folder) {
+    requireNot(folder, Format::hasShards, ShardSet.FILE_NAME);
+  }
+
+  /// As [#requireNoShards], for writers of shards.
+  static void requireNoWeights(Path folder) {
+    requireNot(folder, Format::hasWeights, "weights");
+  }
+
+  private static void requireNot(Path folder, Predicate<Folder> has, String what) {
+    if (Folder.at(Location.of(folder)).filter(has).isPresent()) {
+      throw new MisuseException("OUT must be a folder without " + what + " (was " + folder + ")");
+    }
   }
 
   record Weights(WeightsCatalogue weights) implements Input {}
