@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.TfRecordShards;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -70,6 +71,23 @@ class IndexCommandTest {
     assertThat(run.out().lines())
         .containsExactly(
             first + ": usable, 2 records, 2 features", second + ": usable, 2 records, 1 features");
+  }
+
+  @Test
+  void theListOfASetIsPassedOverAmongItsFilesAndToldAlone() {
+    Path folder = temporary.resolve("set");
+    try (TfRecordShards shards = TfRecordShards.create(folder, "train", 2, Compression.NONE)) {
+      shards.commit();
+    }
+    Path list = folder.resolve("_gantry-files-train");
+    List<Path> files = TfRecordShards.files(folder, "train", 2);
+    TestSamples.run("index", list, files.getFirst(), files.getLast());
+    assertThat(indexOf(files.getFirst())).isRegularFile();
+    assertThat(indexOf(files.getLast())).isRegularFile();
+    assertThat(TestSamples.fail(64, "index", list).err())
+        .contains(list.toString(), "the list of a set; name its folder");
+    assertThat(TestSamples.fail(65, "inspect", list).err())
+        .contains(list.toString(), "the list of a set; name its folder");
   }
 
   @Test

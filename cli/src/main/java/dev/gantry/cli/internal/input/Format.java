@@ -31,6 +31,7 @@ enum Format {
   TFRECORD;
 
   private static final String UNKNOWN = "unknown-format";
+  static final String LIST_OF_A_SET = "it is the list of a set; name its folder";
   private static final String JSON_SUFFIX = ".json";
 
   /// As TensorFlow names the shards of a data set; or the format itself is in the name.
@@ -92,9 +93,11 @@ enum Format {
         file,
         0,
         UNKNOWN,
-        "neither weights ("
-            + weightsFormats()
-            + ") nor TFRecord (plain, GZIP or ZLIB) begin so, and the name tells nothing");
+        isList(file)
+            ? LIST_OF_A_SET
+            : "neither weights ("
+                + weightsFormats()
+                + ") nor TFRecord (plain, GZIP or ZLIB) begin so, and the name tells nothing");
   }
 
   private static Found ofFolder(GantrySession session, Folder folder) {
@@ -146,6 +149,10 @@ enum Format {
 
   static boolean isRecordIndex(Location file) {
     return file.fileName().endsWith(TfRecordIndex.SUFFIX);
+  }
+
+  static boolean isList(Location file) {
+    return file.fileName().startsWith(JointFiles.LIST);
   }
 
   private static boolean isRecordName(String name) {

@@ -57,24 +57,32 @@ public sealed interface Input {
     };
   }
 
-  /// The data files of weights, which are local; empty for a path of any other format, and for indexes.
+  /// The data files of weights, which are local; empty for a path of any other format, and for indexes
+  /// and lists.
   static List<Path> weightsFiles(GantrySession session, Location path) {
-    if (Format.isRecordIndex(path)
+    if (isBesideRecords(path)
         || !(find(session, path) instanceof Weights(WeightsCatalogue weights))) {
       return List.of();
     }
     return weights.files().stream().map(Location::path).toList();
   }
 
-  /// The TFRecord files that some paths stand for. Indexes among them are passed over: a shell's
-  /// `folder/*` names them too.
+  private static boolean isBesideRecords(Location path) {
+    return Format.isRecordIndex(path) || Format.isList(path);
+  }
+
+  /// The TFRecord files that some paths stand for. Indexes and lists of sets among them are passed over:
+  /// a shell's `folder/*` names them too.
   ///
-  /// @throws MisuseException if one is of another format, or all are indexes
+  /// @throws MisuseException if one is of another format, or all are indexes and lists
   static List<Location> recordFiles(GantrySession session, List<Location> paths) {
-    List<Location> named = paths.stream().filter(path -> !Format.isRecordIndex(path)).toList();
+    List<Location> named = paths.stream().filter(path -> !isBesideRecords(path)).toList();
     if (named.isEmpty()) {
+      Location first = paths.getFirst();
       throw new MisuseException(
-          paths.getFirst() + " is an index; name the TFRecord file that it belongs to");
+          Format.isList(first)
+              ? first + ": " + Format.LIST_OF_A_SET
+              : first + " is an index; name the TFRecord file that it belongs to");
     }
     List<Location> all = new ArrayList<>();
     for (Location path : named) {
