@@ -8,6 +8,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -126,7 +127,19 @@ enum Format {
             + weightsFormats()
             + "), no "
             + ShardSet.FILE_NAME
-            + ", and no TFRecord file");
+            + ", and no TFRecord file"
+            + checkpoint(folder.location()));
+  }
+
+  /// How the reason goes on where a folder has checkpoints.
+  private static String checkpoint(Location folder) {
+    return folder instanceof Location.Local(Path path, _)
+        ? CheckpointStore.list(path)
+            .latestWhole()
+            .map(latest ->
+                "; it has checkpoints; name one, such as " + latest.folder().getFileName())
+            .orElse("")
+        : "";
   }
 
   static boolean hasShards(Folder folder) {

@@ -10,8 +10,12 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordShards;
@@ -23,6 +27,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -181,6 +186,23 @@ class FormatTest {
         .hasMessageContainingAll(folder.toString(), "wrong-file: a.tfrecord-00000-of-00002");
     assertThatThrownBy(() -> Input.recordFiles(session, found))
         .isInstanceOf(MalformedFileException.class);
+  }
+
+  @Test
+  void aFolderOfCheckpointsIsToldWithTheLatestOfThem() {
+    Path folder = temporary.resolve("run");
+    try (CheckpointStore store =
+        CheckpointStore.open(session, folder, Retention.ALL, Long.MAX_VALUE)) {
+      for (long step : new long[] {2, 10}) {
+        var _ =
+            store.save(
+                new UnsavedCheckpoint(
+                    step, new LinkedHashMap<>(), Map.of(), Map.of(), Map.of(), true),
+                WriteOptions.defaults());
+      }
+    }
+    assertThat(TestSamples.fail(65, "inspect", folder).err())
+        .contains(folder.toString(), "it has checkpoints; name one, such as gantry-step-10");
   }
 
   @Test
