@@ -30,7 +30,7 @@ import java.io.IOException;
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' TrainFromTfRecord.java FOLDER
 /// ```
 public final class TrainFromTfRecord {
-  private static final int EPOCHS = 3;
+  private static final int EPOCHS = 5;
 
   private TrainFromTfRecord() {}
 
