@@ -183,7 +183,7 @@ record FileList(SequencedMap<String, Long> sizes) {
     });
   }
 
-  /// What the list of a file's set is called, as far as the file's name tells.
+  /// The name of the list of a file's set, as far as the file's name tells.
   private static Optional<String> listFor(String name) {
     Matcher numbered = NUMBERED.matcher(name);
     if (numbered.matches()) {

@@ -35,7 +35,7 @@ public record CacheSettings(Path folder, long mostBytes) {
     folder = folder.toAbsolutePath().normalize();
   }
 
-  /// What the process was told; empty without a folder.
+  /// The settings that the process was given; empty without a folder.
   ///
   /// @throws MisuseException if the bytes are no number of bytes, also without a folder
   public static Optional<CacheSettings> ofProcess() {

@@ -152,7 +152,7 @@ public final class NamePattern {
             + "}, which the other side of the rule does not capture");
   }
 
-  /// What a message says, too, of this pattern that matches none of these names: something if one would match
+  /// Adds to the message about this pattern, which matches none of these names: something if one would match
   /// were it not for a number.
   String hint(Collection<String> names) {
     List<String> numbers =
