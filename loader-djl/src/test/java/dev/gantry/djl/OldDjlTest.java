@@ -3,13 +3,17 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.ndarray.NDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
 import dev.gantry.testing.ChildJvm;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Properties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -28,9 +32,16 @@ class OldDjlTest {
         new WeightsFile()
             .raw("bytes", DType.U8, TensorShape.of(1000), new byte[1000])
             .write(folder.resolve("weights.safetensors"));
-    Path properties = folder.resolve("classes").resolve(file);
-    Files.createDirectories(properties.getParent());
-    Files.writeString(properties, "djl_version=" + version + "\n");
+    Path changed = folder.resolve("classes").resolve(file);
+    Files.createDirectories(changed.getParent());
+    Properties properties = new Properties();
+    try (InputStream own = NDManager.class.getClassLoader().getResourceAsStream(file)) {
+      properties.load(own);
+    }
+    properties.setProperty("djl_version", version);
+    try (Writer writer = Files.newBufferedWriter(changed)) {
+      properties.store(writer, null);
+    }
     return ChildJvm.run(
         "256m",
         Map.of("JDK_JAVA_OPTIONS", "-Xbootclasspath/a:" + folder.resolve("classes")),

@@ -113,11 +113,11 @@ class WeightsSoakTest {
   }
 
   /// Tolerances: descriptors none. Mappings and memory also belong to the JVM, which takes some for
-  /// compiled code and garbage collection at any time: a load that kept its mapping 20 times, or
+  /// compiled code and garbage collection at any time: a load that kept its mapping 40 times, or
   /// its memory once, is beyond them.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void twentyTimesLeavesTheProcessAsItWas(boolean lazy) throws IOException {
+  void fortyTimesLeaveTheProcessAsItWas(boolean lazy) throws IOException {
     long loadBytes = 128L << 20;
     Path file = folder.resolve("again.safetensors");
     WeightsFile.writeSparse(file, "zeros", loadBytes);
@@ -127,10 +127,10 @@ class WeightsSoakTest {
     long residentBytes = Machine.residentBytes();
     List<String> descriptors = Machine.descriptors();
     long mappings = Machine.mappings();
-    loadAndClose(file, loadBytes, lazy, 20);
+    loadAndClose(file, loadBytes, lazy, 40);
     System.gc();
     assertThat(Machine.descriptors()).isEqualTo(descriptors);
-    assertThat(Machine.mappings()).isLessThan(mappings + 15);
+    assertThat(Machine.mappings()).isLessThan(mappings + 30);
     assertThat(Machine.residentBytes()).isLessThan(residentBytes + loadBytes / 2);
   }
 
