@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.nn.Block;
@@ -139,15 +140,6 @@ class SaverResumeTest {
       assertThat(restored.step()).isEqualTo(INTERRUPTED);
       assertThat(PlainState.of(resumed.trainer)).isEqualTo(state);
       assertThat(resumed.steps(INTERRUPTED, END)).isEqualTo(expected);
-    }
-  }
-
-  private static void await(CountDownLatch latch) {
-    try {
-      latch.await();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException(e);
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -73,15 +74,6 @@ class ShardWriterTest {
 
   private void requireWhole(int samples) {
     TestShards.requireWhole(folder(), FIELDS, values, samples, "");
-  }
-
-  /// Waits on a thread of the writer's; the test's own time limit ends it.
-  private static void await(CountDownLatch latch) {
-    try {
-      latch.await();
-    } catch (InterruptedException e) {
-      throw new IllegalStateException(e);
-    }
   }
 
   /// The same files as the script made that wrote the golden ones.

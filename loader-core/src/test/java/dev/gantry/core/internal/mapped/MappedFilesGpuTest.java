@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.mapped;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -155,14 +156,6 @@ class MappedFilesGpuTest {
       second.join();
       leases.getFirst().orElseThrow(AssertionError::new).close();
       assertThat(pinned()).isEqualTo(BYTES);
-    }
-  }
-
-  private static void await(CountDownLatch latch) {
-    try {
-      latch.await();
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
     }
   }
 

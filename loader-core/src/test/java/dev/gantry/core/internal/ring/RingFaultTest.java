@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
@@ -125,12 +126,12 @@ class RingFaultTest {
     public void write(MemorySegment target) {
       reader.set(Thread.currentThread());
       begun.countDown();
-      RingContract.await(mayFail);
+      await(mayFail);
       throw new IllegalStateException(message);
     }
 
     void awaitBegin() {
-      RingContract.await(begun);
+      await(begun);
     }
 
     void fail() {
@@ -189,9 +190,9 @@ class RingFaultTest {
     CountDownLatch goOn = new CountDownLatch(1);
     calls
         .at(Function.PREAD, 1, new After(underWay::countDown))
-        .at(Function.PREAD, 1, new After(() -> RingContract.await(goOn)));
+        .at(Function.PREAD, 1, new After(() -> await(goOn)));
     PrefetchRing<Integer> ring = gantry.ring(options(2, 1), blocks());
-    RingContract.await(underWay);
+    await(underWay);
     Thread closer = Thread.ofPlatform().start(ring::close);
     Thread second = Thread.ofPlatform().start(ring::close);
     RingContract.awaitSleep(closer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -157,7 +158,7 @@ class RingsTest {
             public void close() {}
           };
       PrefetchRing<Integer> ring = gantry.ring(options(), source);
-      RingContract.await(asked);
+      await(asked);
       assertThat(told.get()).hasMessageContaining("by its own source or host writers");
       assertThat(ring.next()).isEmpty();
     }

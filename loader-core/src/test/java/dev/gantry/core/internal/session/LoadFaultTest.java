@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.session;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
@@ -79,14 +80,6 @@ class LoadFaultTest {
         .failure();
   }
 
-  private static void await(CountDownLatch latch) {
-    try {
-      assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
-    }
-  }
-
   private static void join(Thread thread) {
     try {
       assertThat(thread.join(Duration.ofSeconds(30))).isTrue();
@@ -146,8 +139,8 @@ class LoadFaultTest {
     calls
         .at(Function.PREAD, 1, new After(() -> failed.complete(Thread.currentThread())))
         .at(Function.PREAD, 1, new Fails(Errno.EIO))
-        // The others are in mid-read until the first has ended, and fail then for reasons of their
-        // own.
+        // The others are in mid-read until the first has
+        // ended, and fail then for reasons of their own.
         .from(Function.PREAD, 2, new After(() -> join(failed.join())))
         .from(Function.PREAD, 2, new Fails(Errno.ESTALE));
     assertThat(failureOf(options(4))).isEqualTo(Errno.failure(Errno.EIO.code()));
