@@ -39,7 +39,11 @@ public final class MixingAdvice {
   /// @param files that these are from
   /// @param read records that it has had so far
   public void ofBuffer(long held, long files, long read) {
-    if (files < ENOUGH_FILES && held < read / ENOUGH_PART && !given.getAndSet(true)) {
+    // This is asked for each record: a look at the flag costs less than taking it.
+    if (!given.get()
+        && files < ENOUGH_FILES
+        && held < read / ENOUGH_PART
+        && !given.getAndSet(true)) {
       LOG.warn(
           "optShuffle: the shuffle buffer holds less than 1/{} of the epoch ({} records of {}"
               + " file(s)), so neighbours in the files come soon after one another: where files are"
