@@ -9,11 +9,24 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
-/// The files beside a `config.json`.
-///
-/// @param path where the data files are
-record HubFolder(Path path, HubConfig config) {
+/// The files beside a `config.json`. For one thread.
+final class HubFolder {
+  private final Path path;
+  private final HubConfig config;
+  private @Nullable Set<String> tensors;
+
+  /// @param path where the data files are
+  HubFolder(Path path, HubConfig config) {
+    this.path = path;
+    this.config = config;
+  }
+
+  HubConfig config() {
+    return config;
+  }
+
   /// Whether a bare model has a pooler: its configuration does not say.
   boolean hasPooler() {
     return tensors()
@@ -28,13 +41,17 @@ record HubFolder(Path path, HubConfig config) {
         && !tensors().map(names -> names.contains(head)).orElse(false);
   }
 
-  /// Empty where the files cannot be opened: a load says what is wrong with them.
+  /// The names of the tensors, read once; empty where the files cannot be opened: a load says what is wrong with
+  /// them.
   private Optional<Set<String>> tensors() {
-    try (Weights weights = Weights.open(path)) {
-      return Optional.of(weights.tensors().keySet());
-    } catch (MalformedFileException | TransferException _) {
-      return Optional.empty();
+    if (tensors == null) {
+      try (Weights weights = Weights.open(path)) {
+        tensors = weights.tensors().keySet();
+      } catch (MalformedFileException | TransferException _) {
+        return Optional.empty();
+      }
     }
+    return Optional.of(tensors);
   }
 
   /// The tokens that end a text: `generation_config.json` names them where there is one, and otherwise the
