@@ -3,7 +3,6 @@ package dev.gantry.djl.internal.export;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
-import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.ArrayKind;
 import dev.gantry.djl.internal.guard.TorchArrays;
@@ -65,7 +64,7 @@ final class Temporaries implements AutoCloseable {
           switch (place.transforms().get(i)) {
             case TensorTransform.Permute(List<Integer> order) ->
                 add(last.transpose(inverse(order)));
-            case TensorTransform.Reshape _ -> add(last.reshape(djlShape(before)));
+            case TensorTransform.Reshape _ -> add(last.reshape(PyTorch.djlShape(before)));
             case TensorTransform.Pad(int axis, _) -> cut(last, axis, 0, before.dimension(axis));
             case TensorTransform.Part _, TensorTransform.Slice _ ->
                 throw new IllegalStateException(place.toString());
@@ -81,10 +80,6 @@ final class Temporaries implements AutoCloseable {
 
   private static int[] inverse(List<Integer> order) {
     return IntStream.range(0, order.size()).map(order::indexOf).toArray();
-  }
-
-  private static Shape djlShape(TensorShape shape) {
-    return new Shape(shape.toArray());
   }
 
   @Override

@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.mapping;
 
 import dev.gantry.core.TensorShape;
+import dev.gantry.djl.internal.weights.ParameterFit;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumMap;
@@ -202,7 +203,7 @@ final class Matching {
         known &= wanted.isPresent() && there.isPresent();
         if (wanted.isPresent() && there.isPresent()) {
           straight &= wanted.equals(there);
-          transposed &= areTransposed(wanted.get(), there.get());
+          transposed &= ParameterFit.areTransposed(wanted.get(), there.get());
         }
       }
       return new Fit(straight, transposed, known);
@@ -259,13 +260,6 @@ final class Matching {
       NameWords.kind(each.pattern()).ifPresent(kind -> byKind.put(kind, each));
     }
     return byKind;
-  }
-
-  private static boolean areTransposed(TensorShape one, TensorShape other) {
-    return one.rank() == 2
-        && other.rank() == 2
-        && one.dimension(0) == other.dimension(1)
-        && one.dimension(1) == other.dimension(0);
   }
 
   private double score(Family parameter, Family tensor) {

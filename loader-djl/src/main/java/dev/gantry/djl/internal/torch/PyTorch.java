@@ -119,6 +119,10 @@ public final class PyTorch {
     return TensorShape.of(shape.getShape());
   }
 
+  public static Shape djlShape(TensorShape shape) {
+    return new Shape(shape.toArray());
+  }
+
   private static final class Holder {
     static final TorchLibrary.Probe PROBE = find();
 

@@ -46,7 +46,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
   }
 
   static TensorShape shape(Parameter parameter) {
-    return TensorShape.of(parameter.getShape().getShape());
+    return PyTorch.shape(parameter.getShape());
   }
 
   private static TensorShape checkedShape(String path, ParameterPlan.Tensors fill) {
@@ -107,7 +107,8 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
         : "; the tensor looks transposed: add transpose() to the rule";
   }
 
-  private static boolean areTransposed(TensorShape one, TensorShape other) {
+  /// Whether the one is the other matrix with its axes changed over.
+  public static boolean areTransposed(TensorShape one, TensorShape other) {
     return one.rank() == 2
         && other.rank() == 2
         && one.dimension(0) == other.dimension(1)

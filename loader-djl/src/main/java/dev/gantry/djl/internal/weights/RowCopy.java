@@ -6,6 +6,7 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -29,7 +30,7 @@ record RowCopy(
 
   /// Whether the array's values are the tensor's as they are stored.
   boolean isWhole() {
-    return transforms.isEmpty() && target.getShape().equals(djlShape(shape));
+    return transforms.isEmpty() && target.getShape().equals(PyTorch.djlShape(shape));
   }
 
   /// Whether rows can come one after the other: a reshape needs all of them.
@@ -61,7 +62,7 @@ record RowCopy(
             rowAxis = axes.indexOf(rowAxis);
           }
           case TensorTransform.Reshape reshape ->
-              views.next(views.last().reshape(djlShape(reshape.apply(whole))));
+              views.next(views.last().reshape(PyTorch.djlShape(reshape.apply(whole))));
           case TensorTransform.Part(int cut, int index, int count) -> {
             long size = whole.dimension(cut) / count;
             position = views.cut(cut, rowAxis, position, size * index, size * (index + 1));
@@ -126,10 +127,6 @@ record RowCopy(
         IntStream.range(0, target.getShape().dimension())
             .mapToLong(i -> i == changed ? size : target.getShape().get(i))
             .toArray());
-  }
-
-  private static Shape djlShape(TensorShape shape) {
-    return new Shape(IntStream.range(0, shape.rank()).mapToLong(shape::dimension).toArray());
   }
 
   /// Views of an array, closed together; the array itself stays.
