@@ -143,7 +143,7 @@ enum Format {
   }
 
   static boolean hasShards(Folder folder) {
-    return folder.files().stream().anyMatch(file -> file.fileName().equals(ShardSet.FILE_NAME));
+    return folder.file(ShardSet.FILE_NAME).isPresent();
   }
 
   static boolean hasWeights(Folder folder) {

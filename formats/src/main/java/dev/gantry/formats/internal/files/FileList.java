@@ -115,12 +115,8 @@ record FileList(SequencedMap<String, Long> sizes) {
       }
       if (name.startsWith(JointFiles.NAMED_LIST)) {
         Set<Location> listed = new HashSet<>(files(folder, file));
-        Pattern members =
-            Pattern.compile(
-                Pattern.quote(name.substring(JointFiles.NAMED_LIST.length()))
-                    + "-[0-9]{5,}-of-[0-9]{5,}");
-        files.removeIf(
-            other -> members.matcher(other.fileName()).matches() && !listed.contains(other));
+        files.removeIf(other ->
+            listFor(other.fileName()).equals(Optional.of(name)) && !listed.contains(other));
       }
     }
     files.removeIf(file -> file.fileName().startsWith(".") || file.fileName().startsWith("_"));
@@ -129,9 +125,7 @@ record FileList(SequencedMap<String, Long> sizes) {
 
   /// The list of a folder whose files are one set.
   static Optional<Location> of(Folder folder) {
-    return folder.files().stream()
-        .filter(file -> file.fileName().equals(JointFiles.LIST))
-        .findFirst();
+    return folder.file(JointFiles.LIST);
   }
 
   /// The files of a folder that a list names.

@@ -75,6 +75,11 @@ public record Folder(Location location, List<Location> files) {
     }
   }
 
+  /// The file of this name.
+  public Optional<Location> file(String name) {
+    return files.stream().filter(file -> file.fileName().equals(name)).findFirst();
+  }
+
   /// Those whose names end so.
   public List<Location> named(String suffix) {
     return files.stream().filter(file -> file.fileName().endsWith(suffix)).toList();

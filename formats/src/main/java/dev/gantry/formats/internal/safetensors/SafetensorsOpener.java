@@ -76,8 +76,7 @@ public final class SafetensorsOpener {
   }
 
   static WeightsCatalogue openFolder(Folder folder) {
-    Optional<Location> usual =
-        folder.files().stream().filter(file -> file.fileName().equals(USUAL_FILE)).findFirst();
+    Optional<Location> usual = folder.file(USUAL_FILE);
     if (usual.isPresent()) {
       return openFiles(List.of(SafetensorsHeader.read(usual.get())));
     }
