@@ -42,7 +42,7 @@ public final class Room {
   /// Slabs of one device.
   ///
   /// @param capacity the least that each takes of a GPU
-  public record Wanted(Device device, List<Long> sizes, long capacity) {
+  public record Slabs(Device device, List<Long> sizes, long capacity) {
     private MemoryUse use() {
       boolean onHost = device instanceof Device.Host;
       return MemoryUse.on(
@@ -56,7 +56,7 @@ public final class Room {
   /// Allocates slabs on several devices, each of which is there once, if all of them have room.
   ///
   /// @param slabs gets a list for each device; also if this fails, for the caller to release
-  public static void allocate(List<Wanted> wanted, List<List<Slab>> slabs, String change) {
+  public static void allocate(List<Slabs> wanted, List<List<Slab>> slabs, String change) {
     List<HostMemory.Reservation> reserved = new ArrayList<>();
     try {
       wanted.forEach(each -> reserved.add(reserve(each.use(), each.device(), change)));

@@ -68,7 +68,7 @@ final class LoadOperation {
   private List<List<Slab>> allocate() {
     Room.allocate(
         devices.stream()
-            .map(device -> new Room.Wanted(device, plan.slabSizes(), options.slabCapacity()))
+            .map(device -> new Room.Slabs(device, plan.slabSizes(), options.slabCapacity()))
             .toList(),
         slabs,
         CHANGE);

@@ -160,7 +160,7 @@ final class SliceOperation {
   private void allocate() {
     Room.allocate(
         IntStream.range(0, devices.size())
-            .mapToObj(i -> new Room.Wanted(devices.get(i), packings.get(i).slabs(), 0))
+            .mapToObj(i -> new Room.Slabs(devices.get(i), packings.get(i).slabs(), 0))
             .toList(),
         slabs,
         LoadOperation.CHANGE);
