@@ -18,8 +18,8 @@ import java.util.concurrent.CompletableFuture;
 
 /// How long a process takes from its start to its first answer with DJL, in milliseconds:
 /// `FirstAnswer LOCATION DEVICE plain|together`. With `together` another thread opens the weights and
-/// makes the device ready while DJL's engine starts. The answer is a product with the first tensor as a row. `GANTRY_STARTED` is when the
-/// process was started, in nanoseconds of the epoch.
+/// makes the device ready while DJL's engine starts. The answer is a product with the first tensor as a row.
+/// `GANTRY_STARTED` is when the process was started, in nanoseconds of the epoch.
 public final class FirstAnswer {
   private final Instant started =
       Instant.EPOCH.plusNanos(Long.parseLong(System.getenv("GANTRY_STARTED")));

@@ -47,7 +47,8 @@ import java.util.stream.Stream;
 ///
 /// A save counts from the call until the manifest is durable; a stall, from the call until the
 /// snapshot is taken. `turns` writes the same bytes past the page cache before and after each save, by a
-/// program that does nothing else, and gives the ratio of the two. Each saved checkpoint is read back once, and all of its checksums compared.
+/// program that does nothing else, and gives the ratio of the two. Each saved checkpoint is read back once, and all
+/// of its checksums compared.
 public final class SaveBench {
   private static final long SHARD_BYTES = 5_000_000_000L;
   private static final int RUNS = 3;

@@ -36,10 +36,10 @@ import org.jspecify.annotations.Nullable;
 /// The weights of a block that predictors use: they can be replaced, or leave the device for a time,
 /// while the server runs.
 ///
-/// Give [#block] to the model. Its `forward`, and whatever else takes a [ParameterStore], waits while the weights are being replaced, and is
-/// refused while they are away; a replacement waits for calls of `forward` that have begun. Of a prediction
-/// that goes on after its call, as a stream of tokens, this holds for each step: a step has the weights of one
-/// refresh, and the next one may have others.
+/// Give [#block] to the model. Its `forward`, and whatever else takes a [ParameterStore], waits while the weights are
+/// being replaced, and is refused while they are away; a replacement waits for calls of `forward` that have begun. Of
+/// a prediction that goes on after its call, as a stream of tokens, this holds for each step: a step has the weights
+/// of one refresh, and the next one may have others.
 ///
 /// From [#of] to [#close], predictions that use the given block itself are refused: those of predictors that were
 /// made before `setBlock(live.block())`, and those that a block computes on threads of its own. Arrays of the

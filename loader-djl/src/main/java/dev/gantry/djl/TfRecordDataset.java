@@ -111,8 +111,8 @@ public final class TfRecordDataset extends GantryDataset {
     }
 
     /// The files, in their order, by their paths or by URLs such as `s3://bucket/folder/a.tfrecord`. A local
-    /// folder, and a remote one whose name ends in a slash, stands for the files in it, in the order of their names, but for
-    /// indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
+    /// folder, and a remote one whose name ends in a slash, stands for the files in it, in the order of their names,
+    /// but for indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
     ///
     /// @throws dev.gantry.core.TransferException if a folder cannot be listed
     /// @throws dev.gantry.core.MalformedFileException if a set is not whole

@@ -146,8 +146,8 @@ public final class Weights implements AutoCloseable {
           () -> {
             GantrySession.of(session).prepareResident(held);
             WeightsCatalogue contents = WeightsFormats.open(held.entry());
-            // Refuses a GPU that this process does not see while the caller can still choose the
-            // files.
+            // Refuses a GPU that this process does not see
+            // while the caller can still choose the files.
             Device _ = held.device();
             return new Weights(
                 contents,
@@ -241,8 +241,8 @@ public final class Weights implements AutoCloseable {
   /// cannot hold.
   public synchronized SequencedMap<String, TensorInfo> tensors() {
     if (tensors == null) {
-      // Not when the weights are opened: loads do not need it, and it takes milliseconds for
-      // 20,000.
+      // Not when the weights are opened: loads do not
+      // need it, and it takes milliseconds for 20,000.
       SequencedMap<String, TensorInfo> infos =
           LinkedHashMap.newLinkedHashMap(contents.tensors().size());
       contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));

@@ -254,8 +254,8 @@ class PartwiseLoadTest {
     return manager.getDevice().isGpu() ? 1 << 20 : 4 * 4096;
   }
 
-  /// The most that slabs had at once since the test or its restore began. DJL's own arrays do not count, nor what is kept
-  /// idle for the next load.
+  /// The most that slabs had at once since the test or its restore began. DJL's own arrays do not count, nor what is
+  /// kept idle for the next load.
   private static long peakBytes() {
     MemoryUse most = LiveResources.mostUsed();
     return most.hostBytes() + most.deviceBytes();
@@ -269,8 +269,8 @@ class PartwiseLoadTest {
         var _ = hot(file);
       }
     }
-    // Checksums would be taken before, by as many threads as there are processors, in buffers of
-    // their own.
+    // Checksums would be taken before, by as many threads
+    // as there are processors, in buffers of their own.
     var _ =
         new TrainingRestore(
                 GantrySession.shared(),

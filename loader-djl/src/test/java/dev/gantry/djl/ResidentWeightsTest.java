@@ -50,8 +50,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Weights that a server keeps in the host's memory, over their arrays. All devices are named, since DJL's own choice may
-/// be a GPU, for which bytes of the host's memory are copied.
+/// Weights that a server keeps in the host's memory, over their arrays. All devices are named, since DJL's own choice
+/// may be a GPU, for which bytes of the host's memory are copied.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class ResidentWeightsTest {

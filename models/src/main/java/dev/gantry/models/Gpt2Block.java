@@ -16,8 +16,8 @@ import org.jspecify.annotations.Nullable;
 /// GPT-2: a decoder with learned positions and layer normalization before each part.
 ///
 /// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` of that shape, 1
-/// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length, vocabulary]`, or without a head
-/// the last hidden state `[batch, length, width]`.
+/// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length,
+/// vocabulary]`, or without a head the last hidden state `[batch, length, width]`.
 ///
 /// The hub's files hold query, key and value as one tensor, and weights as `[inputs, outputs]`; here
 /// they are apart, and as DJL has them. There is no dropout, also in training.

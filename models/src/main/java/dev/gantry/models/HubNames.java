@@ -35,8 +35,8 @@ public final class HubNames {
         .build();
   }
 
-  /// The weights that give the scores, which only the block knows: a file may have weights for them that differ from the
-  /// embedding's.
+  /// The weights that give the scores, which only the block knows: a file may have weights for them that differ from
+  /// the embedding's.
   private static ParameterNames.Builder scores(
       LlamaBlock.Head head, String parameter, String tensor) {
     ParameterNames.Builder names = ParameterNames.builder();

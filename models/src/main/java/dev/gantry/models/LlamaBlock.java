@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
 /// Llama 1 to 3: a decoder with grouped-query attention, rotary embedding, RMSNorm and SwiGLU.
 ///
 /// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` of that shape, 1
-/// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length, vocabulary]`, or without a head
-/// the last hidden state `[batch, length, width]`.
+/// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length,
+/// vocabulary]`, or without a head the last hidden state `[batch, length, width]`.
 ///
 /// Parameters: `embedding_weight`, `layer{i}_query_weight` and so on, `norm_weight`, `head_weight`.
 /// They may be FLOAT32, FLOAT16 or BFLOAT16. There is no dropout, also in training.

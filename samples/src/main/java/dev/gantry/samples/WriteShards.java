@@ -49,8 +49,8 @@ public final class WriteShards {
                 "image", MemorySegment.ofArray(image(label, random)),
                 "label", MemorySegment.ofArray(new long[] {label})));
       }
-      // The files are on the disk when this returns, and not there at all if an exception comes
-      // first.
+      // The files are on the disk when this returns, and
+      // not there at all if an exception comes first.
       return writer.finish();
     }
   }

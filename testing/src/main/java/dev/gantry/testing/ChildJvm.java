@@ -36,8 +36,8 @@ public final class ChildJvm {
       if (!failed.isEmpty()) {
         return String.join("\n", failed);
       }
-      // The line of a stack trace that has the message; for a suite that ended early, the class at
-      // work.
+      // The line of a stack trace that has the message;
+      // for a suite that ended early, the class at work.
       String message = last(err, line -> !line.isBlank() && !line.startsWith("\t"));
       return "exit " + exit + ": " + message + " " + last(out, line -> line.startsWith("-- "));
     }

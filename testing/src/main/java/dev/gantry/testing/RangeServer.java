@@ -252,8 +252,8 @@ public final class RangeServer implements AutoCloseable {
     exchange.sendResponseHeaders(206, announced);
     OutputStream body = exchange.getResponseBody();
     bytes.addAndGet(count);
-    // The server keeps a buffer as large as the longest write for as long as a connection may be
-    // used again.
+    // The server keeps a buffer as large as the longest
+    // write for as long as a connection may be used again.
     for (int done = 0; done < count; done += PIECE_BYTES) {
       byte[] piece =
           Arrays.copyOfRange(file, from + done, from + Math.min(count, done + PIECE_BYTES));

@@ -189,8 +189,8 @@ class ShardCrashTest {
   void whileASetIsTakenBack() {
     FaultyFileCalls faulty = new FaultyFileCalls(calls);
     CrashReplay replay = CrashReplay.before(tree);
-    // Of the folders four, of each shard and the index two, and of the moved shards one come
-    // before.
+    // Of the folders four, of each shard and the index
+    // two, and of the moved shards one come before.
     faulty.at(Function.FSYNC, 4 + 2 * 4 + 2, new Fails(Errno.EIO));
     assertThatThrownBy(
             () -> {

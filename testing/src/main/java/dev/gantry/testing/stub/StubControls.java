@@ -115,11 +115,11 @@ public final class StubControls {
   /// One of the stub's figures. libcuda: `contexts`, `modules`, `device bytes`, `peak device bytes`, `pinned
   /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
   /// device bytes`, `to host bytes`, `peer bytes`, `peer bytes by host` (without peer access),
-  /// `mapped by others` (shared memory that another GPU has), `freed while pending`, `freed while registered`. libcufile:
-  /// `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`,
-  /// `unaligned`, `wrong base`, `disorder`, `posix` (I/O through the CPU), `streams`, `batches`, `entries`
-  /// and `most entries` (of all batches, under way at once), `late threads` (that had read or written, and
-  /// had not ended when the driver was closed).
+  /// `mapped by others` (shared memory that another GPU has), `freed while pending`, `freed while registered`.
+  /// libcufile: `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`, `unaligned`,
+  /// `wrong base`, `disorder`, `posix` (I/O through the CPU), `streams`, `batches`, `entries` and `most entries` (of
+  /// all batches, under way at once), `late threads` (that had read or written, and had not ended when the driver was
+  /// closed).
   public long count(String what) {
     long count = ask("gantry_stub_count", what);
     if (count < 0) {

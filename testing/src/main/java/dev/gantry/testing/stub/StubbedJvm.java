@@ -11,8 +11,9 @@ import java.util.stream.Collectors;
 ///
 /// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_VISIBLE` (which of them the process sees, in which
 /// order, as in `1,0`), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
-/// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`),
-/// `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or write), `GANTRY_STUB_CUFILE_VERSION` (1150).
+/// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and
+/// `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`), `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or
+/// write), `GANTRY_STUB_CUFILE_VERSION` (1150).
 public final class StubbedJvm {
   private StubbedJvm() {}
 

@@ -295,8 +295,8 @@ public final class Bench implements AutoCloseable {
 
   private Block loads(Subject subject, Heat heat, PythonPeers python) {
     Path spare = settings.folder().resolve(subject.file().getFileName() + ".pt");
-    // The larger the file, the longer a turn; but the small ones need turns, too. Cold runs differ
-    // little.
+    // The larger the file, the longer a turn; but the
+    // small ones need turns, too. Cold runs differ little.
     double weight = (1 + subject.bytes() / (256.0 * MIB)) * (heat == Heat.HOT ? 3 : 1);
     return new Block(
         Group.LOAD,

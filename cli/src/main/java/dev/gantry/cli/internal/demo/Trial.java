@@ -98,7 +98,8 @@ public record Trial(String transport, double seconds, long heapBytes) {
     return best;
   }
 
-  /// Saves a file's arrays, once, from where they were loaded: as a checkpoint of a model that has the arrays as parameters.
+  /// Saves a file's arrays, once, from where they were loaded: as a checkpoint of a model that has the arrays as
+  /// parameters.
   ///
   /// @param target folder that is not there yet
   static Trial save(Path file, Device device, Path target) throws IOException {

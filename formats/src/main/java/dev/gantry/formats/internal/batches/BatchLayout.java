@@ -58,8 +58,8 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
         }
       }
     }
-    // From one sample's first byte to the next one's it is no further than between the values of
-    // some field.
+    // From one sample's first byte to the next one's it is
+    // no further than between the values of some field.
     long together = reads.bytes(store.sampleSpan(), mostSpacing);
     // Gathered fields lie end to end in the first two areas.
     long first = Math.max(Math.min(raw, together), dense - packed);

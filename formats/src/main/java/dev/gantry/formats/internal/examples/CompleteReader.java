@@ -171,8 +171,8 @@ public final class CompleteReader implements ExampleReader {
     lists.clear();
     depth = 0;
     int length = Math.toIntExact(bytes.byteSize());
-    // Made of a direct buffer, it copies the whole record to the heap where protobuf-java does
-    // without Unsafe.
+    // Made of a direct buffer, it copies the whole record
+    // to the heap where protobuf-java does without Unsafe.
     input = CodedInputStream.newInstance(new MemoryStream(bytes));
     try {
       // A field that is longer than the record is found out by its length.

@@ -78,8 +78,8 @@ public final class UploadFolder implements AutoCloseable {
     }
   }
 
-  /// Takes only this user's folders, since another user could put a link in the folder's place. A folder without a lock's file has
-  /// just been made.
+  /// Takes only this user's folders, since another user could put a link in the folder's place. A folder without a
+  /// lock's file has just been made.
   private boolean isLeftover(Path folder) throws IOException {
     return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
         && Files.getOwner(folder, LinkOption.NOFOLLOW_LINKS).equals(Files.getOwner(path))

@@ -57,8 +57,8 @@ record FileStamp(long size, long modified, String version) {
       return "";
     }
     if (indexed.version.isEmpty() && written.isPresent()) {
-      // The index is a copy of one that lay beside a local file. It came with the file, or after
-      // it.
+      // The index is a copy of one that lay beside a
+      // local file. It came with the file, or after it.
       return nanos(written.get()) < modified ? "the file was written after its index" : "";
     }
     return "the file was modified after it was indexed";

@@ -71,8 +71,8 @@ final class IndexBuilder implements AutoCloseable {
       throw new MalformedFileException(
           file, 0, "changed-meanwhile", "the file changed while it was indexed: " + change);
     }
-    // Not by the checks of a safetensors output: other safetensors files of this folder do not
-    // matter.
+    // Not by the checks of a safetensors output: other
+    // safetensors files of this folder do not matter.
     switch (TfRecordIndex.indexFile(file)) {
       case Location.Local(Path target, _) -> write(target);
       case Location.Remote target -> {

@@ -147,7 +147,8 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     files.check(file, identity);
   }
 
-  /// The most bytes of a record that the fields of a sample are spread over, of fields that are read from the files; 0 where there are none.
+  /// The most bytes of a record that the fields of a sample are spread over, of fields that are read from the files;
+  /// 0 where there are none.
   static long sampleSpan(List<TfRecordIndex> indexes, List<StoredField> fields) {
     List<StoredField> filed =
         fields.stream()

@@ -103,8 +103,8 @@ public final class NewSafetensors {
     long bytes = 0;
     for (NewTensor tensor : tensors) {
       long length = tensor.source().length();
-      // After a tensor that is too large by itself the difference is negative, and nothing joins
-      // it.
+      // After a tensor that is too large by itself the
+      // difference is negative, and nothing joins it.
       if (length > fileBytes - bytes && !dataFile.isEmpty()) {
         dataFile = new ArrayList<>();
         cut.add(dataFile);
@@ -173,11 +173,10 @@ public final class NewSafetensors {
   /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
   /// or find in it what they do not expect.
   ///
-  /// The folder is made where it is missing, and those above it. A folder of several files must hold no safetensors files and no index
-  /// yet: there is no order of replacing several files in which no crash leaves readers with some of
-  /// the old and some of the new. A failure leaves the folder as it was before. A crash while the
-  /// files get their names leaves an index that names data files which are not there, and that readers
-  /// refuse.
+  /// The folder is made where it is missing, and those above it. A folder of several files must hold no safetensors
+  /// files and no index yet: there is no order of replacing several files in which no crash leaves readers with some
+  /// of the old and some of the new. A failure leaves the folder as it was before. A crash while the files get their
+  /// names leaves an index that names data files which are not there, and that readers refuse.
   ///
   /// A crash can leave files that
   /// [TemporaryName#is][dev.gantry.core.internal.commit.TemporaryName#is(Path)] knows, too; readers pass

@@ -35,8 +35,8 @@ class FeaturePlacesPropertiesTest {
       record.copyFrom(MemorySegment.ofArray(bytes));
       Map<String, Feature> expected;
       try {
-        // Its decoder of arrays takes other numbers of more than 64 bits than its decoder of
-        // streams.
+        // Its decoder of arrays takes other numbers of
+        // more than 64 bits than its decoder of streams.
         expected = Example.parseFrom(new ByteArrayInputStream(bytes)).getFeatures().getFeatureMap();
       } catch (IOException _) {
         assertThat(scans(CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS), record))

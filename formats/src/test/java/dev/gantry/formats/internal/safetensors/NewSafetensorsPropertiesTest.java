@@ -223,8 +223,8 @@ class NewSafetensorsPropertiesTest {
           .isTrue();
       dataFile.tensors().forEach(tensor -> places.put(tensor.name(), dataFile));
     }
-    // In the order that was given, from data file to data file, and to the next only when one is
-    // full.
+    // In the order that was given, from data file to
+    // data file, and to the next only when one is full.
     for (int i = 1; i < tensors.size(); i++) {
       NewDataFile before = places.get(tensors.get(i - 1).name());
       NewDataFile here = places.get(tensors.get(i).name());

@@ -12,8 +12,8 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Threshold;
 import org.jspecify.annotations.Nullable;
 
-/// Flight recorder event: the copies from or into one buffer, from when the first was queued until the thread that uses the
-/// buffer again saw them done. The device may have been done before.
+/// Flight recorder event: the copies from or into one buffer, from when the first was queued until the thread that
+/// uses the buffer again saw them done. The device may have been done before.
 public final class CopyEvent {
   /// Null where no recorder was ever started: see the package.
   private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;

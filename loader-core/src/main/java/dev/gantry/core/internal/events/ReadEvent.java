@@ -15,8 +15,8 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Threshold;
 import org.jspecify.annotations.Nullable;
 
-/// Flight recorder event: one request was read. Of `staged`, until the bytes were in a pinned buffer; a remote file's requests
-/// end on the store's own threads.
+/// Flight recorder event: one request was read. Of `staged`, until the bytes were in a pinned buffer; a remote file's
+/// requests end on the store's own threads.
 public final class ReadEvent {
   /// Null where no recorder was ever started: see the package.
   private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;

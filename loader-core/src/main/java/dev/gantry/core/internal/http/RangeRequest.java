@@ -90,8 +90,8 @@ abstract class RangeRequest {
       over = ended;
     }
     if (over) {
-      // It was cancelled before it could be told: the server's answer would keep this until it
-      // comes.
+      // It was cancelled before it could be told: the
+      // server's answer would keep this until it comes.
       boolean _ = sent.cancel(true);
       return;
     }

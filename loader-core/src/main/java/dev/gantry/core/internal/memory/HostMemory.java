@@ -38,8 +38,8 @@ public final class HostMemory {
   /// The bytes of mapped memory that had no pages at the last look.
   private static long untouchedBytes;
 
-  /// The bytes that the kernel would have available if this process had mapped and registered nothing: touching pages, mapping memory and unmapping it does not
-  /// change this, so it stays right for a while.
+  /// The bytes that the kernel would have available if this process had mapped and registered nothing: touching
+  /// pages, mapping memory and unmapping it does not change this, so it stays right for a while.
   private static OptionalLong withoutMapped = OptionalLong.empty();
 
   private static long lookedNanos = System.nanoTime() - KEPT_NANOS;

@@ -15,7 +15,8 @@ public final class IdleWatch {
   private static final Logger LOG = LoggerFactory.getLogger(IdleWatch.class);
   private static final long LOOK_MILLIS = 250;
 
-  /// Each look that is watched, and the number of the call of [#watch] that asked for it last. Guards itself, and the other two.
+  /// Each look that is watched, and the number of the call of [#watch] that asked for it last. Guards itself, and the
+  /// other two.
   private static final Map<BooleanSupplier, Long> WATCHED = new LinkedHashMap<>();
 
   private static long asked;

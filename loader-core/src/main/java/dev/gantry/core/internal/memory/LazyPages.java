@@ -45,8 +45,8 @@ final class LazyPages {
           return untouched + size - from;
         }
         long pages = Math.ceilDiv(step, page);
-        // A load's last slabs have no page for long, and one by one their pages take long to look
-        // at.
+        // A load's last slabs have no page for long, and
+        // one by one their pages take long to look at.
         boolean untouchedWhole = MemorySegment.mismatch(resident, 0, pages, none, 0, pages) < 0;
         untouched += untouchedWhole ? step : untouchedBytes(from, step, resident);
       }

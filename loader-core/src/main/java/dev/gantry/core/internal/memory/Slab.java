@@ -96,8 +96,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     }
     if (left == 0) {
       runBeforeFree();
-      // First: the next slab may have the memory before this call returns, and it would count
-      // twice.
+      // First: the next slab may have the memory before
+      // this call returns, and it would count twice.
       count(-taken);
       boolean freed = false;
       try {

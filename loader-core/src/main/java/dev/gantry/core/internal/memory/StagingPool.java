@@ -14,9 +14,9 @@ import org.jspecify.annotations.Nullable;
 /// Pairs of pinned buffers for threads that stage.
 ///
 /// At most `mostPairs` exist at once, and of all of them at most `mostBytes`, or one pair whatever its
-/// size; a thread that needs another waits. Each load or save has a [Share]. A pair that becomes free goes to the smallest share that waits, and a share that has two
-/// pairs or more than a waiting one is asked to give one back. So every load gets a pair within a
-/// request's time, as long as there are no more loads than pairs. Thread-safe.
+/// size; a thread that needs another waits. Each load or save has a [Share]. A pair that becomes free goes to the
+/// smallest share that waits, and a share that has two pairs or more than a waiting one is asked to give one back. So
+/// every load gets a pair within a request's time, as long as there are no more loads than pairs. Thread-safe.
 public final class StagingPool {
   /// Two buffers: one fills while the other empties.
   public record Pair(PinnedSlab first, PinnedSlab second) {

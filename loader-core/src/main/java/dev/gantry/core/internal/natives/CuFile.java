@@ -67,8 +67,8 @@ public final class CuFile {
     }
   }
 
-  /// Knows which threads have called libcufile: the library keeps state for each of them until the thread ends, which must be
-  /// before the driver is closed. Thread-safe.
+  /// Knows which threads have called libcufile: the library keeps state for each of them until the thread ends, which
+  /// must be before the driver is closed. Thread-safe.
   public static final class Callers {
     private static final ThreadLocal<Boolean> IS_ONE = ThreadLocal.withInitial(() -> false);
 

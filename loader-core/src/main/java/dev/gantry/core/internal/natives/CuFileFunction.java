@@ -94,8 +94,8 @@ final class CuFileFunction {
     if (returned == -1) {
       return Errno.failure(errno);
     }
-    // cufile.h takes the absolute value too, and libcufile was seen to return a code without its
-    // sign.
+    // cufile.h takes the absolute value too, and libcufile
+    // was seen to return a code without its sign.
     long code = Math.abs(returned);
     return code > CODES_BASE && code == (int) code
         ? CuFileCode.failure((int) code)

@@ -147,9 +147,8 @@ public final class JdkFiles implements FileCalls {
     for (int attempt = 1; ; attempt++) {
       FileChannel channel = FileChannel.open(file, options);
       StatResult after = stat(file);
-      // Otherwise another file took the name meanwhile; or the file system gives new numbers at
-      // each
-      // look.
+      // Otherwise another file took the name meanwhile; or
+      // the file system gives new numbers at each look.
       if (before.status() < 0 || before.isSameFile(after) || attempt == MOST_ATTEMPTS) {
         return new Opened(channel, after);
       }

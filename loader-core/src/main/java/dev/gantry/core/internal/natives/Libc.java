@@ -295,8 +295,8 @@ public final class Libc implements FileCalls {
 
   @Override
   public int lock(int fd, int kind, long offset, long length) {
-    // Offsets of struct flock, bits/fcntl.h: type 0, whence 2, start 8, len 16, pid 24, which must
-    // be 0.
+    // Offsets of struct flock, bits/fcntl.h: type 0,
+    // whence 2, start 8, len 16, pid 24, which must be 0.
     MemorySegment flock = SCRATCH.get().flock;
     flock.fill((byte) 0);
     flock.set(JAVA_SHORT, 0, (short) kind);

@@ -282,8 +282,8 @@ public final class CuFileSession implements AutoCloseable {
               parameters.set(Flag.FORCE_COMPAT_MODE, on);
             }
           } catch (TransferException _) {
-            // Another user in this process has the driver open; objection() looks at what is in
-            // force.
+            // Another user in this process has the driver
+            // open; objection() looks at what is in force.
           }
         });
   }

@@ -47,8 +47,8 @@ public record StagedTransport(
     return pair == null ? null : new Reader(this, pair);
   }
 
-  /// One thread's two buffers, and the queues of copies from them, one for each device that they go to. Reads that are smaller than a buffer
-  /// share it if their copies are queued on the same stream. For one thread.
+  /// One thread's two buffers, and the queues of copies from them, one for each device that they go to. Reads that
+  /// are smaller than a buffer share it if their copies are queued on the same stream. For one thread.
   static final class Reader implements AutoCloseable {
     private final StagingPool.Share buffers;
     final StagingPool.Pair pair;

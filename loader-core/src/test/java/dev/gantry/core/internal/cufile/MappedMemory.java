@@ -31,8 +31,8 @@ final class MappedMemory implements AutoCloseable {
   /// @param bytes a multiple of the device's granularity, 2 MiB
   MappedMemory(long bytes) throws Throwable {
     this.bytes = bytes;
-    // CUmemAllocationProp: type, handle types, location's type and id, then pointer and flags, all
-    // 0.
+    // CUmemAllocationProp: type, handle types, location's
+    // type and id, then pointer and flags, all 0.
     MemorySegment kind = arena.allocate(32, Long.BYTES);
     kind.setAtIndex(JAVA_INT, 0, PINNED);
     kind.setAtIndex(JAVA_INT, 2, ON_DEVICE);

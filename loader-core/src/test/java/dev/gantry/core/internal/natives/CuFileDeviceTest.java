@@ -93,8 +93,8 @@ class CuFileDeviceTest {
     try {
       return cuFile.registerHandle(file.path(), file.descriptor());
     } catch (TransferException e) {
-      // Containers without udev's database and tmpfs; other tests show that the loader goes another
-      // way.
+      // Containers without udev's database and tmpfs;
+      // other tests show that the loader goes another way.
       return abort("cuFile cannot have files here: " + e.getMessage());
     }
   }

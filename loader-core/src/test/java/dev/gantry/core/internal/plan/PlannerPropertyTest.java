@@ -170,8 +170,8 @@ class PlannerPropertyTest {
       assertThat(size).isPositive();
       assertThat(size % BLOCK_BYTES).isZero();
       if (size > limits.slabBytes()) {
-        // Then it ends with extents that overlap: those cannot be read apart without reading some
-        // bytes twice.
+        // Then it ends with extents that overlap: those cannot
+        // be read apart without reading some bytes twice.
         assertThat(size).isLessThanOrEqualTo(limits.slabBytes() + longest(clusters) + BLOCK_BYTES);
       }
     }

@@ -160,8 +160,8 @@ class RingStubTest {
   void theNextRingTakesWhatTheOneBeforeHad() {
     byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
     for (int epoch = 1; epoch <= 3; epoch++) {
-      // A second reader takes buffers and events when it first reads, which may be in any epoch or
-      // in none.
+      // A second reader takes buffers and events when it
+      // first reads, which may be in any epoch or in none.
       try (PrefetchRing<Integer> ring = gantry.ring(options(1), batches())) {
         checkAll(ring, bytes);
       }

@@ -49,8 +49,8 @@ class TransportOracleTest {
   @CsvSource(
       nullValues = "-",
       value = {
-        // device, only, no descriptor, no direct I/O, failure, cached, cuFile refuses: transport,
-        // why
+        // device, only, no descriptor, no direct I/O,
+        // failure, cached, cuFile refuses: transport, why
         "host, -, '', '', '', true, -, host, ''",
         "host, -, '', '', '', false, -, host, ''",
         "host, host, '', '', '', false, -, host, ''",

@@ -32,8 +32,8 @@ final class DlPackWrapper implements TensorWrapper {
   @Override
   public long wrap(
       long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
-    // The caller's to delete, with C++ `delete`; glibc's operator new and delete are malloc and
-    // free.
+    // The caller's to delete, with C++ `delete`; glibc's
+    // operator new and delete are malloc and free.
     MemorySegment tensor = NativeHeap.allocate(Long.BYTES);
     MemorySegment managed;
     try {

@@ -26,8 +26,8 @@ final class FromBlobWrapper implements TensorWrapper {
   // void deleter(void *data, void *ctx);
   private static final MemorySegment DELETER = deleterStub();
 
-  // AOTITorchError torch_from_blob(void *data, int64_t ndim, const int64_t *sizes, const int64_t
-  // *strides,
+  // AOTITorchError torch_from_blob(void *data, int64_t
+  // ndim, const int64_t *sizes, const int64_t *strides,
   //     int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index,
   //     AtenTensorHandle *result, int32_t layout, const uint8_t *opaque_metadata,
   //     int64_t opaque_metadata_size, void (*deleter)(void *data, void *ctx), void *ctx);

@@ -17,8 +17,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// One load of the same tensors, or of slices of them, onto several devices: each byte is read once. All or nothing. For one
-/// thread.
+/// One load of the same tensors, or of slices of them, onto several devices: each byte is read once. All or nothing.
+/// For one thread.
 public final class ReplicaLoad {
   private final GantrySession session;
   private final LoadSettings settings;

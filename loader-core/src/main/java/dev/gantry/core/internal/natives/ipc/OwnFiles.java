@@ -44,8 +44,8 @@ public final class OwnFiles {
     if (stat.status() < 0) {
       throw new TransferException("stat", path.toString(), Errno.failure(-stat.status()));
     }
-    // Systems whose users have no numbers have no locks either, and so nothing that processes
-    // share.
+    // Systems whose users have no numbers have no locks
+    // either, and so nothing that processes share.
     boolean isOwn = calls.user() < 0 || stat.owner() == calls.user();
     if (!isOwn || stat.othersMayWrite()) {
       throw new MisuseException(
