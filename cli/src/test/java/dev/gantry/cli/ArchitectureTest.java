@@ -61,7 +61,7 @@ class ArchitectureTest {
   private static final String MAPPING = "dev.gantry.djl.internal.mapping";
   private static final String DIAGNOSIS = "dev.gantry.djl.internal.diagnosis";
   private static final String TORCH = "dev.gantry.djl.internal.torch";
-  private static final String GUARD = "dev.gantry.djl.internal.guard";
+  private static final String GUARD = "dev.gantry.djl.internal.ndarray";
   private static final String TFRECORD = "dev.gantry.formats.tfrecord";
 
   private static final String EXAMPLES = "dev.gantry.formats.internal.examples";

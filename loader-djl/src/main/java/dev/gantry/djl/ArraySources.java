@@ -6,7 +6,7 @@ import ai.djl.ndarray.NDList;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TensorShape;
-import dev.gantry.djl.internal.guard.ArrayMemory;
+import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import java.util.ArrayList;

@@ -14,7 +14,7 @@ import ai.djl.nn.Parameter;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
-import dev.gantry.djl.internal.guard.GantryNDArray;
+import dev.gantry.djl.internal.ndarray.GantryNDArray;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;

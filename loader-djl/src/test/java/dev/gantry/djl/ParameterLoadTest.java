@@ -24,7 +24,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.djl.internal.guard.GantryNDArray;
+import dev.gantry.djl.internal.ndarray.GantryNDArray;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import java.io.IOException;

@@ -28,7 +28,7 @@ import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.internal.weights.ResidentFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import java.io.IOException;

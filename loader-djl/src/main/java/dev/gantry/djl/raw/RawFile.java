@@ -13,7 +13,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.ReadInto;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.djl.internal.guard.ArrayMemory;
+import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import java.nio.file.Path;
 import java.util.List;
 

@@ -19,7 +19,7 @@ import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
-import dev.gantry.core.internal.session.ParkedBytes;
+import dev.gantry.core.internal.session.OffloadBuffer;
 import dev.gantry.core.internal.session.Sliced;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.ForwardingFileCalls;
@@ -104,13 +104,13 @@ class HostMemoryTest {
   }
 
   @Test
-  void parkedBytesAndRingsKeepTheirMemoryFromOthers() {
+  void offloadBuffersAndRingsKeepTheirMemoryFromOthers() {
     long most = most();
     RingOptions options =
         new RingOptions(Device.HOST, 2, most / 2, 4096, TransferOptions.defaults(), false);
     try (GantrySession gantry = GantrySession.open()) {
-      try (ParkedBytes _ = ParkedBytes.prepare(Device.HOST, List.of(most))) {
-        assertThatThrownBy(() -> ParkedBytes.prepare(Device.HOST, List.of(most)))
+      try (OffloadBuffer _ = OffloadBuffer.prepare(Device.HOST, List.of(most))) {
+        assertThatThrownBy(() -> OffloadBuffer.prepare(Device.HOST, List.of(most)))
             .isInstanceOf(TransferException.class);
         assertThatThrownBy(() -> gantry.ring(options, Optional::empty))
             .isInstanceOf(TransferException.class);
@@ -118,7 +118,7 @@ class HostMemoryTest {
       try (PrefetchRing<?> _ = gantry.ring(options, Optional::empty)) {
         assertThatThrownBy(() -> gantry.ring(options, Optional::empty))
             .isInstanceOf(TransferException.class);
-        assertThatThrownBy(() -> ParkedBytes.prepare(Device.HOST, List.of(most)))
+        assertThatThrownBy(() -> OffloadBuffer.prepare(Device.HOST, List.of(most)))
             .isInstanceOf(TransferException.class);
       }
     }

@@ -7,7 +7,7 @@ import ai.djl.ndarray.NDManager;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.ring.RingBatch;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.FieldView;
 import java.util.List;

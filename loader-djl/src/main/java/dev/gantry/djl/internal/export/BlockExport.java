@@ -9,7 +9,7 @@ import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.weights.NamePattern;
 import dev.gantry.djl.internal.weights.NameRules;
 import dev.gantry.djl.internal.weights.TensorNames;

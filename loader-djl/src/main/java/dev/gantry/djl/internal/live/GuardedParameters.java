@@ -6,7 +6,7 @@ import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.guard.GantryNDArray;
+import dev.gantry.djl.internal.ndarray.GantryNDArray;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.IdentityHashMap;
 import java.util.List;

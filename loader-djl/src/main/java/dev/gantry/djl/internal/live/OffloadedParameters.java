@@ -13,9 +13,9 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.core.internal.session.ParkedBytes;
-import dev.gantry.djl.internal.guard.ArrayMemory;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.core.internal.session.OffloadBuffer;
+import dev.gantry.djl.internal.ndarray.ArrayMemory;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.weights.NewArrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -37,7 +37,7 @@ public final class OffloadedParameters implements AutoCloseable {
 
   private final SequencedSet<Parameter> parameters;
   private final SequencedMap<Parameter, Away> away = new LinkedHashMap<>();
-  private @Nullable ParkedBytes parked;
+  private @Nullable OffloadBuffer buffer;
 
   public OffloadedParameters(ParameterList parameters) {
     this.parameters = new LinkedHashSet<>(parameters.values());
@@ -100,21 +100,21 @@ public final class OffloadedParameters implements AutoCloseable {
   /// Takes the host memory.
   public void prepare() {
     try (Contents contents = new Contents()) {
-      ParkedBytes _ = parkedFor(contents);
+      OffloadBuffer _ = bufferFor(contents);
     }
   }
 
-  private ParkedBytes parkedFor(Contents contents) {
-    ParkedBytes known = parked;
+  private OffloadBuffer bufferFor(Contents contents) {
+    OffloadBuffer known = buffer;
     if (known != null && known.suits(contents.device, contents.sizes())) {
       return known;
     }
     if (known != null) {
-      parked = null;
+      buffer = null;
       known.close();
     }
-    ParkedBytes prepared = ParkedBytes.prepare(contents.device, contents.sizes());
-    parked = prepared;
+    OffloadBuffer prepared = OffloadBuffer.prepare(contents.device, contents.sizes());
+    buffer = prepared;
     return prepared;
   }
 
@@ -126,7 +126,7 @@ public final class OffloadedParameters implements AutoCloseable {
   public void offload() {
     boolean isGpu;
     try (Contents contents = new Contents()) {
-      parkedFor(contents).save(contents.addresses());
+      bufferFor(contents).save(contents.addresses());
       contents.arrays.forEach((parameter, array) ->
           away.put(
               parameter,
@@ -147,7 +147,7 @@ public final class OffloadedParameters implements AutoCloseable {
 
   /// Brings the values back.
   public void restore() {
-    ParkedBytes bytes = Objects.requireNonNull(parked);
+    OffloadBuffer bytes = Objects.requireNonNull(buffer);
     SequencedMap<Parameter, NDArray> arrays = new LinkedHashMap<>();
     try (Loaded loaded = bytes.restore()) {
       boolean complete = false;
@@ -165,7 +165,7 @@ public final class OffloadedParameters implements AutoCloseable {
     away.clear();
   }
 
-  private static NDArray array(Away before, ParkedBytes bytes, Loaded loaded) {
+  private static NDArray array(Away before, OffloadBuffer bytes, Loaded loaded) {
     Region region =
         before.piece() < 0 ? new Region(null, 0, 0) : loaded.regions().get(before.piece());
     Runnable release = region.retain();
@@ -185,8 +185,8 @@ public final class OffloadedParameters implements AutoCloseable {
   /// Frees the host memory.
   @Override
   public void close() {
-    if (parked != null) {
-      parked.close();
+    if (buffer != null) {
+      buffer.close();
     }
   }
 }

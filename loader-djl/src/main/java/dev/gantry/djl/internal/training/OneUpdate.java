@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterServer;
 import ai.djl.training.optimizer.Optimizer;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 
 /// Updates a parameter once a step, on the first device, with the mean of the devices' gradients, each
 /// weighted by its device's samples, and copies it to the others. DJL's own adds the gradients up and updates on each

@@ -7,7 +7,7 @@ import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.weights.Names;
 import java.util.ArrayList;

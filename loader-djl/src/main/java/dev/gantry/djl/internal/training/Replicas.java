@@ -3,7 +3,7 @@ package dev.gantry.djl.internal.training;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
-import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;

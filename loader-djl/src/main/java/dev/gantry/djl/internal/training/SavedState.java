@@ -2,7 +2,7 @@
 package dev.gantry.djl.internal.training;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import java.util.LinkedHashMap;

@@ -3,8 +3,8 @@ package dev.gantry.djl.internal.training;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
-import dev.gantry.djl.internal.guard.ArrayKind;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -8,7 +8,7 @@ import ai.djl.training.Trainer;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.NameRules;
 import dev.gantry.djl.internal.weights.ParameterLoad;

@@ -17,7 +17,7 @@ import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;

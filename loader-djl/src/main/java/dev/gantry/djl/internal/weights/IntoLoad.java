@@ -15,7 +15,7 @@ import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.ReadInto;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.djl.internal.guard.ArrayMemory;
+import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;

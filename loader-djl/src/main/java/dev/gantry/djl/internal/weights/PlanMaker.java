@@ -178,10 +178,10 @@ final class PlanMaker {
             }
           });
       case BY_ORDER ->
-          Leftovers.byOrder(free, unusedTensors())
+          Unmatched.byOrder(free, unusedTensors())
               .forEach((path, tensor) -> add(path, plain(parameter(path), tensor, "by order")));
       case BY_SHAPE ->
-          Leftovers.byShape(free, unusedTensors())
+          Unmatched.byShape(free, unusedTensors())
               .forEach((path, tensor) -> add(path, plain(parameter(path), tensor, "by shape")));
     }
   }

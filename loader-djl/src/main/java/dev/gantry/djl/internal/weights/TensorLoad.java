@@ -19,7 +19,7 @@ import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.djl.internal.guard.TorchArrays;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
@@ -141,15 +141,15 @@ public final class TensorLoad {
                 .flatMap(request -> scales.scalesOf(request.tensor().name()).stream())
                 .toList(),
             settings.transfer());
-    List<PartsAhead.Part> each =
+    List<PipelinedLoad.Part> each =
         parts.stream().map(part -> memory(part, transfer(parts.size()), casts)).toList();
     return session.atOnce(
-        factors.most().max(factors.stays().plus(PartsAhead.most(each))),
+        factors.most().max(factors.stays().plus(PipelinedLoad.most(each))),
         device,
         settings.transfer());
   }
 
-  private PartsAhead.Part memory(List<Piece> part, TransferOptions transfer, boolean casts) {
+  private PipelinedLoad.Part memory(List<Piece> part, TransferOptions transfer, boolean casts) {
     long made = 0;
     long madeByEngine = 0;
     boolean madeStays = false;
@@ -168,7 +168,7 @@ public final class TensorLoad {
     }
     LoadMemory load = memory(tensors(part), transfer);
     MemoryUse engine = MemoryUse.on(device, madeByEngine);
-    return new PartsAhead.Part(
+    return new PipelinedLoad.Part(
         load,
         MemoryUse.on(device, made).plus(engine),
         load.stays(i -> !changes(part.get(i).rows()))
@@ -417,8 +417,8 @@ public final class TensorLoad {
     long begin = System.nanoTime();
     TransferOptions transfer = transfer(parts.size());
     try (dequantiser;
-        PartsAhead ahead =
-            new PartsAhead(
+        PipelinedLoad ahead =
+            new PipelinedLoad(
                 parts.size(),
                 i ->
                     loaded(
@@ -481,7 +481,7 @@ public final class TensorLoad {
     return parts;
   }
 
-  private NDList next(PartsAhead ahead) {
+  private NDList next(PipelinedLoad ahead) {
     try {
       return ahead.next();
     } catch (TransferException failed) {

@@ -14,7 +14,7 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.optimizer.Sgd;
 import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.HashMap;
 import java.util.LinkedHashMap;

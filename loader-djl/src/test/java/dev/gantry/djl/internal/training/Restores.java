@@ -2,7 +2,7 @@
 package dev.gantry.djl.internal.training;
 
 import ai.djl.ndarray.NDArray;
-import dev.gantry.djl.internal.guard.ArrayKind;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;

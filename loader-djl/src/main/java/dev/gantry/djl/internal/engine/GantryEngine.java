@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.doors;
+package dev.gantry.djl.internal.engine;
 
 import ai.djl.Device;
 import ai.djl.Model;

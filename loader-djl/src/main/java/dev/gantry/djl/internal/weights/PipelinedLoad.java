@@ -20,7 +20,7 @@ import java.util.function.IntFunction;
 /// Loads parts while earlier ones are used; two are in memory at a time. While one is awaited both are
 /// being read, so that one load's requests go on where the other's begin or end. (Measured on an H200:
 /// to begin the second one when most of the first is there is slower.) For one thread.
-final class PartsAhead implements AutoCloseable {
+final class PipelinedLoad implements AutoCloseable {
   /// In memory at once.
   private static final int DEPTH = 2;
 
@@ -56,7 +56,7 @@ final class PartsAhead implements AutoCloseable {
 
   /// @param loader loads a part by its number, several at once on threads of this class; a
   ///     single part on the caller's
-  PartsAhead(int parts, IntFunction<NDList> loader) {
+  PipelinedLoad(int parts, IntFunction<NDList> loader) {
     this.parts = parts;
     this.loader = loader;
     threads =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.guard;
+package dev.gantry.djl.internal.ndarray;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;

@@ -20,7 +20,7 @@ import java.util.List;
 /// Host memory to which pieces of a device's memory go for a time, pinned where the device is a GPU.
 /// On the device they come back in slabs that are laid out alike, so that few copies bring them. For
 /// one thread at a time.
-public final class ParkedBytes implements AutoCloseable {
+public final class OffloadBuffer implements AutoCloseable {
   /// As far as a slab of a load grows, so that memory goes back piece by piece.
   private static final long SLAB_BYTES = 512L << 20;
 
@@ -34,7 +34,7 @@ public final class ParkedBytes implements AutoCloseable {
   private final List<Place> places;
   private final List<CpuSlab> slabs;
 
-  private ParkedBytes(Device device, List<Long> sizes, List<Place> places, List<CpuSlab> slabs) {
+  private OffloadBuffer(Device device, List<Long> sizes, List<Place> places, List<CpuSlab> slabs) {
     this.device = device;
     this.sizes = List.copyOf(sizes);
     this.places = places;
@@ -45,7 +45,7 @@ public final class ParkedBytes implements AutoCloseable {
   ///
   /// @param sizes of the pieces in bytes, 1 or more each
   /// @throws dev.gantry.core.TransferException if the host has not that much
-  public static ParkedBytes prepare(Device device, List<Long> sizes) {
+  public static OffloadBuffer prepare(Device device, List<Long> sizes) {
     List<Place> places = new ArrayList<>();
     List<Long> slabBytes = new ArrayList<>();
     long end = 0;
@@ -72,7 +72,7 @@ public final class ParkedBytes implements AutoCloseable {
                   });
             }
           }
-          return new ParkedBytes(device, sizes, places, slabs);
+          return new OffloadBuffer(device, sizes, places, slabs);
         },
         () -> Slab.releaseAll(slabs));
   }
@@ -99,7 +99,7 @@ public final class ParkedBytes implements AutoCloseable {
     switch (device) {
       case Device.Host _ -> {
         for (int i = 0; i < places.size(); i++) {
-          parked(i)
+          hostBytes(i)
               .copyFrom(
                   MemorySegment.ofAddress(addresses.get(i)).reinterpret(places.get(i).bytes()));
         }
@@ -109,7 +109,7 @@ public final class ParkedBytes implements AutoCloseable {
         context.synchronize();
         try (CopyQueue queue = new CopyQueue(context)) {
           for (int i = 0; i < places.size(); i++) {
-            queue.copyToHost(parked(i).address(), addresses.get(i), places.get(i).bytes());
+            queue.copyToHost(hostBytes(i).address(), addresses.get(i), places.get(i).bytes());
           }
           queue.drain();
         }
@@ -117,7 +117,7 @@ public final class ParkedBytes implements AutoCloseable {
     }
   }
 
-  private MemorySegment parked(int piece) {
+  private MemorySegment hostBytes(int piece) {
     Place place = places.get(piece);
     return slabs.get(place.slab()).segment().asSlice(place.offset(), place.bytes());
   }

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.SequencedMap;
 
 /// Pairs parameters that no rule matches with tensors that no rule uses.
-final class Leftovers {
-  private Leftovers() {}
+final class Unmatched {
+  private Unmatched() {}
 
   static SequencedMap<String, StoredTensor> byOrder(
       SequencedMap<String, Parameter> free, List<StoredTensor> unused) {
