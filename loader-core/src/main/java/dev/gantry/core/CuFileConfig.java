@@ -6,114 +6,234 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /// Settings of libcufile, as its file `cufile.json` has them: for [Session#open(CuFileConfig)].
 ///
 /// The session writes them to a file that only this user can read, and names it to libcufile when it
 /// opens the driver; `/etc/cufile.json` is not read then. What is not set has libcufile's own default.
-/// `docs/cufile-json.md` has all keys as a table. Immutable.
-///
-/// Source: GPUDirect Storage configuration guide; ranges as libcufile 1.15 tells them.
+/// Immutable.
 public final class CuFileConfig {
-  /// What the log has: each level has those before it.
-  public enum LogLevel {
-    ERROR,
-    WARN,
-    NOTICE,
-    INFO,
-    DEBUG,
-    TRACE
+  private static final long ANY = Long.MAX_VALUE;
+  private static final String FILE_SYSTEMS = "fs.(beegfs|gpfs|lustre|nfs|scatefs|weka)";
+  private static final String POOL_SIZES = "properties.posix_pool_slab_size_kb";
+  private static final String POOL_COUNTS = "properties.posix_pool_slab_count";
+
+  /// The key under which each mounted folder of a file system has an object of its own. A folder's name may have dots.
+  private static final String MOUNTS = "mount_table";
+
+  /// The keys that libcufile 1.15 has, as patterns in which a dot is a dot, and the values of each: `docs/cufile-json.md`
+  /// says what they mean.
+  ///
+  /// Source: GPUDirect Storage configuration guide; ranges as libcufile 1.15 tells them.
+  private static final List<Setting> SETTINGS =
+      List.of(
+          new Setting("logging.dir", new Text()),
+          new Setting(
+              "logging.level", new Choice("ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")),
+          new Setting("profile.nvtx", new Flag()),
+          new Setting("profile.cufile_stats", new Whole(0, 3, 1)),
+          new Setting("execution.max_io_queue_depth", new Whole(1, 256, 1)),
+          new Setting("execution.max_io_threads", new Whole(0, 32, 1)),
+          new Setting("execution.parallel_io", new Flag()),
+          new Setting("execution.min_io_threshold_size_kb", new Whole(4, 4_294_967_292L, 4)),
+          new Setting("execution.max_request_parallelism", new Whole(0, 8, 1)),
+          new Setting("properties.max_direct_io_size_kb", new Whole(64, 16_384, 64)),
+          new Setting("properties.max_device_cache_size_kb", new Whole(0, ANY, 4)),
+          new Setting("properties.per_buffer_cache_size_kb", new Whole(64, 16_384, 64)),
+          new Setting("properties.max_device_pinned_mem_size_kb", new Whole(64, ANY, 4)),
+          new Setting("properties.poll_mode_max_size_kb", new Whole(4, ANY, 4)),
+          new Setting(
+              "properties.(use_poll_mode|allow_compat_mode|force_compat_mode|force_odirect_mode"
+                  + "|allow_system_memory|prefer_iouring|use_pci_p2pdma|gds_rdma_write_support"
+                  + "|rdma_dynamic_routing)",
+              new Flag()),
+          new Setting("properties.io_batchsize", new Whole(1, 256, 1)),
+          new Setting("properties.max_batch_io_timeout_msecs", new Whole(1, 1000, 1)),
+          new Setting("properties.io_priority", new Choice("default", "low", "med", "high")),
+          new Setting(POOL_SIZES, new Each(new Whole(4, ANY, 4))),
+          new Setting(POOL_COUNTS, new Each(new Whole(1, Integer.MAX_VALUE, 1))),
+          new Setting("properties.rdma_dev_addr_list", new Distinct(new Text())),
+          new Setting(
+              "properties.rdma_load_balancing_policy",
+              new Choice("RoundRobin", "FirstFit", "RoundRobinMaxMin", "Randomized")),
+          new Setting(
+              "properties.rdma_dynamic_routing_order",
+              new Distinct(new Choice("GPU_MEM_NVLINKS", "GPU_MEM", "SYS_MEM", "P2P"))),
+          new Setting("properties.rdma_dc_key", new Hexadecimal()),
+          new Setting("fs.generic.posix_unaligned_writes", new Flag()),
+          new Setting("fs.gpfs.(gds_write_support|gds_async_support)", new Flag()),
+          new Setting("fs.weka.rdma_write_support", new Flag()),
+          new Setting("fs.(beegfs|lustre|scatefs).posix_gds_min_kb", new Whole(0, ANY, 4)),
+          new Setting(
+              FILE_SYSTEMS + "(." + MOUNTS + ".[^\0]+)?.rdma_dev_addr_list",
+              new Distinct(new Text())),
+          new Setting("denylist.(drivers|devices|mounts|filesystems)", new Distinct(new Text())),
+          new Setting(
+              "miscellaneous.(api_check_aggressive|skip_topology_detection|stream_memops_bypass)",
+              new Flag()));
+
+  /// A key, or several that have values of one kind.
+  private record Setting(Pattern key, Kind kind) {
+    Setting(String key, Kind kind) {
+      this(Pattern.compile(key.replace(".", "\\.")), kind);
+    }
   }
 
-  /// The priority of copies on the GPU.
-  public enum Priority {
-    DEFAULT("default"),
-    LOW("low"),
-    MEDIUM("med"),
-    HIGH("high");
+  /// The values of a setting.
+  private sealed interface Kind {
+    /// The rule that a value breaks, as what follows the word "must"; null if it breaks none.
+    @Nullable String rule(Object value);
+  }
 
-    private final String text;
+  private record Flag() implements Kind {
+    @Override
+    public @Nullable String rule(Object value) {
+      return value instanceof Boolean ? null : "be true or false";
+    }
+  }
 
-    Priority(String text) {
-      this.text = text;
+  private record Whole(long least, long most, long multiple) implements Kind {
+    @Override
+    public @Nullable String rule(Object value) {
+      if (!(value instanceof Integer || value instanceof Long)) {
+        return "be a whole number";
+      }
+      long number = ((Number) value).longValue();
+      if (number < least || number > most) {
+        return "be " + (most == ANY ? "at least " + least : least + " to " + most);
+      }
+      return number % multiple == 0 ? null : "be a multiple of " + multiple;
+    }
+  }
+
+  private record Hexadecimal() implements Kind {
+    @Override
+    public @Nullable String rule(Object value) {
+      return value instanceof String text && text.matches("0x[0-9a-fA-F]{1,8}")
+          ? null
+          : "be 0x and up to 8 hexadecimal digits";
+    }
+  }
+
+  private record Text() implements Kind {
+    @Override
+    public @Nullable String rule(Object value) {
+      return value instanceof String text && !text.isBlank() ? null : "be text";
+    }
+  }
+
+  private record Choice(List<String> values) implements Kind {
+    Choice(String... values) {
+      this(List.of(values));
     }
 
     @Override
-    public String toString() {
-      return text;
+    public @Nullable String rule(Object value) {
+      return values.contains(value) ? null : "be one of " + String.join(", ", values);
     }
   }
 
-  /// How interfaces for RDMA are chosen.
-  public enum RdmaPolicy {
-    ROUND_ROBIN("RoundRobin"),
-    FIRST_FIT("FirstFit"),
-    ROUND_ROBIN_MAX_MIN("RoundRobinMaxMin"),
-    RANDOMIZED("Randomized");
-
-    private final String text;
-
-    RdmaPolicy(String text) {
-      this.text = text;
-    }
-
+  private record Each(Kind kind) implements Kind {
     @Override
-    public String toString() {
-      return text;
+    public @Nullable String rule(Object value) {
+      return value instanceof List<?> all
+          ? all.stream().map(kind::rule).filter(Objects::nonNull).findFirst().orElse(null)
+          : "be a list";
     }
   }
 
-  /// Ways between an interface and a GPU.
-  public enum Routing {
-    GPU_MEM_NVLINKS,
-    GPU_MEM,
-    SYS_MEM,
-    P2P
-  }
-
-  /// File systems with settings of their own.
-  public enum FileSystem {
-    BEEGFS("beegfs"),
-    GPFS("gpfs"),
-    LUSTRE("lustre"),
-    NFS("nfs"),
-    SCATEFS("scatefs"),
-    WEKA("weka");
-
-    private static final Set<FileSystem> WITH_POSIX_MINIMUM = Set.of(BEEGFS, LUSTRE, SCATEFS);
-
-    private final String text;
-
-    FileSystem(String text) {
-      this.text = text;
-    }
-
+  /// A list that has no value twice.
+  private record Distinct(Kind kind) implements Kind {
     @Override
-    public String toString() {
-      return text;
+    public @Nullable String rule(Object value) {
+      return value instanceof List<?> all && Set.copyOf(all).size() < all.size()
+          ? "name each once"
+          : new Each(kind).rule(value);
     }
   }
 
-  /// Objects of JSON are maps, arrays are lists.
-  private final SortedMap<String, Object> root;
+  private final String json;
 
-  private CuFileConfig(SortedMap<String, Object> root) {
-    this.root = root;
+  private CuFileConfig(String json) {
+    this.json = json;
   }
 
-  public static Builder builder() {
-    return new Builder();
+  /// Settings by their keys in `cufile.json`, such as `execution.max_io_threads`: a dot stands between an object's name and
+  /// a name in it.
+  ///
+  /// @param settings values are numbers, booleans, text, or lists of these
+  /// @throws MisuseException if libcufile has no such key, or would refuse the value
+  public static CuFileConfig of(Map<String, ?> settings) {
+    SortedMap<String, Object> root = new TreeMap<>();
+    settings.forEach((key, value) -> {
+      check(key, value);
+      put(key, value, root);
+    });
+    checkPool(settings.get(POOL_SIZES), settings.get(POOL_COUNTS));
+    return new CuFileConfig(text(root));
   }
 
-  /// The file's text.
-  public String json() {
+  /// The settings of a file, as libcufile reads it: nothing of it is checked.
+  public static CuFileConfig ofFile(Path cufileJson) throws IOException {
+    return new CuFileConfig(Files.readString(cufileJson));
+  }
+
+  private static void checkPool(@Nullable Object sizes, @Nullable Object counts) {
+    int length = sizes instanceof List<?> all ? all.size() : 0;
+    if (length != (counts instanceof List<?> all ? all.size() : 0)
+        || (sizes != null && length == 0)) {
+      throw new MisuseException(
+          POOL_SIZES
+              + " must have as many values as posix_pool_slab_count, and 1 or more (was "
+              + sizes
+              + " and "
+              + counts
+              + ")");
+    }
+  }
+
+  private static void check(String key, Object value) {
+    String rule =
+        SETTINGS.stream()
+            .filter(setting -> setting.key().matcher(key).matches())
+            .findFirst()
+            .orElseThrow(() ->
+                new MisuseException("a setting must be a key of cufile.json (was " + key + ")"))
+            .kind()
+            .rule(value);
+    if (rule != null) {
+      throw new MisuseException(key + " must " + rule + " (was " + value + ")");
+    }
+  }
+
+  @SuppressWarnings("unchecked") // Inner objects are made here.
+  private static void put(String key, Object value, SortedMap<String, Object> root) {
+    int folder = key.indexOf("." + MOUNTS + ".") + MOUNTS.length() + 2;
+    int last = key.lastIndexOf('.');
+    SortedMap<String, Object> object = root;
+    int from = 0;
+    while (from <= last) {
+      int end = from == folder ? last : key.indexOf('.', from);
+      object =
+          (SortedMap<String, Object>)
+              object.computeIfAbsent(key.substring(from, end), _ -> new TreeMap<String, Object>());
+      from = end + 1;
+    }
+    object.put(key.substring(from), value);
+  }
+
+  private static String text(SortedMap<String, Object> root) {
     StringWriter text = new StringWriter();
     try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
       generator.useDefaultPrettyPrinter();
@@ -141,343 +261,29 @@ public final class CuFileConfig {
         }
         generator.writeEndArray();
       }
-      case Long number -> generator.writeNumber(number);
+      case Number number -> generator.writeNumber(number.longValue());
       case Boolean flag -> generator.writeBoolean(flag);
       default -> generator.writeString(value.toString());
     }
   }
 
+  /// The file's text.
+  public String json() {
+    return json;
+  }
+
   @Override
   public boolean equals(Object other) {
-    return other instanceof CuFileConfig config && config.root.equals(root);
+    return other instanceof CuFileConfig config && config.json.equals(json);
   }
 
   @Override
   public int hashCode() {
-    return root.hashCode();
+    return json.hashCode();
   }
 
   @Override
   public String toString() {
-    return json();
-  }
-
-  /// Builds a [CuFileConfig]. For one thread.
-  public static final class Builder {
-    private final SortedMap<String, Object> root = new TreeMap<>();
-
-    private Builder() {}
-
-    /// `logging.dir`: the folder of libcufile's log, `cufile.log`. Default: the working directory.
-    public Builder optLogFolder(Path folder) {
-      return set(folder.toAbsolutePath().toString(), "logging", "dir");
-    }
-
-    /// `logging.level`: what the log has. Default: `ERROR`.
-    public Builder optLogLevel(LogLevel value) {
-      return set(value.toString(), "logging", "level");
-    }
-
-    /// `profile.nvtx`: whether libcufile marks its calls for Nsight. Default: false.
-    public Builder optNvtx(boolean on) {
-      return set(on, "profile", "nvtx");
-    }
-
-    /// `profile.cufile_stats`: how much libcufile counts: 0 nothing, 1 operations, 2 sizes and times, 3 by GPU. 0 to 3. Default: 0.
-    public Builder optStatistics(long value) {
-      MisuseException.requireRange("optStatistics", value, 0, 3);
-      return set(value, "profile", "cufile_stats");
-    }
-
-    /// `execution.max_io_queue_depth`: pieces of requests that wait for libcufile's threads, on each GPU. 1 to 256. Default: 128.
-    public Builder optMaxIoQueueDepth(long value) {
-      MisuseException.requireRange("optMaxIoQueueDepth", value, 1, 256);
-      return set(value, "execution", "max_io_queue_depth");
-    }
-
-    /// `execution.max_io_threads`: libcufile's own threads for each GPU; the stream API needs 1 or more. 0 to 32. Default: 0.
-    public Builder optMaxIoThreads(long value) {
-      MisuseException.requireRange("optMaxIoThreads", value, 0, 32);
-      return set(value, "execution", "max_io_threads");
-    }
-
-    /// `execution.parallel_io`: whether libcufile's threads share large requests; the stream API needs it. Default: false.
-    public Builder optParallelIo(boolean on) {
-      return set(on, "execution", "parallel_io");
-    }
-
-    /// `execution.min_io_threshold_size_kb`: the smallest piece into which a request is cut for these threads. 4 to 4294967292 KiB, a multiple of 4. Default: 1024.
-    public Builder optMinIoThresholdKib(long kib) {
-      MisuseException.requireRange("optMinIoThresholdKib", kib, 4, 4_294_967_292L);
-      requireMultiple("optMinIoThresholdKib", kib, 4);
-      return set(kib, "execution", "min_io_threshold_size_kb");
-    }
-
-    /// `execution.max_request_parallelism`: threads that share one request. 0 to 8. Default: 0.
-    public Builder optMaxRequestParallelism(long value) {
-      MisuseException.requireRange("optMaxRequestParallelism", value, 0, 8);
-      return set(value, "execution", "max_request_parallelism");
-    }
-
-    /// `properties.max_direct_io_size_kb`: the most that libcufile asks the kernel for at once. 64 to 16384 KiB, a multiple of 64. Default: 1024 without a file.
-    public Builder optMaxDirectIoKib(long kib) {
-      MisuseException.requireRange("optMaxDirectIoKib", kib, 64, 16384);
-      requireMultiple("optMaxDirectIoKib", kib, 64);
-      return set(kib, "properties", "max_direct_io_size_kb");
-    }
-
-    /// `properties.max_device_cache_size_kb`: memory of each GPU for bounce buffers. 0 or more KiB, a multiple of 4. Default: 131072.
-    public Builder optMaxDeviceCacheKib(long kib) {
-      MisuseException.requireRange("optMaxDeviceCacheKib", kib, 0, Long.MAX_VALUE);
-      requireMultiple("optMaxDeviceCacheKib", kib, 4);
-      return set(kib, "properties", "max_device_cache_size_kb");
-    }
-
-    /// `properties.per_buffer_cache_size_kb`: the size of one bounce buffer. The cache divided by this should be at least the batch size. 64 to 16384 KiB, a multiple of 64. Default: 1024.
-    public Builder optPerBufferCacheKib(long kib) {
-      MisuseException.requireRange("optPerBufferCacheKib", kib, 64, 16384);
-      requireMultiple("optPerBufferCacheKib", kib, 64);
-      return set(kib, "properties", "per_buffer_cache_size_kb");
-    }
-
-    /// `properties.max_device_pinned_mem_size_kb`: memory of each GPU that may be registered, bounce buffers included. 64 or more KiB, a multiple of 4. Default: no limit.
-    public Builder optMaxDevicePinnedKib(long kib) {
-      MisuseException.requireRange("optMaxDevicePinnedKib", kib, 64, Long.MAX_VALUE);
-      requireMultiple("optMaxDevicePinnedKib", kib, 4);
-      return set(kib, "properties", "max_device_pinned_mem_size_kb");
-    }
-
-    /// `properties.use_poll_mode`: whether a thread polls for a small request instead of sleeping. Default: false.
-    public Builder optPollMode(boolean on) {
-      return set(on, "properties", "use_poll_mode");
-    }
-
-    /// `properties.poll_mode_max_size_kb`: the largest request for which it polls. 4 or more KiB, a multiple of 4. Default: 4.
-    public Builder optPollModeMaxKib(long kib) {
-      MisuseException.requireRange("optPollModeMaxKib", kib, 4, Long.MAX_VALUE);
-      requireMultiple("optPollModeMaxKib", kib, 4);
-      return set(kib, "properties", "poll_mode_max_size_kb");
-    }
-
-    /// `properties.allow_compat_mode`: whether libcufile may copy through the CPU. From 1.14 on Gantry sets this itself, for each transport. Default: true.
-    public Builder optAllowCompatMode(boolean on) {
-      return set(on, "properties", "allow_compat_mode");
-    }
-
-    /// `properties.force_compat_mode`: whether libcufile always copies through the CPU. From 1.14 on Gantry sets this itself. Default: false.
-    public Builder optForceCompatMode(boolean on) {
-      return set(on, "properties", "force_compat_mode");
-    }
-
-    /// `properties.force_odirect_mode`: whether requests that are not aligned go past the page cache too. Default: false.
-    public Builder optForceDirect(boolean on) {
-      return set(on, "properties", "force_odirect_mode");
-    }
-
-    /// `properties.allow_system_memory`: whether host memory may be read into and written from. Default: true.
-    public Builder optAllowSystemMemory(boolean on) {
-      return set(on, "properties", "allow_system_memory");
-    }
-
-    /// `properties.prefer_iouring`: whether copies through the CPU use io_uring. Default: false.
-    public Builder optPreferIoUring(boolean on) {
-      return set(on, "properties", "prefer_iouring");
-    }
-
-    /// `properties.use_pci_p2pdma`: whether the kernel's peer-to-peer DMA serves NVMe disks, without nvidia-fs. Default: false.
-    public Builder optPciPeerToPeer(boolean on) {
-      return set(on, "properties", "use_pci_p2pdma");
-    }
-
-    /// `properties.gds_rdma_write_support`: whether distributed file systems may write by RDMA. Default: true.
-    public Builder optRdmaWrites(boolean on) {
-      return set(on, "properties", "gds_rdma_write_support");
-    }
-
-    /// `properties.io_batchsize`: the most entries of all batches that are under way. 1 to 256. Default: 128.
-    public Builder optBatchSize(long value) {
-      MisuseException.requireRange("optBatchSize", value, 1, 256);
-      return set(value, "properties", "io_batchsize");
-    }
-
-    /// `properties.max_batch_io_timeout_msecs`: how long a batch waits for its entries. 1 to 1000 ms. Default: 5.
-    public Builder optBatchTimeoutMillis(long millis) {
-      MisuseException.requireRange("optBatchTimeoutMillis", millis, 1, 1000);
-      return set(millis, "properties", "max_batch_io_timeout_msecs");
-    }
-
-    /// `properties.io_priority`: the priority of copies on the GPU beside kernels. Default: `DEFAULT`.
-    public Builder optIoPriority(Priority value) {
-      return set(value.toString(), "properties", "io_priority");
-    }
-
-    /// `properties.rdma_dev_addr_list`: the IPv4 addresses of the interfaces for RDMA. Default: none.
-    public Builder optRdmaAddresses(List<String> values) {
-      return set(texts("optRdmaAddresses", values), "properties", "rdma_dev_addr_list");
-    }
-
-    /// `properties.rdma_load_balancing_policy`: how interfaces are chosen for memory. Default: `ROUND_ROBIN`.
-    public Builder optRdmaPolicy(RdmaPolicy value) {
-      return set(value.toString(), "properties", "rdma_load_balancing_policy");
-    }
-
-    /// `properties.rdma_dynamic_routing`: whether bytes take another way where interface and GPU share no PCIe switch. Default: false.
-    public Builder optRdmaDynamicRouting(boolean on) {
-      return set(on, "properties", "rdma_dynamic_routing");
-    }
-
-    /// `properties.rdma_dynamic_routing_order`: the ways to try, in order, none twice. Default: all, in the order of [Routing].
-    public Builder optRdmaRouting(List<Routing> values) {
-      return set(texts("optRdmaRouting", values), "properties", "rdma_dynamic_routing_order");
-    }
-
-    /// `properties.rdma_dc_key`: the key of RDMA's dynamic connections. Up to 32 bits. Default: 0xffeeddcc.
-    public Builder optRdmaKey(long key) {
-      MisuseException.requireRange("optRdmaKey", key, 0, 0xffff_ffffL);
-      return set("0x" + Long.toHexString(key), "properties", "rdma_dc_key");
-    }
-
-    /// `fs.generic.posix_unaligned_writes`: whether writes that are not aligned go through the CPU. Default: false.
-    public Builder optUnalignedWritesByPosix(boolean on) {
-      return set(on, "fs", "generic", "posix_unaligned_writes");
-    }
-
-    /// `fs.gpfs.gds_write_support`: whether IBM Storage Scale is written to directly. Default: false.
-    public Builder optGpfsWrites(boolean on) {
-      return set(on, "fs", "gpfs", "gds_write_support");
-    }
-
-    /// `fs.gpfs.gds_async_support`: whether IBM Storage Scale serves the stream API. Default: true.
-    public Builder optGpfsAsync(boolean on) {
-      return set(on, "fs", "gpfs", "gds_async_support");
-    }
-
-    /// `fs.weka.rdma_write_support`: whether WekaFS is written to by RDMA. Default: false.
-    public Builder optWekaRdmaWrites(boolean on) {
-      return set(on, "fs", "weka", "rdma_write_support");
-    }
-
-    /// `denylist.drivers`: drivers of disks that go through the CPU. Default: none.
-    public Builder optDenyDrivers(List<String> values) {
-      return set(texts("optDenyDrivers", values), "denylist", "drivers");
-    }
-
-    /// `denylist.devices`: disks that go through the CPU, such as `/dev/sdb`. Default: none.
-    public Builder optDenyDevices(List<String> values) {
-      return set(texts("optDenyDevices", values), "denylist", "devices");
-    }
-
-    /// `denylist.mounts`: mounted folders that go through the CPU. Default: none.
-    public Builder optDenyMounts(List<String> values) {
-      return set(texts("optDenyMounts", values), "denylist", "mounts");
-    }
-
-    /// `denylist.filesystems`: kinds of file systems that go through the CPU, such as `nfs`. Default: none.
-    public Builder optDenyFileSystems(List<String> values) {
-      return set(texts("optDenyFileSystems", values), "denylist", "filesystems");
-    }
-
-    /// `miscellaneous.api_check_aggressive`: whether each call checks its arguments more closely, which takes time. Default: false.
-    public Builder optCheckAggressively(boolean on) {
-      return set(on, "miscellaneous", "api_check_aggressive");
-    }
-
-    /// `miscellaneous.skip_topology_detection`: whether the driver opens without looking at the PCIe tree. Default: false.
-    public Builder optSkipTopologyDetection(boolean on) {
-      return set(on, "miscellaneous", "skip_topology_detection");
-    }
-
-    /// `miscellaneous.stream_memops_bypass`: whether the stream API does without memory operations on streams. Default: false.
-    public Builder optStreamMemOpsBypass(boolean on) {
-      return set(on, "miscellaneous", "stream_memops_bypass");
-    }
-
-    /// `properties.posix_pool_slab_size_kb` and `posix_pool_slab_count`: buffers in host memory for
-    /// copies through the CPU: their sizes in KiB, multiples of 4, and how many of each. Default: 4,
-    /// 1024, 16384 KiB; 128, 64, 64.
-    public Builder optPosixBuffers(List<Long> sizesKib, List<Long> counts) {
-      if (sizesKib.isEmpty() || sizesKib.size() != counts.size()) {
-        throw new MisuseException(
-            "optPosixBuffers must have as many sizes as counts, and 1 or more (was %d sizes, %d counts)"
-                .formatted(sizesKib.size(), counts.size()));
-      }
-      for (long kib : sizesKib) {
-        MisuseException.requireRange("optPosixBuffers", kib, 4, Long.MAX_VALUE);
-        requireMultiple("optPosixBuffers", kib, 4);
-      }
-      for (long count : counts) {
-        MisuseException.requireRange("optPosixBuffers", count, 1, Integer.MAX_VALUE);
-      }
-      set(List.copyOf(sizesKib), "properties", "posix_pool_slab_size_kb");
-      return set(List.copyOf(counts), "properties", "posix_pool_slab_count");
-    }
-
-    /// `fs.FILE SYSTEM.rdma_dev_addr_list`: the IPv4 addresses of the interfaces for this file system.
-    /// Default: those of all.
-    public Builder optRdmaAddresses(FileSystem of, List<String> values) {
-      return set(texts("optRdmaAddresses", values), "fs", of.text, "rdma_dev_addr_list");
-    }
-
-    /// `fs.FILE SYSTEM.mount_table.MOUNT.rdma_dev_addr_list`: the same for one mounted folder. Default:
-    /// those of the file system.
-    public Builder optRdmaAddresses(FileSystem of, Path mount, List<String> values) {
-      return set(
-          texts("optRdmaAddresses", values),
-          "fs",
-          of.text,
-          "mount_table",
-          mount.toString(),
-          "rdma_dev_addr_list");
-    }
-
-    /// `fs.FILE SYSTEM.posix_gds_min_kb`: smaller requests to this file system, BeeGFS, Lustre or
-    /// ScaTeFS, go through the CPU. 0 or more KiB, a multiple of 4. Default: 0.
-    public Builder optPosixBelowKib(FileSystem of, long kib) {
-      if (!FileSystem.WITH_POSIX_MINIMUM.contains(of)) {
-        throw new MisuseException(
-            "optPosixBelowKib must be of beegfs, lustre or scatefs (was " + of + ")");
-      }
-      MisuseException.requireRange("optPosixBelowKib", kib, 0, Long.MAX_VALUE);
-      requireMultiple("optPosixBelowKib", kib, 4);
-      return set(kib, "fs", of.text, "posix_gds_min_kb");
-    }
-
-    private static void requireMultiple(String option, long value, long of) {
-      if (value % of != 0) {
-        throw new MisuseException(option + " must be a multiple of " + of + " (was " + value + ")");
-      }
-    }
-
-    private static List<String> texts(String option, List<?> values) {
-      List<String> texts = values.stream().map(Object::toString).toList();
-      if (texts.stream().anyMatch(String::isBlank) || Set.copyOf(texts).size() < texts.size()) {
-        throw new MisuseException(option + " must name each once (was " + texts + ")");
-      }
-      return texts;
-    }
-
-    @SuppressWarnings("unchecked") // Inner objects are made here.
-    private Builder set(Object value, String... path) {
-      SortedMap<String, Object> object = root;
-      for (int i = 0; i < path.length - 1; i++) {
-        object =
-            (SortedMap<String, Object>)
-                object.computeIfAbsent(path[i], _ -> new TreeMap<String, Object>());
-      }
-      object.put(path[path.length - 1], value);
-      return this;
-    }
-
-    public CuFileConfig build() {
-      return new CuFileConfig(copy(root));
-    }
-
-    @SuppressWarnings("unchecked") // As above.
-    private static SortedMap<String, Object> copy(SortedMap<String, Object> object) {
-      SortedMap<String, Object> copy = new TreeMap<>(object);
-      copy.replaceAll((_, value) ->
-          value instanceof SortedMap<?, ?> inner ? copy((SortedMap<String, Object>) inner) : value);
-      return copy;
-    }
+    return json;
   }
 }

@@ -1,86 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
+import static java.util.Map.entry;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
-import dev.gantry.core.CuFileConfig.FileSystem;
-import dev.gantry.core.CuFileConfig.LogLevel;
-import dev.gantry.core.CuFileConfig.Priority;
-import dev.gantry.core.CuFileConfig.RdmaPolicy;
-import dev.gantry.core.CuFileConfig.Routing;
 import java.io.IOException;
-import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.function.UnaryOperator;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class CuFileConfigTest {
-  /// Every option.
-  private static CuFileConfig all() {
-    return CuFileConfig.builder()
-        .optLogFolder(Path.of("/var/log/gds"))
-        .optLogLevel(LogLevel.DEBUG)
-        .optNvtx(true)
-        .optStatistics(3)
-        .optMaxIoQueueDepth(64)
-        .optMaxIoThreads(8)
-        .optParallelIo(true)
-        .optMinIoThresholdKib(4096)
-        .optMaxRequestParallelism(2)
-        .optMaxDirectIoKib(8192)
-        .optMaxDeviceCacheKib(262_144)
-        .optPerBufferCacheKib(2048)
-        .optMaxDevicePinnedKib(33_554_432)
-        .optPollMode(true)
-        .optPollModeMaxKib(16)
-        .optAllowCompatMode(false)
-        .optForceCompatMode(false)
-        .optForceDirect(true)
-        .optAllowSystemMemory(false)
-        .optPreferIoUring(true)
-        .optPciPeerToPeer(true)
-        .optRdmaWrites(false)
-        .optBatchSize(256)
-        .optBatchTimeoutMillis(50)
-        .optIoPriority(Priority.MEDIUM)
-        .optRdmaAddresses(List.of("10.0.0.1", "10.0.0.2"))
-        .optRdmaPolicy(RdmaPolicy.ROUND_ROBIN_MAX_MIN)
-        .optRdmaDynamicRouting(true)
-        .optRdmaRouting(List.of(Routing.P2P, Routing.SYS_MEM))
-        .optRdmaKey(0xffee_ddccL)
-        .optUnalignedWritesByPosix(true)
-        .optGpfsWrites(true)
-        .optGpfsAsync(false)
-        .optWekaRdmaWrites(true)
-        .optDenyDrivers(List.of("nvme"))
-        .optDenyDevices(List.of("/dev/sdb"))
-        .optDenyMounts(List.of("/mnt/slow"))
-        .optDenyFileSystems(List.of("nfs", "lustre"))
-        .optCheckAggressively(true)
-        .optSkipTopologyDetection(true)
-        .optStreamMemOpsBypass(true)
-        .optPosixBuffers(List.of(4L, 1024L), List.of(128L, 64L))
-        .optRdmaAddresses(FileSystem.LUSTRE, List.of("10.0.1.1"))
-        .optRdmaAddresses(FileSystem.LUSTRE, Path.of("/lustre/\"a\""), List.of("10.0.2.1"))
-        .optPosixBelowKib(FileSystem.BEEGFS, 8)
-        .build();
-  }
+  /// Every setting.
+  private static final Map<String, Object> ALL =
+      Map.ofEntries(
+          entry("logging.dir", "/var/log/gds"),
+          entry("logging.level", "DEBUG"),
+          entry("profile.nvtx", true),
+          entry("profile.cufile_stats", 3),
+          entry("execution.max_io_queue_depth", 64),
+          entry("execution.max_io_threads", 8),
+          entry("execution.parallel_io", true),
+          entry("execution.min_io_threshold_size_kb", 4096),
+          entry("execution.max_request_parallelism", 2),
+          entry("properties.max_direct_io_size_kb", 8192),
+          entry("properties.max_device_cache_size_kb", 262_144),
+          entry("properties.per_buffer_cache_size_kb", 2048),
+          entry("properties.max_device_pinned_mem_size_kb", 33_554_432L),
+          entry("properties.use_poll_mode", true),
+          entry("properties.poll_mode_max_size_kb", 16),
+          entry("properties.allow_compat_mode", false),
+          entry("properties.force_compat_mode", false),
+          entry("properties.force_odirect_mode", true),
+          entry("properties.allow_system_memory", false),
+          entry("properties.prefer_iouring", true),
+          entry("properties.use_pci_p2pdma", true),
+          entry("properties.gds_rdma_write_support", false),
+          entry("properties.io_batchsize", 256),
+          entry("properties.max_batch_io_timeout_msecs", 50),
+          entry("properties.io_priority", "med"),
+          entry("properties.rdma_dev_addr_list", List.of("10.0.0.1", "10.0.0.2")),
+          entry("properties.rdma_load_balancing_policy", "RoundRobinMaxMin"),
+          entry("properties.rdma_dynamic_routing", true),
+          entry("properties.rdma_dynamic_routing_order", List.of("P2P", "SYS_MEM")),
+          entry("properties.rdma_dc_key", "0xffeeddcc"),
+          entry("fs.generic.posix_unaligned_writes", true),
+          entry("fs.gpfs.gds_write_support", true),
+          entry("fs.gpfs.gds_async_support", false),
+          entry("fs.weka.rdma_write_support", true),
+          entry("denylist.drivers", List.of("nvme")),
+          entry("denylist.devices", List.of("/dev/sdb")),
+          entry("denylist.mounts", List.of("/mnt/slow")),
+          entry("denylist.filesystems", List.of("nfs", "lustre")),
+          entry("miscellaneous.api_check_aggressive", true),
+          entry("miscellaneous.skip_topology_detection", true),
+          entry("miscellaneous.stream_memops_bypass", true),
+          entry("properties.posix_pool_slab_size_kb", List.of(4, 1024)),
+          entry("properties.posix_pool_slab_count", List.of(128, 64)),
+          entry("fs.lustre.rdma_dev_addr_list", List.of("10.0.1.1")),
+          entry("fs.lustre.mount_table./lustre/\"a.b\".rdma_dev_addr_list", List.of("10.0.2.1")),
+          entry("fs.beegfs.posix_gds_min_kb", 8));
 
   /// What a reader of JSON finds: values by their keys, elements joined by spaces.
   private static Map<String, String> read(String json) throws IOException {
@@ -105,7 +100,7 @@ class CuFileConfigTest {
 
   @Test
   void theFileHasWhatWasSet() throws IOException {
-    Map<String, String> values = read(all().json());
+    Map<String, String> values = read(CuFileConfig.of(ALL).json());
     assertThat(values)
         .containsEntry("logging/dir", "/var/log/gds")
         .containsEntry("logging/level", "DEBUG")
@@ -121,7 +116,7 @@ class CuFileConfigTest {
         .containsEntry("properties/posix_pool_slab_count", "128 64")
         .containsEntry("fs/generic/posix_unaligned_writes", "true")
         .containsEntry("fs/lustre/rdma_dev_addr_list", "10.0.1.1")
-        .containsEntry("fs/lustre/mount_table/~1lustre~1\"a\"/rdma_dev_addr_list", "10.0.2.1")
+        .containsEntry("fs/lustre/mount_table/~1lustre~1\"a.b\"/rdma_dev_addr_list", "10.0.2.1")
         .containsEntry("fs/beegfs/posix_gds_min_kb", "8")
         .containsEntry("denylist/filesystems", "nfs lustre")
         .hasSize(46);
@@ -129,84 +124,107 @@ class CuFileConfigTest {
 
   @Test
   void whatIsNotSetIsNotInTheFile() {
-    assertThat(CuFileConfig.builder().build().json()).isEqualToIgnoringWhitespace("{}");
-    assertThat(CuFileConfig.builder().optBatchSize(1).build().json())
+    assertThat(CuFileConfig.of(Map.of()).json()).isEqualToIgnoringWhitespace("{}");
+    assertThat(CuFileConfig.of(Map.of("properties.io_batchsize", 1)).json())
         .isEqualToIgnoringWhitespace("{\"properties\":{\"io_batchsize\":1}}");
   }
 
   @Test
-  void aConfigDoesNotChangeWithItsBuilder() {
-    CuFileConfig.Builder builder = CuFileConfig.builder().optBatchSize(1);
-    CuFileConfig before = builder.build();
-    assertThat(builder.build()).isEqualTo(before).hasSameHashCodeAs(before);
-    assertThat(builder.optBatchSize(2).build()).isNotEqualTo(before);
+  void aConfigDoesNotChangeWithItsMap() {
+    Map<String, Object> settings = new HashMap<>(Map.of("properties.io_batchsize", 1));
+    CuFileConfig before = CuFileConfig.of(settings);
+    assertThat(CuFileConfig.of(settings)).isEqualTo(before).hasSameHashCodeAs(before);
+    settings.put("properties.io_batchsize", 2);
+    assertThat(CuFileConfig.of(settings)).isNotEqualTo(before);
     assertThat(before.json()).contains(": 1");
+  }
+
+  @Test
+  void aFileIsTakenAsItIs(@TempDir Path folder) throws IOException {
+    String text = "{\n  // libcufile takes comments.\n  \"unknown\": 1\n}\n";
+    Path file = Files.writeString(folder.resolve("mine.json"), text);
+    assertThat(CuFileConfig.ofFile(file)).hasToString(text);
+    assertThatThrownBy(() -> CuFileConfig.ofFile(folder.resolve("none")))
+        .isInstanceOf(IOException.class);
   }
 
   static Stream<Arguments> misuses() {
     return Stream.of(
-        misuse(builder -> builder.optStatistics(4), "optStatistics must be 0 to 3 (was 4)"),
-        misuse(builder -> builder.optMaxIoThreads(33), "optMaxIoThreads must be 0 to 32 (was 33)"),
-        misuse(builder -> builder.optBatchSize(0), "optBatchSize must be 1 to 256 (was 0)"),
+        misuse("profile.cufile_stats", 4, "must be 0 to 3 (was 4)"),
+        misuse("profile.cufile_stats", "all", "must be a whole number (was all)"),
+        misuse("profile.nvtx", 1, "must be true or false (was 1)"),
+        misuse("logging.dir", " ", "must be text (was  )"),
+        misuse("execution.max_io_threads", 33, "must be 0 to 32 (was 33)"),
+        misuse("properties.io_batchsize", 0, "must be 1 to 256 (was 0)"),
+        misuse("properties.max_direct_io_size_kb", 100, "must be a multiple of 64 (was 100)"),
+        misuse("properties.poll_mode_max_size_kb", 2L, "must be at least 4 (was 2)"),
         misuse(
-            builder -> builder.optMaxDirectIoKib(100),
-            "optMaxDirectIoKib must be a multiple of 64 (was 100)"),
+            "properties.io_priority",
+            "medium",
+            "must be one of default, low, med, high (was medium)"),
         misuse(
-            builder -> builder.optPollModeMaxKib(2),
-            "optPollModeMaxKib must be at least 4 (was 2)"),
+            "properties.rdma_dc_key",
+            "0x100000000",
+            "must be 0x and up to 8 hexadecimal digits (was 0x100000000)"),
         misuse(
-            builder -> builder.optRdmaKey(1L << 32),
-            "optRdmaKey must be 0 to 4294967295 (was 4294967296)"),
+            "properties.rdma_dynamic_routing_order",
+            List.of("P2P", "P2P"),
+            "must name each once (was [P2P, P2P])"),
         misuse(
-            builder -> builder.optRdmaRouting(List.of(Routing.P2P, Routing.P2P)),
-            "optRdmaRouting must name each once (was [P2P, P2P])"),
+            "properties.rdma_dynamic_routing_order",
+            List.of("PCI"),
+            "must be one of GPU_MEM_NVLINKS, GPU_MEM, SYS_MEM, P2P (was [PCI])"),
+        misuse("denylist.mounts", List.of(" "), "must be text (was [ ])"),
+        misuse("denylist.mounts", "/mnt", "must be a list (was /mnt)"),
         misuse(
-            builder -> builder.optDenyMounts(List.of(" ")),
-            "optDenyMounts must name each once (was [ ])"),
+            "properties.posix_pool_slab_size_kb",
+            List.of(4),
+            "must have as many values as posix_pool_slab_count, and 1 or more (was [4] and null)"),
         misuse(
-            builder -> builder.optPosixBuffers(List.of(4L), List.of()),
-            "optPosixBuffers must have as many sizes as counts, and 1 or more (was 1 sizes, 0"
-                + " counts)"),
-        misuse(
-            builder -> builder.optPosixBuffers(List.of(6L), List.of(1L)),
-            "optPosixBuffers must be a multiple of 4 (was 6)"),
-        misuse(
-            builder -> builder.optPosixBelowKib(FileSystem.NFS, 4),
-            "optPosixBelowKib must be of beegfs, lustre or scatefs (was nfs)"));
+            "properties.posix_pool_slab_size_kb", List.of(6), "must be a multiple of 4 (was [6])"));
   }
 
-  private static Arguments misuse(UnaryOperator<CuFileConfig.Builder> option, String message) {
-    return Arguments.of(option, message);
+  private static Arguments misuse(String key, Object value, String message) {
+    return Arguments.of(key, value, key + " " + message);
   }
 
   @ParameterizedTest
   @MethodSource("misuses")
-  void whatLibcufileWouldRefuseIsRefused(
-      UnaryOperator<CuFileConfig.Builder> option, String message) {
-    assertThatThrownBy(() -> option.apply(CuFileConfig.builder()))
+  void whatLibcufileWouldRefuseIsRefused(String key, Object value, String message) {
+    assertThatThrownBy(() -> CuFileConfig.of(Map.of(key, value)))
         .isInstanceOf(MisuseException.class)
         .hasMessage(message);
   }
 
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "io_batchsize",
+        "properties.batchsize",
+        "fs.nfs.posix_gds_min_kb",
+        "logging.dir.a"
+      })
+  void aKeyThatLibcufileDoesNotHaveIsRefused(String key) {
+    assertThatThrownBy(() -> CuFileConfig.of(Map.of(key, 4)))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("a setting must be a key of cufile.json (was " + key + ")");
+  }
+
   @Test
-  void theDocsNameEveryOptionAndThisTestSetsEach() throws IOException {
+  void theDocsNameEverySetting() throws IOException {
     String page = Files.readString(Path.of("..", "docs", "cufile-json.md"));
-    String test =
-        Files.readString(
-            Path.of("src", "test", "java", "dev", "gantry", "core", "CuFileConfigTest.java"));
-    List<String> options =
-        Arrays.stream(CuFileConfig.Builder.class.getMethods())
-            .map(Method::getName)
-            .filter(name -> name.startsWith("opt"))
-            .distinct()
-            .toList();
     TreeSet<String> named = new TreeSet<>();
-    Pattern.compile("^[|] `(opt\\w+)`", Pattern.MULTILINE)
+    Pattern.compile("^[|] `([a-z]+[.][^`]+)`", Pattern.MULTILINE)
         .matcher(page)
         .results()
         .map((MatchResult row) -> row.group(1))
         .forEach(named::add);
-    assertThat(named).containsExactlyInAnyOrderElementsOf(options);
-    assertThat(options).allSatisfy(option -> assertThat(test).contains("." + option + "("));
+    assertThat(named)
+        .containsExactlyInAnyOrderElementsOf(
+            ALL.keySet().stream()
+                .map(key ->
+                    key.replaceFirst("fs[.](lustre|beegfs)", "fs.FILE_SYSTEM")
+                        .replace("/lustre/\"a.b\"", "FOLDER"))
+                .toList());
   }
 }

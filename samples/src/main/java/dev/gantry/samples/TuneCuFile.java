@@ -7,6 +7,7 @@ import dev.gantry.core.Metrics;
 import dev.gantry.core.Session;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
+import java.util.Map;
 
 /// Loads weights in a session with settings of its own for libcufile, and prints what the session
 /// counted.
@@ -18,7 +19,8 @@ public final class TuneCuFile {
   private TuneCuFile() {}
 
   public static void main(String[] arguments) {
-    CuFileConfig config = CuFileConfig.builder().optMaxIoThreads(4).optParallelIo(true).build();
+    CuFileConfig config =
+        CuFileConfig.of(Map.of("execution.max_io_threads", 4, "execution.parallel_io", true));
     try (NDManager manager = NDManager.newBaseManager();
         Session session = Session.open(config);
         Weights weights = Weights.open(Path.of(arguments[0]), session)) {

@@ -24,6 +24,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -79,7 +80,7 @@ class DriverSettingsStubTest {
   }
 
   private static CuFileConfig batches(int size) {
-    return CuFileConfig.builder().optBatchSize(size).optParallelIo(true).build();
+    return CuFileConfig.of(Map.of("properties.io_batchsize", size, "execution.parallel_io", true));
   }
 
   @Test
@@ -166,7 +167,7 @@ class DriverSettingsStubTest {
     StubControls old = StubControls.of(NativeStubs.oldCuFile());
     old.direct(true);
     System.setProperty(CuFile.PROPERTY, NativeStubs.oldCuFile().toString());
-    CuFileConfig strict = CuFileConfig.builder().optAllowCompatMode(false).build();
+    CuFileConfig strict = CuFileConfig.of(Map.of("properties.allow_compat_mode", false));
     try (GantrySession doubted = GantrySession.open()) {
       assertThat(load(doubted).bytesByTransport()).containsOnlyKeys(Transport.STAGED);
     }

@@ -25,7 +25,7 @@ class GivenSettingsTest {
   /// Opens a driver with settings and prints the batch size that it read.
   static final class Start {
     public static void main(String[] arguments) {
-      CuFileConfig settings = CuFileConfig.builder().optBatchSize(32).build();
+      CuFileConfig settings = CuFileConfig.of(Map.of("properties.io_batchsize", 32));
       try (Transports transports = new Transports(FileCalls.ofPlatform(), List.of(), settings)) {
         System.out.println(transports.cuFile().driver(Transport.COMPAT).toOptional().isPresent());
         System.out.println(StubControls.cuFile().config("io_batchsize"));
