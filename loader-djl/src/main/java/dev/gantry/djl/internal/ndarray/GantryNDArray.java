@@ -18,12 +18,10 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchLibrary;
-import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -275,126 +273,6 @@ public abstract class GantryNDArray extends PtNDArray {
     if (taken != null) {
       taken.close();
     }
-  }
-
-  @Override
-  public PtNDArray addi(Number n) {
-    requireWritable();
-    return super.addi(n);
-  }
-
-  @Override
-  public PtNDArray addi(NDArray other) {
-    requireWritable();
-    return super.addi(other);
-  }
-
-  @Override
-  public PtNDArray subi(Number n) {
-    requireWritable();
-    return super.subi(n);
-  }
-
-  @Override
-  public PtNDArray subi(NDArray other) {
-    requireWritable();
-    return super.subi(other);
-  }
-
-  @Override
-  public PtNDArray muli(Number n) {
-    requireWritable();
-    return super.muli(n);
-  }
-
-  @Override
-  public PtNDArray muli(NDArray other) {
-    requireWritable();
-    return super.muli(other);
-  }
-
-  @Override
-  public PtNDArray divi(Number n) {
-    requireWritable();
-    return super.divi(n);
-  }
-
-  @Override
-  public PtNDArray divi(NDArray other) {
-    requireWritable();
-    return super.divi(other);
-  }
-
-  @Override
-  public PtNDArray modi(Number n) {
-    requireWritable();
-    return super.modi(n);
-  }
-
-  @Override
-  public PtNDArray modi(NDArray other) {
-    requireWritable();
-    return super.modi(other);
-  }
-
-  @Override
-  public PtNDArray powi(Number n) {
-    requireWritable();
-    return super.powi(n);
-  }
-
-  @Override
-  public PtNDArray powi(NDArray other) {
-    requireWritable();
-    return super.powi(other);
-  }
-
-  @Override
-  public PtNDArray signi() {
-    requireWritable();
-    return super.signi();
-  }
-
-  @Override
-  public PtNDArray negi() {
-    requireWritable();
-    return super.negi();
-  }
-
-  @Override
-  public void set(Buffer data) {
-    requireWritable();
-    super.set(data);
-  }
-
-  @Override
-  public void set(NDIndex index, NDArray value) {
-    requireWritable();
-    super.set(index, value);
-  }
-
-  @Override
-  public void set(NDIndex index, Number value) {
-    requireWritable();
-    super.set(index, value);
-  }
-
-  @Override
-  public void set(NDIndex index, Function<NDArray, NDArray> function) {
-    requireWritable();
-    super.set(index, function);
-  }
-
-  @Override
-  public void set(NDArray index, Number value) {
-    requireWritable();
-    super.set(index, value);
-  }
-
-  @Override
-  public void setScalar(NDIndex index, Number value) {
-    requireWritable();
-    super.setScalar(index, value);
   }
 
   @Override

@@ -40,6 +40,29 @@ final class GuardedClasses {
   private static final Set<String> COMPLEX =
       Set.of("complex", "fft", "fft2", "ifft", "ifft2", "rfft");
 
+  /// Methods that change the array. Those of [#UPDATE] change arrays that they are given.
+  private static final Set<String> IN_PLACE =
+      Set.of(
+          "addi",
+          "subi",
+          "muli",
+          "divi",
+          "modi",
+          "powi",
+          "signi",
+          "negi",
+          "rdivi",
+          "rsubi",
+          "rmodi",
+          "rpowi",
+          "set",
+          "setScalar");
+
+  /// What the names of optimizers' steps end in.
+  private static final String UPDATE = "Update";
+
+  private static final ClassDesc OPERATIONS = desc(NDArrayEx.class);
+
   /// Each class is made when it is first needed.
   private static final class OfSafeType {
     static final MethodHandle CONSTRUCTOR =
@@ -83,7 +106,7 @@ final class GuardedClasses {
   ///     not know
   private static MethodHandle array(String name, Predicate<Method> guarded) {
     ClassDesc parent = desc(GantryNDArray.class);
-    MethodTypeDesc get = MethodTypeDesc.of(desc(NDArrayEx.class));
+    MethodTypeDesc get = MethodTypeDesc.of(OPERATIONS);
     return constructor(
         name,
         GantryNDArray.class,
@@ -98,64 +121,30 @@ final class GuardedClasses {
               code -> code.aload(0).invokevirtual(parent, "operations", get).areturn());
           Stream.of(GantryNDArray.class.getMethods())
               .filter(method -> !method.isBridge() && !Modifier.isStatic(method.getModifiers()))
-              .filter(method -> isArrays(method.getReturnType()))
+              .filter(method -> isArrays(method.getReturnType()) || isInPlace(method))
               .filter(guarded)
-              // public X method(A a, …) { return (X) result(super.method(a, …)); }
-              .forEach(method ->
-                  pass(
-                      made,
-                      method,
-                      parent,
-                      _ -> {},
-                      (code, type) -> code.invokespecial(parent, method.getName(), type)));
+              .forEach(method -> pass(made, method, parent, true));
         });
   }
 
   private static MethodHandle operations() {
-    ClassDesc parent = desc(GuardedOperations.class);
-    ClassDesc plain = desc(NDArrayEx.class);
     return constructor(
         "PassedOperations",
         GuardedOperations.class,
-        MethodTypeDesc.of(CD_void, desc(GantryNDArray.class), plain),
+        MethodTypeDesc.of(CD_void, desc(GantryNDArray.class), OPERATIONS),
         MethodType.methodType(NDArrayEx.class, GantryNDArray.class, NDArrayEx.class),
         made ->
             Stream.of(GuardedOperations.class.getMethods())
                 .filter(method -> method.getDeclaringClass() == NDArrayEx.class)
-                .forEach(method -> {
-                  if (method.isDefault()) {
-                    // public X method(A a, …) { return (X) result(super.method(a, …)); }
-                    pass(
-                        made,
-                        method,
-                        parent,
-                        _ -> {},
-                        (code, type) -> code.invokespecial(parent, method.getName(), type));
-                  } else {
-                    // public X method(A a, …) { return (X) result(plain.method(a, …)); }
-                    pass(
-                        made,
-                        method,
-                        parent,
-                        code -> code.getfield(parent, "plain", plain),
-                        (code, type) -> code.invokeinterface(plain, method.getName(), type));
-                  }
-                }));
+                .forEach(method ->
+                    pass(made, method, desc(GuardedOperations.class), method.isDefault())));
   }
 
-  private interface Call {
-    void emit(CodeBuilder code, MethodTypeDesc type);
-  }
-
-  /// Overrides a method by one that calls another of its name and type, and guards the result.
+  /// Overrides a method by one that calls another of its name and type, and guards the result:
+  /// `public X method(A a, …) { requireWritable(); return (X) result(super.method(a, …)); }`.
   ///
-  /// @param receiver replaces `this`, which is on the stack, by the object to call
-  private static void pass(
-      ClassBuilder made,
-      Method method,
-      ClassDesc parent,
-      Consumer<CodeBuilder> receiver,
-      Call call) {
+  /// @param own whether that is the parent's own method, and not that of its field `plain`
+  private static void pass(ClassBuilder made, Method method, ClassDesc parent, boolean own) {
     Class<?> returned = method.getReturnType();
     MethodTypeDesc type =
         MethodTypeDesc.of(
@@ -166,15 +155,22 @@ final class GuardedClasses {
         type,
         ClassFile.ACC_PUBLIC,
         code -> {
+          requireWritable(code, method, parent);
           if (isArrays(returned)) {
             code.aload(0);
           }
           code.aload(0);
-          receiver.accept(code);
+          if (!own) {
+            code.getfield(parent, "plain", OPERATIONS);
+          }
           for (int i = 0; i < type.parameterCount(); i++) {
             code.loadLocal(TypeKind.from(type.parameterType(i)), code.parameterSlot(i));
           }
-          call.emit(code, type);
+          if (own) {
+            code.invokespecial(parent, method.getName(), type);
+          } else {
+            code.invokeinterface(OPERATIONS, method.getName(), type);
+          }
           if (isArrays(returned)) {
             ClassDesc general = desc(returned == NDList.class ? NDList.class : NDArray.class);
             code.invokevirtual(parent, "result", MethodTypeDesc.of(general, general))
@@ -182,6 +178,19 @@ final class GuardedClasses {
           }
           code.return_(TypeKind.from(type.returnType()));
         });
+  }
+
+  private static void requireWritable(CodeBuilder code, Method method, ClassDesc parent) {
+    if (isInPlace(method)) {
+      code.aload(0).invokevirtual(parent, "requireWritable", MethodTypeDesc.of(CD_void));
+    } else if (method.getName().endsWith(UPDATE)) {
+      code.aload(1)
+          .invokestatic(parent, "requireWritable", MethodTypeDesc.of(CD_void, desc(NDList.class)));
+    }
+  }
+
+  private static boolean isInPlace(Method method) {
+    return IN_PLACE.contains(method.getName());
   }
 
   /// Defines a class, and finds its constructor as one of the given type.

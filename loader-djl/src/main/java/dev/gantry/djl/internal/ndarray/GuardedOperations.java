@@ -28,6 +28,11 @@ abstract class GuardedOperations implements NDArrayEx {
     return array.result(made);
   }
 
+  /// @throws dev.gantry.core.MisuseException if other processes read the array's memory
+  final void requireWritable() {
+    array.requireWritable();
+  }
+
   /// DJL resizes numbers of FLOAT32 and casts back to a type that it knows.
   @Override
   public NDArray resize(int width, int height, int interpolation) {
@@ -49,7 +54,6 @@ abstract class GuardedOperations implements NDArrayEx {
 
   @Override
   public NDArray rdivi(Number n) {
-    array.requireWritable();
     return rdivi(number(n));
   }
 
@@ -60,7 +64,6 @@ abstract class GuardedOperations implements NDArrayEx {
 
   @Override
   public NDArray rmodi(Number n) {
-    array.requireWritable();
     return rmodi(number(n));
   }
 
@@ -69,126 +72,8 @@ abstract class GuardedOperations implements NDArrayEx {
     return number(n).pow(array);
   }
 
-  @Override
-  public NDArray rdivi(NDArray other) {
-    array.requireWritable();
-    return result(plain.rdivi(other));
-  }
-
-  @Override
-  public NDArray rsubi(Number n) {
-    array.requireWritable();
-    return NDArrayEx.super.rsubi(n);
-  }
-
-  @Override
-  public NDArray rsubi(NDArray other) {
-    array.requireWritable();
-    return NDArrayEx.super.rsubi(other);
-  }
-
-  @Override
-  public NDArray rmodi(NDArray other) {
-    array.requireWritable();
-    return result(plain.rmodi(other));
-  }
-
-  @Override
-  public NDArray rpowi(Number n) {
-    array.requireWritable();
-    return result(plain.rpowi(n));
-  }
-
-  @Override
-  public void adadeltaUpdate(
-      NDList inputs,
-      NDList weights,
-      float wd,
-      float rescale,
-      float clip,
-      float rho,
-      float epsilon) {
-    requireWritable(inputs);
-    plain.adadeltaUpdate(inputs, weights, wd, rescale, clip, rho, epsilon);
-  }
-
-  @Override
-  public void adagradUpdate(
-      NDList inputs,
-      NDList weights,
-      float rate,
-      float wd,
-      float rescale,
-      float clip,
-      float epsilon) {
-    requireWritable(inputs);
-    plain.adagradUpdate(inputs, weights, rate, wd, rescale, clip, epsilon);
-  }
-
-  @Override
-  public void adamUpdate(
-      NDList inputs,
-      NDList weights,
-      float rate,
-      float bias,
-      float wd,
-      float rescale,
-      float clip,
-      float beta1,
-      float beta2,
-      float epsilon,
-      boolean lazy,
-      boolean adamW) {
-    requireWritable(inputs);
-    plain.adamUpdate(
-        inputs, weights, rate, bias, wd, rescale, clip, beta1, beta2, epsilon, lazy, adamW);
-  }
-
-  @Override
-  public void nagUpdate(
-      NDList inputs,
-      NDList weights,
-      float rate,
-      float wd,
-      float rescale,
-      float clip,
-      float momentum) {
-    requireWritable(inputs);
-    plain.nagUpdate(inputs, weights, rate, wd, rescale, clip, momentum);
-  }
-
-  @Override
-  public void rmspropUpdate(
-      NDList inputs,
-      NDList weights,
-      float rate,
-      float wd,
-      float rescale,
-      float clip,
-      float rho,
-      float momentum,
-      float epsilon,
-      boolean centered) {
-    requireWritable(inputs);
-    plain.rmspropUpdate(inputs, weights, rate, wd, rescale, clip, rho, momentum, epsilon, centered);
-  }
-
-  @Override
-  public void sgdUpdate(
-      NDList inputs,
-      NDList weights,
-      float rate,
-      float wd,
-      float rescale,
-      float clip,
-      float momentum,
-      boolean lazy) {
-    requireWritable(inputs);
-    plain.sgdUpdate(inputs, weights, rate, wd, rescale, clip, momentum, lazy);
-  }
-
   /// Optimizers change all of their inputs but the gradient, which is the second.
-  private static void requireWritable(NDList inputs) {
+  static void requireWritable(NDList inputs) {
     for (NDArray input : inputs) {
       if (input instanceof GantryNDArray guarded) {
         guarded.requireWritable();
