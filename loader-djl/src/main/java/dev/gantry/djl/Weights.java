@@ -25,7 +25,6 @@ import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
-import dev.gantry.djl.internal.weights.ReplicaLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
@@ -328,11 +327,16 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("devices", devices);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return several("loadOnEach", manager, devices, options).load(selected(options));
+    return several("loadOnEach", manager, devices, true, options)
+        .loadEach(Collections.nCopies(devices.size(), selected(options)));
   }
 
-  private ReplicaLoad several(
-      String method, NDManager manager, List<ai.djl.Device> devices, LoadOptions options) {
+  private TensorLoad several(
+      String method,
+      NDManager manager,
+      List<ai.djl.Device> devices,
+      boolean replicated,
+      LoadOptions options) {
     LoadSettings settings = settings(options);
     if (settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
@@ -340,7 +344,7 @@ public final class Weights implements AutoCloseable {
     }
     devices.forEach(device -> MisuseException.requireGiven("each of devices", device));
     Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
-    return new ReplicaLoad(session, manager, devices, settings, scales);
+    return new TensorLoad(session, manager, devices, replicated, settings, scales);
   }
 
   /// Loads slices onto several devices; see
@@ -374,9 +378,9 @@ public final class Weights implements AutoCloseable {
       throw new MisuseException(
           "loadSlices takes no optSlices: its devices are the ranks, in their order");
     }
-    ReplicaLoad load = several("loadSlices", manager, devices, options);
+    TensorLoad load = several("loadSlices", manager, devices, false, options);
     TensorSelection selection = options.selection().orElseGet(TensorSelection::all);
-    return load.loadSlices(
+    return load.loadEach(
         IntStream.range(0, devices.size())
             .mapToObj(rank -> selection.of(slices(slices, rank, devices.size(), options)))
             .toList());

@@ -5,7 +5,6 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.core.Device;
-import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.internal.batches.BatchView;
@@ -47,27 +46,13 @@ final class BatchArrays {
   }
 
   private NDArray wrap(NDManager manager, RingBatch<BatchView> slot, FieldView field) {
-    Region place = slot.region(field.offset(), 0);
-    long[] strides = field.strides().stream().mapToLong(Long::longValue).toArray();
-    Runnable release = place.retain();
-    boolean complete = false;
-    try {
-      NDArray array =
-          TorchArrays.wrap(
-              manager,
-              place.address(),
-              device,
-              field.dtype(),
-              field.shape(),
-              strides,
-              field.name(),
-              release);
-      complete = true;
-      return array;
-    } finally {
-      if (!complete) {
-        release.run();
-      }
-    }
+    return TorchArrays.over(
+        manager,
+        slot.region(field.offset(), 0),
+        device,
+        field.dtype(),
+        field.shape(),
+        field.strides().stream().mapToLong(Long::longValue).toArray(),
+        field.name());
   }
 }

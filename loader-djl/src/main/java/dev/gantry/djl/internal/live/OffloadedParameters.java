@@ -150,15 +150,13 @@ public final class OffloadedParameters implements AutoCloseable {
     OffloadBuffer bytes = Objects.requireNonNull(buffer);
     SequencedMap<Parameter, NDArray> arrays = new LinkedHashMap<>();
     try (Loaded loaded = bytes.restore()) {
-      boolean complete = false;
-      try {
-        away.forEach((parameter, before) -> arrays.put(parameter, array(before, bytes, loaded)));
-        complete = true;
-      } finally {
-        if (!complete) {
-          arrays.values().forEach(NDArray::close);
-        }
-      }
+      Cleanup.orUndo(
+          () -> {
+            away.forEach(
+                (parameter, before) -> arrays.put(parameter, array(before, bytes, loaded)));
+            return arrays;
+          },
+          () -> arrays.values().forEach(NDArray::close));
     }
     arrays.forEach((parameter, array) ->
         NewArrays.give(Objects.requireNonNull(away.get(parameter)).manager(), parameter, array));
@@ -168,18 +166,8 @@ public final class OffloadedParameters implements AutoCloseable {
   private static NDArray array(Away before, OffloadBuffer bytes, Loaded loaded) {
     Region region =
         before.piece() < 0 ? new Region(null, 0, 0) : loaded.regions().get(before.piece());
-    Runnable release = region.retain();
-    return Cleanup.orUndo(
-        () ->
-            TorchArrays.wrap(
-                before.manager(),
-                region.address(),
-                bytes.device(),
-                before.dtype(),
-                before.shape(),
-                before.name(),
-                release),
-        release);
+    return TorchArrays.over(
+        before.manager(), region, bytes.device(), before.dtype(), before.shape(), before.name());
   }
 
   /// Frees the host memory.

@@ -11,6 +11,8 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.Region;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
@@ -64,18 +66,41 @@ public final class TorchArrays {
     return wrap(manager, address, device, dtype, shape, strides, name, false, release);
   }
 
-  /// As [#wrap], of memory that other processes read: what would change the array or a view of it is
-  /// refused.
-  public static NDArray wrapReadOnly(
+  /// As [#wrap], over a region of which the array takes a share. Memory that other processes read cannot
+  /// be changed through the array or a view of it.
+  public static NDArray over(
       NDManager manager,
-      long address,
+      Region region,
       Device device,
       DType dtype,
       TensorShape shape,
-      @Nullable String name,
-      Runnable release) {
-    long[] dense = TorchCodes.denseStrides(shape);
-    return wrap(manager, address, device, dtype, shape, dense, name, true, release);
+      @Nullable String name) {
+    return over(manager, region, device, dtype, shape, TorchCodes.denseStrides(shape), name);
+  }
+
+  /// As above, for elements that do not lie end to end.
+  public static NDArray over(
+      NDManager manager,
+      Region region,
+      Device device,
+      DType dtype,
+      TensorShape shape,
+      long[] strides,
+      @Nullable String name) {
+    Runnable release = region.retain();
+    return Cleanup.orUndo(
+        () ->
+            wrap(
+                manager,
+                region.address(),
+                device,
+                dtype,
+                shape,
+                strides,
+                name,
+                region.isReadOnly(),
+                release),
+        release);
   }
 
   private static NDArray wrap(

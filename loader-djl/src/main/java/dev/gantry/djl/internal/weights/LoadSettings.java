@@ -23,10 +23,6 @@ public record LoadSettings(
       new LoadSettings(
           Optional.empty(), TypePolicy.NONE, false, false, TransferOptions.defaults(), _ -> {});
 
-  public LoadSettings withDevice(ai.djl.Device chosen) {
-    return new LoadSettings(Optional.of(chosen), types, partial, lazy, transfer, report);
-  }
-
   public LoadSettings withTransfer(TransferOptions chosen) {
     return new LoadSettings(device, types, partial, lazy, chosen, report);
   }

@@ -111,14 +111,14 @@ public final class ParameterLoad {
         fresh.computeIfAbsent(Shared.of(target), _ -> new ArrayList<>()).add(target.parameter());
       }
     }
-    SequencedMap<Shared, TensorLoad.Request> direct = new LinkedHashMap<>();
+    SequencedMap<Shared, TensorRequest> direct = new LinkedHashMap<>();
     fresh
         .keySet()
         .forEach(shared ->
             asStored(shared)
                 .ifPresent(tensor ->
                     direct.put(
-                        shared, new TensorLoad.Request(tensor, Optional.of(shared.type())))));
+                        shared, TensorRequest.of(tensor, Optional.of(shared.type()), scales))));
     addDirect(direct, fresh, arrays);
     fresh.forEach((shared, parameters) -> {
       if (!direct.containsKey(shared)) {
@@ -142,7 +142,7 @@ public final class ParameterLoad {
   }
 
   private void addDirect(
-      SequencedMap<Shared, TensorLoad.Request> direct,
+      SequencedMap<Shared, TensorRequest> direct,
       Map<Shared, List<Parameter>> parameters,
       NewArrays arrays) {
     NDList loaded = load.arrays(List.copyOf(direct.values()));
@@ -198,14 +198,15 @@ public final class ParameterLoad {
 
     void load() {
       Map<String, List<RowCopy>> byName = new LinkedHashMap<>();
-      List<TensorLoad.Request> requests = new ArrayList<>();
+      List<TensorRequest> requests = new ArrayList<>();
       tensors
           .values()
           .forEach(tensor -> {
             List<RowCopy> copies = byTensor.get(tensor);
             if (copies != null) {
               byName.put(tensor.name(), copies);
-              requests.add(new TensorLoad.Request(tensor, Optional.ofNullable(types.get(tensor))));
+              requests.add(
+                  TensorRequest.of(tensor, Optional.ofNullable(types.get(tensor)), scales));
             }
           });
       load.eachPart(

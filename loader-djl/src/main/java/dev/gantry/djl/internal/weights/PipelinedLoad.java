@@ -3,13 +3,11 @@ package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDList;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.session.LoadMemory;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -22,41 +20,25 @@ import java.util.function.IntFunction;
 /// to begin the second one when most of the first is there is slower.) For one thread.
 final class PipelinedLoad implements AutoCloseable {
   /// In memory at once.
-  private static final int DEPTH = 2;
+  static final int DEPTH = 2;
 
-  /// The memory that a part takes.
-  ///
-  /// @param load while it is loaded, and until its user closes it
-  /// @param made what its user makes of it
-  /// @param stays of both, when it is closed
-  record Part(LoadMemory load, MemoryUse made, MemoryUse stays) {}
-
-  /// The most memory that parts take which are loaded so.
-  static MemoryUse most(List<Part> parts) {
-    MemoryUse most = MemoryUse.NOTHING;
-    MemoryUse stayed = MemoryUse.NOTHING;
-    for (int i = 0; i < parts.size(); i++) {
-      Part part = parts.get(i);
-      MemoryUse beside = stayed;
-      for (Part next : parts.subList(i + 1, Math.min(parts.size(), i + DEPTH))) {
-        beside = beside.plus(next.load().most());
-      }
-      most = most.max(beside.plus(part.load().most()));
-      most = most.max(beside.plus(part.load().stays()).plus(part.made()));
-      stayed = stayed.plus(part.stays());
+  /// The arrays of a part, for each device.
+  record Arrays(List<NDList> ofEach) implements AutoCloseable {
+    @Override
+    public void close() {
+      Cleanup.runAll(ofEach.stream().<Runnable>map(each -> each::close).toList());
     }
-    return most;
   }
 
   private final int parts;
-  private final IntFunction<NDList> loader;
+  private final IntFunction<Arrays> loader;
   private final ExecutorService threads;
-  private final Deque<Future<NDList>> begun = new ArrayDeque<>();
+  private final Deque<Future<Arrays>> begun = new ArrayDeque<>();
   private int next;
 
   /// @param loader loads a part by its number, several at once on threads of this class; a
   ///     single part on the caller's
-  PipelinedLoad(int parts, IntFunction<NDList> loader) {
+  PipelinedLoad(int parts, IntFunction<Arrays> loader) {
     this.parts = parts;
     this.loader = loader;
     threads =
@@ -67,7 +49,7 @@ final class PipelinedLoad implements AutoCloseable {
   /// The next part; the caller has closed the one before.
   ///
   /// @throws TransferException as the loader, or if the caller is interrupted
-  NDList next() {
+  Arrays next() {
     if (parts == 1) {
       return loader.apply(0);
     }
@@ -76,24 +58,17 @@ final class PipelinedLoad implements AutoCloseable {
       begun.add(threads.submit(() -> loader.apply(part)));
     }
     try {
-      NDList arrays = begun.element().get();
+      Arrays part = begun.element().get();
       begun.remove();
-      return arrays;
+      return part;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new TransferException("load", "tensors", new Failure.Cancelled());
     } catch (ExecutionException e) {
       begun.remove();
-      throw unwrapped(Objects.requireNonNull(e.getCause()));
+      Cleanup.rethrow(e.getCause(), "a load failed");
+      throw new IllegalStateException(e);
     }
-  }
-
-  private static RuntimeException unwrapped(Throwable failure) {
-    return switch (failure) {
-      case RuntimeException exception -> exception;
-      case Error error -> throw error;
-      default -> new IllegalStateException(failure);
-    };
   }
 
   /// Ends loads that run, and closes what they loaded.
@@ -102,7 +77,7 @@ final class PipelinedLoad implements AutoCloseable {
     // Those that have not begun would never end.
     threads.shutdownNow().forEach(load -> ((Future<?>) load).cancel(false));
     boolean interrupted = false;
-    for (Future<NDList> load : begun) {
+    for (Future<Arrays> load : begun) {
       boolean done = false;
       while (!done) {
         try {

@@ -17,10 +17,10 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.djl.internal.weights.LoadPart.Piece;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import java.time.Duration;
@@ -32,18 +32,11 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Predicate;
-import java.util.function.ToLongFunction;
-import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
-/// One load of tensors as arrays. All or nothing. For one thread.
+/// One load of tensors as arrays, on one device or on several. All or nothing. For one thread.
 public final class TensorLoad {
-  /// A tensor, and the floating-point type that it becomes.
-  ///
-  /// @param type empty for the stored one
-  record Request(StoredTensor tensor, Optional<DataType> type) {}
-
   private static final long EDGES_BYTES = 1 << 20;
 
   /// Of one tensor and its scales.
@@ -52,128 +45,83 @@ public final class TensorLoad {
   private final GantrySession session;
   private final NDManager manager;
   private final LoadSettings settings;
-  private final Device device;
   private final Scales scales;
+  private final List<Device> devices;
+
+  /// Whether all devices get the same.
+  private final boolean replicated;
+
   private TransferReport report = TransferReport.NOTHING;
   private final Set<String> taken = new HashSet<>();
 
   /// Of tensors that are read straight into their places, after the others.
   private long placedBytes;
 
+  /// Onto the settings' device, or the manager's.
   public TensorLoad(
       GantrySession session, NDManager manager, LoadSettings settings, Scales scales) {
+    this(
+        session,
+        manager,
+        List.of(settings.device().orElseGet(manager::getDevice)),
+        true,
+        settings,
+        scales);
+  }
+
+  /// Onto each of several devices. Each byte is read once.
+  ///
+  /// @param replicated whether all devices get the same tensors
+  public TensorLoad(
+      GantrySession session,
+      NDManager manager,
+      List<ai.djl.Device> devices,
+      boolean replicated,
+      LoadSettings settings,
+      Scales scales) {
     this.session = session;
     this.manager = manager;
     this.settings = settings;
     this.scales = scales;
-    ai.djl.Device asked = settings.device().orElseGet(manager::getDevice);
-    if (settings.lazy() && !PyTorch.device(asked).equals(Device.HOST)) {
-      throw new MisuseException(
-          "optLazy is for memory of the CPU only (the device was " + asked + ")");
-    }
-    this.device = PyTorch.arraysDevice(asked);
+    this.replicated = replicated;
+    devices.forEach(asked -> {
+      if (settings.lazy() && !PyTorch.device(asked).equals(Device.HOST)) {
+        throw new MisuseException(
+            "optLazy is for memory of the CPU only (the device was " + asked + ")");
+      }
+    });
+    this.devices = devices.stream().map(PyTorch::arraysDevice).toList();
   }
 
   /// Loads all of these at once, in the types that the settings ask for, and tells the settings'
   /// listener.
   public NDList load(SequencedMap<String, StoredTensor> tensors) {
-    NDList arrays = arrays(requests(tensors));
+    return loadEach(List.of(tensors)).getFirst();
+  }
+
+  /// As [#load], for each device.
+  ///
+  /// @param tensors of each device, with the same names and types in the same order
+  /// @return the arrays of each device, in the devices' order
+  public List<NDList> loadEach(List<SequencedMap<String, StoredTensor>> tensors) {
+    PipelinedLoad.Arrays arrays = arraysOfEach(tensors.stream().map(this::requests).toList());
     return Cleanup.orUndo(
         () -> {
           report();
-          return arrays;
+          return arrays.ofEach();
         },
         arrays::close);
   }
 
-  List<Request> requests(SequencedMap<String, StoredTensor> tensors) {
-    List<Request> requests = new ArrayList<>();
+  private List<TensorRequest> requests(SequencedMap<String, StoredTensor> tensors) {
+    List<TensorRequest> requests = new ArrayList<>();
     for (StoredTensor tensor : tensors.values()) {
       Optional<DataType> type = settings.types().of(tensor.name());
       if (type.isEmpty() || !scales.areOfCast(tensor.name(), settings.types())) {
-        requests.add(new Request(tensor, type));
+        requests.add(TensorRequest.of(tensor, type, scales));
       }
     }
     return requests;
-  }
-
-  /// The most memory that [#load] of the same takes.
-  public MemoryUse memoryUse(SequencedMap<String, StoredTensor> tensors) {
-    List<Request> requests = requests(tensors);
-    return changesAny(requests)
-        ? mostChanged(requests, true)
-        : memory(requests.stream().map(Request::tensor).toList(), settings.transfer()).most();
-  }
-
-  private LoadMemory memory(List<StoredTensor> tensors, TransferOptions transfer) {
-    return LoadedTensors.memory(session, tensors, device, settings.lazy(), transfer);
-  }
-
-  /// Plans only where more than is ever taken does not fit: that takes 20 ms for as many thousand tensors.
-  private void requireRoom(List<Request> requests) {
-    long ample = 2 * (settings.transfer().limits().slabBytes() + EDGES_BYTES);
-    for (Request request : requests) {
-      StoredTensor tensor = request.tensor();
-      ample += 4 * (tensor.bytes() + AMPLE_EDGES_BYTES);
-      if (request.type().isPresent()) {
-        ample += tensor.shape().elements().orElseThrow() * request.type().get().getNumOfBytes();
-      }
-    }
-    if (!Room.has(ample, device)) {
-      Room.require(
-          mostChanged(requests, false),
-          device,
-          "load fewer tensors at once (optSelection), or as they are stored");
-    }
-  }
-
-  /// @param casts whether to count the arrays that the engine makes by casts: it may have their memory
-  ///     already
-  private MemoryUse mostChanged(List<Request> requests, boolean casts) {
-    List<List<Piece>> parts =
-        parts(
-            requests.stream().map(request -> new Piece(request, 0)).toList(),
-            request -> request.tensor().bytes());
-    LoadMemory factors =
-        memory(
-            requests.stream()
-                .filter(this::converts)
-                .flatMap(request -> scales.scalesOf(request.tensor().name()).stream())
-                .toList(),
-            settings.transfer());
-    List<PipelinedLoad.Part> each =
-        parts.stream().map(part -> memory(part, transfer(parts.size()), casts)).toList();
-    return session.atOnce(
-        factors.most().max(factors.stays().plus(PipelinedLoad.most(each))),
-        device,
-        settings.transfer());
-  }
-
-  private PipelinedLoad.Part memory(List<Piece> part, TransferOptions transfer, boolean casts) {
-    long made = 0;
-    long madeByEngine = 0;
-    boolean madeStays = false;
-    for (Piece piece : part) {
-      Request request = piece.rows();
-      if (changes(request)) {
-        DataType type = request.type().orElseThrow();
-        if (converts(request)) {
-          made = Dequantiser.endOf(made, request.tensor(), type);
-          madeStays |= type != DataType.FLOAT64;
-        }
-        if (casts && (!converts(request) || type == DataType.FLOAT64)) {
-          madeByEngine += request.tensor().shape().elements().orElseThrow() * type.getNumOfBytes();
-        }
-      }
-    }
-    LoadMemory load = memory(tensors(part), transfer);
-    MemoryUse engine = MemoryUse.on(device, madeByEngine);
-    return new PipelinedLoad.Part(
-        load,
-        MemoryUse.on(device, made).plus(engine),
-        load.stays(i -> !changes(part.get(i).rows()))
-            .plus(MemoryUse.on(device, madeStays ? made : 0))
-            .plus(engine));
   }
 
   /// Whether a [Taker] has taken something.
@@ -186,118 +134,76 @@ public final class TensorLoad {
     settings.report().accept(report);
   }
 
-  /// An array for each request, with its tensor's name.
-  NDList arrays(List<Request> requests) {
-    return changesAny(requests)
-        ? loadedChanged(requests)
-        : loaded(requests.stream().map(Request::tensor).toList(), settings.transfer());
+  /// The most memory that [#load] of the same takes.
+  public MemoryUse memoryUse(SequencedMap<String, StoredTensor> tensors) {
+    List<TensorRequest> requests = requests(tensors);
+    Device device = devices.getFirst();
+    return requests.stream().anyMatch(TensorRequest::changes)
+        ? memory(device, parts(LoadPart.whole(requests))).most(requests, true)
+        : LoadedTensors.memory(
+                session,
+                requests.stream().map(TensorRequest::tensor).toList(),
+                device,
+                settings.lazy(),
+                settings.transfer())
+            .most();
   }
 
-  /// @throws MisuseException if there is no such cast
-  boolean changesAny(List<Request> requests) {
-    // A list: all of them are asked, so that an impossible cast is refused.
-    return requests.stream().map(this::changes).toList().contains(true);
+  private PartsMemory memory(Device device, List<LoadPart> parts) {
+    return new PartsMemory(
+        session, device, settings.lazy(), scales, parts, settings.transfer(), partTransfer(parts));
   }
 
-  /// @throws MisuseException if there is no such cast
-  private boolean changes(Request request) {
-    StoredTensor tensor = request.tensor();
-    if (request.type().isEmpty()) {
-      return false;
+  /// Plans only where more than is ever taken does not fit: that takes 20 ms for as many thousand tensors.
+  private void requireRoom(List<TensorRequest> requests, Device device) {
+    long ample = 2 * (slabBytes() + EDGES_BYTES);
+    for (TensorRequest request : requests) {
+      ample += 4 * (request.tensor().bytes() + AMPLE_EDGES_BYTES);
+      if (request.type().isPresent()) {
+        ample += request.typeBytes();
+      }
     }
-    return switch (Casts.kind(tensor.dtype(), scales.has(tensor.name()))) {
-      case CAST -> !PyTorch.dataType(tensor.dtype()).equals(request.type());
-      case CONVERT -> true;
-      case NONE -> false;
-      case IMPOSSIBLE -> throw Casts.impossible(tensor);
-    };
+    if (!Room.has(ample, device)) {
+      Room.require(
+          memory(device, parts(LoadPart.whole(requests))).most(requests, false),
+          device,
+          "load fewer tensors at once (optSelection), or as they are stored");
+    }
   }
 
-  private boolean converts(Request request) {
-    return request.type().isPresent()
-        && Casts.kind(request.tensor().dtype(), scales.has(request.tensor().name()))
-            == Casts.Kind.CONVERT;
+  /// An array for each request, with its tensor's name.
+  NDList arrays(List<TensorRequest> requests) {
+    return arraysOfEach(List.of(requests)).ofEach().getFirst();
   }
 
   /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
-  private NDList loadedChanged(List<Request> requests) {
-    requireRoom(requests);
-    List<Piece> pieces = requests.stream().map(request -> new Piece(request, 0)).toList();
-    NDList arrays = new NDList(requests.size());
+  private PipelinedLoad.Arrays arraysOfEach(List<List<TensorRequest>> requests) {
+    List<List<Piece>> pieces = requests.stream().map(LoadPart::whole).toList();
+    if (requests.getFirst().stream().noneMatch(TensorRequest::changes)) {
+      return loaded(new LoadPart(pieces), settings.transfer());
+    }
+    for (int i = 0; i < devices.size(); i++) {
+      requireRoom(requests.get(i), devices.get(i));
+    }
+    PipelinedLoad.Arrays arrays =
+        new PipelinedLoad.Arrays(devices.stream().map(_ -> new NDList()).toList());
     return Cleanup.orUndo(
         () -> {
-          eachLoaded(
-              pieces,
-              dequantiser(requests),
-              request -> request.tensor().bytes(),
+          eachPart(
+              LoadPart.of(pieces, slabBytes(), request -> request.tensor().bytes()),
+              requests,
               () -> {},
               (part, loaded) -> {
-                for (int i = 0; i < part.size(); i++) {
-                  cast(part.get(i).rows(), loaded, i);
+                for (int i = 0; i < devices.size(); i++) {
+                  NDList each = loaded.ofEach().get(i);
+                  TypeChanges.cast(part.pieces().get(i), each);
+                  arrays.ofEach().get(i).addAll(each);
+                  each.clear();
                 }
-                arrays.addAll(loaded);
-                loaded.clear();
               });
           return arrays;
         },
         arrays::close);
-  }
-
-  /// Replaces the arrays of quantised values.
-  private void convert(List<Piece> part, List<NDArray> loaded, Dequantiser dequantiser) {
-    List<Integer> places = new ArrayList<>();
-    List<Dequantiser.Task> tasks = new ArrayList<>();
-    for (int i = 0; i < part.size(); i++) {
-      Request request = part.get(i).rows();
-      if (converts(request)) {
-        places.add(i);
-        tasks.add(
-            new Dequantiser.Task(
-                request.tensor(),
-                part.get(i).first(),
-                loaded.get(i),
-                request.type().orElseThrow()));
-      }
-    }
-    List<NDArray> results = dequantiser.convert(tasks);
-    for (int i = 0; i < results.size(); i++) {
-      replace(loaded, places.get(i), results.get(i));
-    }
-  }
-
-  /// Turns the arrays of these requests into the types that are asked for.
-  void change(List<Request> requests, NDList loaded, Dequantiser dequantiser) {
-    List<Piece> whole = requests.stream().map(request -> new Piece(request, 0)).toList();
-    convert(whole, loaded, dequantiser);
-    for (int i = 0; i < requests.size(); i++) {
-      cast(requests.get(i), loaded, i);
-    }
-  }
-
-  private void cast(Request request, List<NDArray> loaded, int place) {
-    if (changes(request) && !converts(request)) {
-      replace(loaded, place, loaded.get(place).toType(request.type().orElseThrow(), true));
-    }
-  }
-
-  private static void replace(List<NDArray> arrays, int place, NDArray with) {
-    NDArray before = arrays.set(place, with);
-    with.setName(before.getName());
-    before.close();
-  }
-
-  Dequantiser dequantiser(List<Request> requests) {
-    List<Request> converted = requests.stream().filter(this::converts).toList();
-    return new Dequantiser(
-        session,
-        manager,
-        device,
-        settings,
-        scales,
-        converted.stream().map(Request::tensor).toList(),
-        converted.stream()
-            .map(request -> request.type().orElseThrow())
-            .collect(Collectors.toSet()));
   }
 
   /// Where tensors go.
@@ -316,11 +222,6 @@ public final class TensorLoad {
     default void placed(String tensor) {}
   }
 
-  /// Some rows of a tensor, or all of it.
-  ///
-  /// @param rows has the tensor's name
-  private record Piece(Request rows, long first) {}
-
   /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
   /// than that of two slabs: one that is larger than a slab comes in several pieces. What is more than a
   /// slab is read straight into its place, if it has one: no sooner, so that a failure in the first
@@ -328,34 +229,66 @@ public final class TensorLoad {
   ///
   /// @throws TransferException as a load does; if some have been taken already, that says so
   public void eachPart(List<StoredTensor> tensors, Taker taker) {
-    List<Request> requests =
-        tensors.stream().map(tensor -> new Request(tensor, Optional.empty())).toList();
-    eachPart(requests, _ -> true, taker, () -> {});
+    eachPart(
+        tensors.stream().map(one -> TensorRequest.of(one, Optional.empty(), scales)).toList(),
+        _ -> true,
+        taker,
+        () -> {});
   }
 
   /// @param splits whether a tensor may come in pieces
   /// @param beforeLast runs when all was read and the last part was not taken yet
   void eachPart(
-      List<Request> requests, Predicate<StoredTensor> splits, Taker taker, Runnable beforeLast) {
-    List<Request> beside = new ArrayList<>();
+      List<TensorRequest> requests,
+      Predicate<StoredTensor> splits,
+      Taker taker,
+      Runnable beforeLast) {
+    List<TensorRequest> beside = new ArrayList<>();
     SequencedMap<StoredTensor, NDArray> places = new LinkedHashMap<>();
-    long room = settings.transfer().limits().slabBytes();
-    for (Request request : requests) {
+    long room = slabBytes();
+    for (TensorRequest request : requests) {
       Optional<NDArray> place =
-          room > 0 || changes(request) ? Optional.empty() : taker.place(request.tensor());
+          room > 0 || request.changes() ? Optional.empty() : taker.place(request.tensor());
       if (place.isPresent()) {
         places.put(request.tensor(), place.orElseThrow());
       } else {
         beside.add(request);
-        room -= memoryBytes(request);
+        room -= request.memoryBytes();
       }
     }
     placedBytes = places.keySet().stream().mapToLong(StoredTensor::bytes).sum();
-    takeParts(beside, splits, taker, places.isEmpty() ? beforeLast : () -> {});
+    List<Piece> pieces = beside.stream().flatMap(request -> pieces(request, splits)).toList();
+    eachPart(
+        LoadPart.of(List.of(pieces), slabBytes(), TensorRequest::memoryBytes),
+        List.of(beside),
+        places.isEmpty() ? beforeLast : () -> {},
+        (part, arrays) -> {
+          for (int i = 0; i < part.pieces().getFirst().size(); i++) {
+            Piece piece = part.pieces().getFirst().get(i);
+            String name = piece.rows().tensor().name();
+            taker.take(name, arrays.ofEach().getFirst().get(i), piece.first());
+            taken.add(name);
+          }
+        });
     if (!places.isEmpty()) {
       readInto(places, taker, beside.stream().mapToLong(one -> one.tensor().bytes()).sum());
       beforeLast.run();
     }
+  }
+
+  private Stream<Piece> pieces(TensorRequest request, Predicate<StoredTensor> splits) {
+    StoredTensor tensor = request.tensor();
+    long bytes = request.memoryBytes();
+    if (bytes <= slabBytes()
+        || tensor.shape().rank() == 0
+        || !tensor.isPlain()
+        || !splits.test(tensor)) {
+      return Stream.of(new Piece(request, 0));
+    }
+    long rows = tensor.shape().dimension(0);
+    long step = scales.wholeBlocks(tensor, Math.max(1, slabBytes() / (bytes / rows)));
+    return LongStream.iterate(0, first -> first < rows, first -> first + step)
+        .mapToObj(first -> new Piece(request.rows(first, Math.min(rows, first + step)), first));
   }
 
   /// @param before how many bytes have been loaded before
@@ -383,105 +316,69 @@ public final class TensorLoad {
     tensors.keySet().forEach(taker::placed);
   }
 
-  private void takeParts(
-      List<Request> requests, Predicate<StoredTensor> splits, Taker taker, Runnable beforeLast) {
-    eachLoaded(
-        requests.stream().flatMap(request -> pieces(request, splits)).toList(),
-        dequantiser(requests),
-        this::memoryBytes,
-        beforeLast,
-        (part, arrays) -> {
-          for (int i = 0; i < arrays.size(); i++) {
-            Piece piece = part.get(i);
-            taker.take(piece.rows().tensor().name(), arrays.get(i), piece.first());
-            taken.add(piece.rows().tensor().name());
-          }
-        });
-  }
-
-  /// Uses the arrays of a part, of which quantised ones are converted. Those that it leaves in the list
+  /// Uses the arrays of a part, of which quantised ones are converted. Those that it leaves in the lists
   /// are closed.
   private interface PartUser {
-    void use(List<Piece> part, NDList arrays);
+    void use(LoadPart part, PipelinedLoad.Arrays arrays);
   }
 
-  /// @param memory how many bytes a request takes while it is used
-  private void eachLoaded(
-      List<Piece> pieces,
-      Dequantiser dequantiser,
-      ToLongFunction<Request> memory,
+  /// @param requests of each device
+  private void eachPart(
+      List<LoadPart> parts,
+      List<List<TensorRequest>> requests,
       Runnable beforeLast,
       PartUser user) {
-    List<List<Piece>> parts = parts(pieces, memory);
     Progress progress = new Progress(parts);
     long begin = System.nanoTime();
-    TransferOptions transfer = transfer(parts.size());
-    try (dequantiser;
-        PipelinedLoad ahead =
-            new PipelinedLoad(
-                parts.size(),
-                i ->
-                    loaded(
-                        tensors(parts.get(i)),
-                        progress
-                            .of(i)
-                            .withLimits(transfer.limits())
-                            .withSlabCapacity(transfer.slabCapacity())))) {
+    List<TypeChanges> changes = new ArrayList<>();
+    try (PipelinedLoad ahead =
+        new PipelinedLoad(parts.size(), i -> loaded(parts.get(i), progress.of(i)))) {
+      for (int i = 0; i < devices.size(); i++) {
+        changes.add(
+            new TypeChanges(session, manager, devices.get(i), settings, scales, requests.get(i)));
+      }
       for (int i = 0; i < parts.size(); i++) {
-        try (NDList arrays = next(ahead)) {
+        try (PipelinedLoad.Arrays arrays = next(ahead)) {
           if (i == parts.size() - 1) {
             setElapsed(parts.size(), System.nanoTime() - begin);
             beforeLast.run();
           }
-          convert(parts.get(i), arrays, dequantiser);
+          for (int device = 0; device < devices.size(); device++) {
+            changes
+                .get(device)
+                .convert(parts.get(i).pieces().get(device), arrays.ofEach().get(device));
+          }
           user.use(parts.get(i), arrays);
         }
       }
+    } finally {
+      Cleanup.runAll(changes.stream().<Runnable>map(each -> each::close).toList());
     }
     if (parts.isEmpty()) {
       beforeLast.run();
     }
   }
 
+  private long slabBytes() {
+    return settings.transfer().limits().slabBytes();
+  }
+
+  private List<LoadPart> parts(List<Piece> pieces) {
+    return LoadPart.of(List.of(pieces), slabBytes(), request -> request.tensor().bytes());
+  }
+
   /// Several parts have the same memory of a device, one after the other. Beside the tensors of a part, a
   /// slab holds the blocks at their edges: with a second slab for those, a part would take that memory twice.
-  private TransferOptions transfer(int parts) {
+  private TransferOptions partTransfer(List<LoadPart> parts) {
     TransferOptions transfer = settings.transfer();
-    if (parts == 1) {
+    if (parts.size() == 1) {
       return transfer;
     }
-    long slab = transfer.limits().slabBytes() + EDGES_BYTES;
+    long slab = slabBytes() + EDGES_BYTES;
     return transfer.withLimits(transfer.limits().withSlabBytes(slab)).withSlabCapacity(slab);
   }
 
-  /// Requests whose tensors fit into a slab together.
-  List<List<Request>> slabs(List<Request> requests) {
-    return parts(
-            requests.stream().map(request -> new Piece(request, 0)).toList(),
-            request -> request.tensor().bytes())
-        .stream()
-        .map(part -> part.stream().map(Piece::rows).toList())
-        .toList();
-  }
-
-  /// Parts that fit into a slab.
-  private List<List<Piece>> parts(List<Piece> pieces, ToLongFunction<Request> memory) {
-    long slab = settings.transfer().limits().slabBytes();
-    List<List<Piece>> parts = new ArrayList<>();
-    long room = 0;
-    for (Piece piece : pieces) {
-      long bytes = memory.applyAsLong(piece.rows());
-      if (parts.isEmpty() || bytes > room) {
-        parts.add(new ArrayList<>());
-        room = slab;
-      }
-      parts.getLast().add(piece);
-      room -= bytes;
-    }
-    return parts;
-  }
-
-  private NDList next(PipelinedLoad ahead) {
+  private PipelinedLoad.Arrays next(PipelinedLoad ahead) {
     try {
       return ahead.next();
     } catch (TransferException failed) {
@@ -502,81 +399,69 @@ public final class TensorLoad {
         failed);
   }
 
-  private Stream<Piece> pieces(Request request, Predicate<StoredTensor> splits) {
-    StoredTensor tensor = request.tensor();
-    long most = settings.transfer().limits().slabBytes();
-    long bytes = memoryBytes(request);
-    if (bytes <= most || tensor.shape().rank() == 0 || !tensor.isPlain() || !splits.test(tensor)) {
-      return Stream.of(new Piece(request, 0));
-    }
-    long rows = tensor.shape().dimension(0);
-    long step = scales.wholeBlocks(tensor, Math.max(1, most / (bytes / rows)));
-    return LongStream.iterate(0, first -> first < rows, first -> first + step)
-        .mapToObj(first ->
-            new Piece(
-                new Request(tensor.rows(first, Math.min(rows, first + step)), request.type()),
-                first));
-  }
-
-  /// What the tensor takes besides the memory that stays: converted ones are there twice.
-  private long memoryBytes(Request request) {
-    StoredTensor tensor = request.tensor();
-    long bytes = tensor.bytes();
-    return converts(request) ? bytes + bytes * request.type().orElseThrow().getNumOfBytes() : bytes;
-  }
-
-  private static List<StoredTensor> tensors(List<Piece> pieces) {
-    return pieces.stream().map(piece -> piece.rows().tensor()).toList();
-  }
-
   /// Tells the settings' listener of all parts' bytes together. A part's reads take the blocks at its
   /// edges too, which do not count.
   private final class Progress {
-    private final List<Long> bytes;
+    private final TransferOptions options;
+    private final long[] bytes;
     private final long[] done;
     private final long total;
 
-    Progress(List<List<Piece>> parts) {
-      bytes =
-          parts.stream()
-              .map(part -> tensors(part).stream().mapToLong(StoredTensor::bytes).sum())
-              .toList();
-      done = new long[parts.size()];
-      total = bytes.stream().mapToLong(Long::longValue).sum() + placedBytes;
+    Progress(List<LoadPart> parts) {
+      options = partTransfer(parts);
+      bytes = parts.stream().mapToLong(part -> part.bytes(replicated)).toArray();
+      done = new long[bytes.length];
+      total = LongStream.of(bytes).sum() + placedBytes;
     }
 
     TransferOptions of(int part) {
-      return settings.transfer().withProgress((now, _) -> tell(part, now));
+      return options.withProgress((now, _) -> tell(part, now));
     }
 
     private synchronized void tell(int part, long now) {
-      done[part] = Math.min(now, bytes.get(part));
-      settings.transfer().progress().onProgress(LongStream.of(done).sum(), total);
+      done[part] = Math.min(now, bytes[part]);
+      options.progress().onProgress(LongStream.of(done).sum(), total);
     }
   }
 
-  /// An array for each of `tensors`.
-  private NDList loaded(List<StoredTensor> tensors, TransferOptions transfer) {
-    NDList arrays = new NDList(tensors.size());
+  /// An array for each tensor of a part.
+  private PipelinedLoad.Arrays loaded(LoadPart part, TransferOptions transfer) {
+    List<List<StoredTensor>> tensors = part.tensors();
+    PipelinedLoad.Arrays arrays =
+        new PipelinedLoad.Arrays(tensors.stream().map(each -> new NDList(each.size())).toList());
     return Cleanup.orUndo(
         () -> {
-          try (LoadedTensors loaded =
-              settings.lazy()
-                  ? LoadedTensors.map(session, tensors, transfer)
-                  : LoadedTensors.load(session, tensors, device, transfer)) {
-            wrap(tensors, loaded, arrays);
-            add(loaded.report());
+          List<LoadedTensors> loaded = read(tensors, transfer);
+          try {
+            for (int i = 0; i < devices.size(); i++) {
+              for (int j = 0; j < tensors.get(i).size(); j++) {
+                Region region = loaded.get(i).regions().get(j);
+                arrays.ofEach().get(i).add(wrap(tensors.get(i).get(j), region, devices.get(i)));
+              }
+            }
+            add(loaded.getFirst().report());
+          } finally {
+            Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
           }
           return arrays;
         },
         arrays::close);
   }
 
-  /// Adds an array for each of `tensors`.
-  void wrap(List<StoredTensor> tensors, LoadedTensors loaded, NDList arrays) {
-    for (int i = 0; i < tensors.size(); i++) {
-      arrays.add(wrap(tensors.get(i), loaded.regions().get(i)));
+  private List<LoadedTensors> read(List<List<StoredTensor>> tensors, TransferOptions transfer) {
+    if (settings.lazy()) {
+      return List.of(LoadedTensors.map(session, tensors.getFirst(), transfer));
     }
+    return replicated
+        ? LoadedTensors.loadOnEach(session, tensors.getFirst(), devices, transfer)
+        : LoadedTensors.loadSlices(session, tensors, devices, transfer);
+  }
+
+  private NDArray wrap(StoredTensor info, Region region, Device device) {
+    boolean held = Casts.isHeld(info.dtype());
+    DType dtype = held ? info.dtype() : DType.U8;
+    TensorShape shape = held ? info.shape() : TensorShape.of(region.length());
+    return TorchArrays.over(manager, region, device, dtype, shape, info.name());
   }
 
   private synchronized void add(TransferReport part) {
@@ -588,20 +473,5 @@ public final class TensorLoad {
     if (parts > 1) {
       report = report.withElapsed(Duration.ofNanos(nanos));
     }
-  }
-
-  private NDArray wrap(StoredTensor info, Region region) {
-    boolean held = Casts.isHeld(info.dtype());
-    DType dtype = held ? info.dtype() : DType.U8;
-    TensorShape shape = held ? info.shape() : TensorShape.of(region.length());
-    Runnable release = region.retain();
-    return Cleanup.orUndo(
-        () ->
-            region.isReadOnly()
-                ? TorchArrays.wrapReadOnly(
-                    manager, region.address(), device, dtype, shape, info.name(), release)
-                : TorchArrays.wrap(
-                    manager, region.address(), device, dtype, shape, info.name(), release),
-        release);
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
@@ -10,7 +11,6 @@ import dev.gantry.core.GantryException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.ScaleGrid;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
@@ -19,28 +19,24 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.djl.internal.weights.LoadPart.Piece;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
-import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
-/// Turns quantised values into floating-point ones, on their device. Holds the scales until it is
-/// closed. For one thread.
-final class Dequantiser implements AutoCloseable {
+/// Gives loaded arrays the types that were asked for, on their device. Holds the scales of quantised
+/// tensors until it is closed. For one thread.
+final class TypeChanges implements AutoCloseable {
   /// Where a tensor's scales lie, and which element has which.
   private record Scaled(ScaleGrid grid, DType type, long address) {}
-
-  /// Some rows of a tensor whose values become floating-point ones.
-  ///
-  /// @param rows the tensor, or some of its rows
-  /// @param values the stored bytes
-  record Task(StoredTensor rows, long firstRow, NDArray values, DataType type) {}
 
   private static final long ALIGNMENT_BYTES = 512;
 
@@ -51,35 +47,38 @@ final class Dequantiser implements AutoCloseable {
   private final LoadedTensors loaded;
   private final Map<String, Scaled> scaled = new HashMap<>();
 
-  /// Loads the scales.
+  /// Loads the scales of tensors that are converted.
   ///
-  /// @param tensors that will be converted, whole
-  /// @param targets the types that they become
+  /// @param requests whole tensors
   /// @throws MisuseException if scales do not fit their tensor
-  Dequantiser(
+  TypeChanges(
       GantrySession session,
       NDManager manager,
       Device device,
       LoadSettings settings,
       Scales scales,
-      List<StoredTensor> tensors,
-      Set<DataType> targets) {
+      List<TensorRequest> requests) {
     this.session = session;
     this.manager = manager;
     this.device = device;
     this.settings = settings;
     SequencedMap<String, ScaleGrid> grids = new LinkedHashMap<>();
     List<StoredTensor> needed = new ArrayList<>();
-    for (StoredTensor tensor : tensors) {
-      scales
-          .scalesOf(tensor.name())
-          .filter(_ -> !grids.containsKey(tensor.name()))
-          .ifPresent(scale -> {
-            grids.put(tensor.name(), scales.grid(tensor));
-            needed.add(scale);
-          });
+    Set<DType> made = EnumSet.noneOf(DType.class);
+    for (TensorRequest request : requests) {
+      StoredTensor tensor = request.tensor();
+      if (request.isConverted()) {
+        made.add(target(request));
+        scales
+            .scalesOf(tensor.name())
+            .filter(_ -> !grids.containsKey(tensor.name()))
+            .ifPresent(scale -> {
+              grids.put(tensor.name(), scales.grid(tensor));
+              needed.add(scale);
+            });
+      }
     }
-    prepare(targets);
+    prepare(made);
     loaded =
         LoadedTensors.load(session, needed, device, settings.transfer().withProgress((_, _) -> {}));
     int next = 0;
@@ -93,9 +92,8 @@ final class Dequantiser implements AutoCloseable {
   }
 
   /// Has the driver compile the kernels while the first part is being read.
-  private void prepare(Set<DataType> targets) {
-    if (!targets.isEmpty() && device instanceof Device.Cuda) {
-      Set<DType> made = targets.stream().map(Dequantiser::target).collect(Collectors.toSet());
+  private void prepare(Set<DType> made) {
+    if (!made.isEmpty() && device instanceof Device.Cuda) {
       Thread _ =
           Thread.ofPlatform()
               .daemon()
@@ -110,45 +108,65 @@ final class Dequantiser implements AutoCloseable {
     }
   }
 
-  /// An array for each task, with the shape of its rows; neighbours share memory, as those of a load
-  /// do. They belong to the manager.
-  List<NDArray> convert(List<Task> tasks) {
-    long[] offsets = new long[tasks.size()];
+  /// Casts arrays by libtorch, and replaces them.
+  static void cast(List<Piece> pieces, NDList arrays) {
+    for (int i = 0; i < pieces.size(); i++) {
+      TensorRequest request = pieces.get(i).rows();
+      if (request.changes() && !request.isConverted()) {
+        replace(arrays, i, arrays.get(i).toType(request.type().orElseThrow(), true));
+      }
+    }
+  }
+
+  private static void replace(NDList arrays, int place, NDArray with) {
+    NDArray before = arrays.set(place, with);
+    with.setName(before.getName());
+    before.close();
+  }
+
+  /// Replaces the arrays of quantised values by floating-point ones; neighbours share memory, as those of a
+  /// load do. They belong to the manager.
+  void convert(List<Piece> pieces, NDList arrays) {
+    int[] places =
+        IntStream.range(0, pieces.size()).filter(i -> pieces.get(i).rows().isConverted()).toArray();
+    long[] offsets = new long[places.length];
     long end = 0;
-    for (int i = 0; i < offsets.length; i++) {
-      end = endOf(end, tasks.get(i).rows(), tasks.get(i).type());
-      offsets[i] = end - bytes(tasks.get(i));
+    for (int i = 0; i < places.length; i++) {
+      TensorRequest rows = pieces.get(places[i]).rows();
+      end = endOf(end, rows);
+      offsets[i] = end - bytes(rows);
     }
-    if (end == 0) {
-      return tasks.stream().map(task -> wrap(task, new Region(null, 0, 0))).toList();
-    }
-    Slab slab = allocate(end);
-    List<NDArray> results = new ArrayList<>();
-    boolean complete = false;
+    Slab slab = end == 0 ? null : allocate(end);
+    NDList results = new NDList(places.length);
     try {
       List<Conversion.Task> conversions = new ArrayList<>();
-      for (int i = 0; i < offsets.length; i++) {
-        Region region = new Region(slab, offsets[i], bytes(tasks.get(i)));
-        results.add(wrap(tasks.get(i), region));
+      for (int i = 0; i < places.length; i++) {
+        Piece piece = pieces.get(places[i]);
+        TensorRequest rows = piece.rows();
+        Region region = new Region(slab, offsets[i], bytes(rows));
+        results.add(
+            TorchArrays.over(manager, region, device, target(rows), rows.tensor().shape(), null));
         if (region.length() > 0) {
-          conversions.add(conversion(tasks.get(i), region.address()));
+          conversions.add(conversion(piece, arrays.get(places[i]), region.address()));
         }
       }
-      session.convert(conversions, device, settings.transfer().cancellation());
-      for (int i = 0; i < offsets.length; i++) {
-        if (tasks.get(i).type() == DataType.FLOAT64) {
+      if (!conversions.isEmpty()) {
+        session.convert(conversions, device, settings.transfer().cancellation());
+      }
+      for (int i = 0; i < places.length; i++) {
+        if (pieces.get(places[i]).rows().isDouble()) {
           try (NDArray floats = results.get(i)) {
             results.set(i, floats.toType(DataType.FLOAT64, true));
           }
         }
+        replace(arrays, places[i], results.get(i));
       }
-      complete = true;
-      return results;
+      results.clear();
     } finally {
-      if (!complete) {
-        results.forEach(NDArray::close);
+      results.close();
+      if (slab != null) {
+        slab.release();
       }
-      slab.release();
     }
   }
 
@@ -162,52 +180,33 @@ final class Dequantiser implements AutoCloseable {
   /// Where one more result ends in the memory of a part's results.
   ///
   /// @param end of the result before
-  static long endOf(long end, StoredTensor rows, DataType type) {
-    return Math.addExact(Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES, bytes(rows, type));
+  static long endOf(long end, TensorRequest rows) {
+    return Math.addExact(Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES, bytes(rows));
   }
 
-  private static long bytes(Task task) {
-    return bytes(task.rows(), task.type());
-  }
-
-  private static long bytes(StoredTensor rows, DataType type) {
+  private static long bytes(TensorRequest rows) {
     return Math.multiplyExact(
-        rows.shape().elements().orElseThrow(), target(type).bits() / Byte.SIZE);
-  }
-
-  private NDArray wrap(Task task, Region region) {
-    Runnable release = region.retain();
-    return Cleanup.orUndo(
-        () ->
-            TorchArrays.wrap(
-                manager,
-                region.address(),
-                device,
-                target(task.type()),
-                task.rows().shape(),
-                null,
-                release),
-        release);
+        rows.tensor().shape().elements().orElseThrow(), target(rows).bits() / Byte.SIZE);
   }
 
   /// Conversions make no F64: F32 holds all of their values.
-  private static DType target(DataType type) {
-    return type == DataType.FLOAT64 ? DType.F32 : PyTorch.dtype(type);
+  private static DType target(TensorRequest rows) {
+    return rows.isDouble() ? DType.F32 : PyTorch.dtype(rows.type().orElseThrow());
   }
 
-  private Conversion.Task conversion(Task task, long target) {
-    StoredTensor rows = task.rows();
-    long source = TorchArrays.address(task.values());
+  private Conversion.Task conversion(Piece piece, NDArray values, long target) {
+    StoredTensor rows = piece.rows().tensor();
+    DType type = target(piece.rows());
+    long source = TorchArrays.address(values);
     Scaled scales = scaled.get(rows.name());
     if (scales == null) {
       Conversion plain =
-          Conversion.plain(
-              rows.dtype(), target(task.type()), rows.shape().elements().orElseThrow());
+          Conversion.plain(rows.dtype(), type, rows.shape().elements().orElseThrow());
       return new Conversion.Task(plain, source, 0, target);
     }
-    long skipped = skippedScales(scales.grid(), rows, task.firstRow());
+    long skipped = skippedScales(scales.grid(), rows, piece.first());
     return new Conversion.Task(
-        new Conversion(rows.dtype(), target(task.type()), part(scales.grid(), rows), scales.type()),
+        new Conversion(rows.dtype(), type, part(scales.grid(), rows), scales.type()),
         source,
         scales.address() + skipped * (scales.type().bits() / Byte.SIZE),
         target);
@@ -222,20 +221,13 @@ final class Dequantiser implements AutoCloseable {
     if (whole.scales() == 1) {
       return ScaleGrid.single(elements);
     }
-    long matrix = whole.rows() * whole.columns();
-    return whole.matrices() > 1
-        ? new ScaleGrid(
-            elements / matrix,
-            whole.rows(),
-            whole.columns(),
-            whole.blockRows(),
-            whole.blockColumns())
-        : new ScaleGrid(
-            1,
-            elements / whole.columns(),
-            whole.columns(),
-            whole.blockRows(),
-            whole.blockColumns());
+    boolean several = whole.matrices() > 1;
+    return new ScaleGrid(
+        several ? elements / (whole.rows() * whole.columns()) : 1,
+        several ? whole.rows() : elements / whole.columns(),
+        whole.columns(),
+        whole.blockRows(),
+        whole.blockColumns());
   }
 
   private static long skippedScales(ScaleGrid grid, StoredTensor rows, long firstRow) {
