@@ -208,6 +208,7 @@ public final class GantryCommand {
           case GantryException known -> known.getMessage();
           case ParameterException usage -> usage.getMessage();
           case CheckFailedException failed -> failed.getMessage();
+          case dev.gantry.samples.demo.CheckFailedException failed -> failed.getMessage();
           case UncheckedIOException wrapped -> inWords(Objects.requireNonNull(wrapped.getCause()));
           case IOException io -> inWords(io);
           default -> e.toString();

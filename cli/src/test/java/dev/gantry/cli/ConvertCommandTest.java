@@ -3,11 +3,11 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.samples.demo.DigitAnswers;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;

@@ -2,26 +2,12 @@
 package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.NDManager;
-import dev.gantry.cli.internal.demo.CheckFailedException;
-import dev.gantry.cli.internal.demo.SampleWeights;
-import dev.gantry.cli.internal.digest.ArrayDigest;
-import dev.gantry.cli.internal.digest.Digests;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.djl.Weights;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
-import java.util.HexFormat;
-import java.util.SplittableRandom;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -83,41 +69,6 @@ class DemoCommandTest {
     assertThat(run.out()).isEmpty();
     assertThat(run.err().lines()).hasSize(1);
     assertThat(filesOf(temporary)).isEmpty();
-  }
-
-  @Test
-  void oneWrongByteIsFound() throws IOException {
-    SampleWeights sample = SampleWeights.write(temporary, 40_000_000);
-    try (NDManager manager = NDManager.newBaseManager();
-        Weights weights = Weights.open(sample.index())) {
-      NDList arrays = weights.load(manager);
-      DemoCommand.checkDigests(sample, arrays);
-
-      // In the last bytes of the last tensor.
-      try (FileChannel shard = FileChannel.open(sample.floatShard(), StandardOpenOption.WRITE)) {
-        shard.write(ByteBuffer.wrap(new byte[] {1, 2, 3}), shard.size() - 3);
-      }
-      // The first ones refuse a file that changed after its header was read.
-      NDList changed = Weights.open(sample.index()).load(manager);
-      assertThatThrownBy(() -> DemoCommand.checkDigests(sample, changed))
-          .isInstanceOf(CheckFailedException.class)
-          .hasMessageContaining("embeddings.7");
-      NDList fewer = new NDList(arrays.subList(0, 3));
-      assertThatThrownBy(() -> DemoCommand.checkDigests(sample, fewer))
-          .hasMessageContaining("3 tensors were loaded, of 56");
-    }
-  }
-
-  /// Pieces of 4 MiB, the last one shorter.
-  @Test
-  void digestIsOfAllPieces() {
-    byte[] bytes = new byte[(9 << 20) + 5];
-    new SplittableRandom(1).nextBytes(bytes);
-    try (NDManager manager = NDManager.newBaseManager();
-        NDArray array = manager.create(bytes)) {
-      assertThat(ArrayDigest.of(array))
-          .isEqualTo(HexFormat.of().formatHex(Digests.sha256().digest(bytes)));
-    }
   }
 
   private static Stream<Path> filesOf(Path folder) throws IOException {

@@ -3,10 +3,10 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordShards;
+import dev.gantry.samples.demo.DigitAnswers;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -3,12 +3,12 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.samples.demo.DigitAnswers;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.ByteBuffer;

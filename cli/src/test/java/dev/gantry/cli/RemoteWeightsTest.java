@@ -3,8 +3,8 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.demo.DigitAnswers;
 import dev.gantry.core.Location;
+import dev.gantry.samples.demo.DigitAnswers;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.RangeServer.Answer;
 import java.io.IOException;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The tour: made-up weights, trainings that are killed, comparisons.
+/// What the bench shares with the demo.
 @NullMarked
 package dev.gantry.cli.internal.demo;
 

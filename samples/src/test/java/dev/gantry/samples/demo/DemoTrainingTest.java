@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.cli.internal.demo;
+package dev.gantry.samples.demo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
@@ -9,6 +9,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.samples.ServeModel;
+import dev.gantry.samples.demo.DemoTraining.Samples;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -42,7 +43,7 @@ class DemoTrainingTest {
   @Test
   void serverAnswersTheExpectedLogits() throws IOException, TranslateException {
     DigitAnswers expected = DigitAnswers.of(model);
-    float[] answers = ServeModel.answer(model, expected.inputs());
+    float[] answers = ServeModel.answer(model, expected.questions());
     assertThat(expected.difference(answers)).isLessThanOrEqualTo(expected.tolerance());
 
     answers[7] += 0.01f;
@@ -54,14 +55,14 @@ class DemoTrainingTest {
   /// The second call is as in another process: it has another seed, and a model of its own.
   @Test
   void savedTrainingGoesOnAsIfItHadNotEnded() throws IOException, TranslateException {
-    SampleTraining training = new PointTraining();
+    DemoTraining training = new DemoTraining(Samples.POINTS, temporary);
     Path checkpoints = temporary.resolve("checkpoints");
-    TrainingRun begun = training.run(checkpoints, 4, 1);
+    DemoTraining.Run begun = training.run(checkpoints, 4, 1);
     assertThat(steps(checkpoints)).containsExactly(16L, 24L, 32L);
-    TrainingRun resumed = training.run(checkpoints, 6, 2);
+    DemoTraining.Run resumed = training.run(checkpoints, 6, 2);
     assertThat(steps(checkpoints)).containsExactly(32L, 40L, 48L);
 
-    TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 6, 1);
+    DemoTraining.Run uninterrupted = training.run(temporary.resolve("uninterrupted"), 6, 1);
     assertThat(uninterrupted.losses()).hasSize(48);
     assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 32));
     assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(32, 48));
@@ -71,41 +72,43 @@ class DemoTrainingTest {
 
   /// Checkpoints are saved where no epoch ends, and the dataset goes on from there.
   @ParameterizedTest
-  @EnumSource
-  void trainingFromFilesGoesOnInTheMiddleOfAnEpoch(ImageFiles files)
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "POINTS")
+  void trainingFromFilesGoesOnInTheMiddleOfAnEpoch(Samples files)
       throws IOException, TranslateException {
-    ImageTraining training = ImageTraining.prepare(files, temporary.resolve("images"));
+    DemoTraining training = new DemoTraining(files, temporary.resolve("images"));
+    DemoImages.write(files, training.images());
     Path checkpoints = temporary.resolve("checkpoints");
-    TrainingRun begun = training.run(checkpoints, 1, 1);
+    DemoTraining.Run begun = training.run(checkpoints, 1, 1);
     assertThat(begun.losses()).hasSize(63);
     assertThat(steps(checkpoints)).containsExactly(40L, 60L, 63L);
     // A training that was killed has not saved its last step.
     remove(CheckpointStore.list(checkpoints).checkpoints().getLast().folder());
-    TrainingRun resumed = training.run(checkpoints, 3, 2);
+    DemoTraining.Run resumed = training.run(checkpoints, 3, 2);
     assertThat(steps(checkpoints)).containsExactly(160L, 180L, 189L);
 
-    TrainingRun uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
+    DemoTraining.Run uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
     assertThat(uninterrupted.losses()).hasSize(189);
     assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 63));
     assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(60, 189));
     assertThat(resumed.parameters()).isEqualTo(uninterrupted.parameters());
     assertThat(resumed.metrics()).isEqualTo(uninterrupted.metrics());
-    assertThat(uninterrupted.metrics().get(ImageTraining.ACCURACY))
-        .isGreaterThan(begun.metrics().get(ImageTraining.ACCURACY))
+    assertThat(uninterrupted.metrics().get(DemoTraining.ACCURACY))
+        .isGreaterThan(begun.metrics().get(DemoTraining.ACCURACY))
         .isGreaterThan(0.7f);
   }
 
   /// The order depends on the sizes of the files and the seed, and values come unchanged.
   @Test
   void trainingIsTheSameFromShardsAndFromTfRecord() throws IOException, TranslateException {
-    TrainingRun fromShards = epoch(ImageFiles.SHARDS);
+    DemoTraining.Run fromShards = epoch(Samples.SHARDS);
     assertThat(fromShards.losses()).hasSize(63);
-    assertThat(epoch(ImageFiles.TFRECORD)).isEqualTo(fromShards);
+    assertThat(epoch(Samples.TFRECORD)).isEqualTo(fromShards);
   }
 
-  private TrainingRun epoch(ImageFiles files) throws IOException, TranslateException {
+  private DemoTraining.Run epoch(Samples files) throws IOException, TranslateException {
     Path folder = Files.createDirectory(temporary.resolve(files.name()));
-    return ImageTraining.prepare(files, folder.resolve("images"))
+    DemoImages.write(files, folder.resolve("images"));
+    return new DemoTraining(files, folder.resolve("images"))
         .run(folder.resolve("checkpoints"), 1, 1);
   }
 

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.cli.internal.demo;
+package dev.gantry.samples.demo;
 
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
-import dev.gantry.cli.internal.output.Report;
-import dev.gantry.cli.internal.process.ChildJvm;
-import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
-import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
-/// A [SampleTraining] in a JVM of its own, which trains until it is killed. With each step it tells
-/// on standard output which one that is, and which one the latest checkpoint is of.
+/// A [DemoTraining] in a JVM of its own, which trains until it is killed. With each step it tells on
+/// standard output which one that is, and which one the latest checkpoint is of.
 final class TrainingChild implements AutoCloseable {
   static final int SEED = 1;
 
   /// None of it is reached; but nothing runs for ever.
-  private static final int MOST_EPOCHS = 100_000;
+  private static final int MAX_EPOCHS = 100_000;
 
   /// 128 and the number of the signal.
   private static final int KILLED = 128 + 9;
@@ -40,24 +39,30 @@ final class TrainingChild implements AutoCloseable {
   ///
   /// @param step that it is in
   /// @param saved the step of the latest checkpoint, or 0
-  public record Report(long step, long saved) {
-    @Override
-    public String toString() {
-      return step + " " + saved;
-    }
-
+  record Report(long step, long saved) {
     static Report parse(String line) {
       String[] numbers = line.split(" ", 2);
       return new Report(Long.parseLong(numbers[0]), Long.parseLong(numbers[1]));
     }
   }
 
-  /// Starts a JVM with this one's class path and options. What it complains of goes into a file
-  /// beside the checkpoints.
-  static TrainingChild start(SampleTraining training, Path checkpoints) throws IOException {
-    List<String> arguments = new ArrayList<>(List.of(checkpoints.toString()));
-    arguments.addAll(training.toArguments());
-    List<String> command = ChildJvm.command(TrainingChild.class, arguments);
+  /// Starts a JVM with this one's class path and options. Its complaints go into a file beside the
+  /// checkpoints.
+  static TrainingChild start(DemoTraining training, Path checkpoints) throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+        // A debugger's port, for one, is taken.
+        .filter(option -> !option.startsWith("-agentlib") && !option.startsWith("-javaagent"))
+        .forEach(command::add);
+    command.addAll(
+        List.of(
+            "-cp",
+            System.getProperty("java.class.path"),
+            TrainingChild.class.getName(),
+            checkpoints.toString(),
+            training.samples().name(),
+            training.images().toString()));
     Path complaints = checkpoints.resolveSibling(checkpoints.getFileName() + ".err");
     return new TrainingChild(
         new ProcessBuilder(command).redirectError(complaints.toFile()).start(), complaints);
@@ -74,7 +79,11 @@ final class TrainingChild implements AutoCloseable {
           "the training ended by itself, with code "
               + exitCode
               + ": "
-              + Files.readAllLines(complaints).stream().findFirst().orElse("it does not say why"));
+              + Files.readAllLines(complaints).stream()
+                  // What the engine logs comes before it.
+                  .filter(complaint -> complaint.contains("Exception"))
+                  .findFirst()
+                  .orElse("it does not say why"));
     }
     return Report.parse(line);
   }
@@ -112,10 +121,35 @@ final class TrainingChild implements AutoCloseable {
   }
 
   static void main(String[] arguments) throws IOException, TranslateException {
-    ChildJvm.endWithParent();
+    Thread.ofPlatform().daemon().start(TrainingChild::endWithParent);
     Path checkpoints = Path.of(arguments[0]);
-    SampleTraining training = SampleTraining.parse(List.of(arguments).subList(1, arguments.length));
-    var _ = training.run(checkpoints, MOST_EPOCHS, SEED, new Reporter(checkpoints));
+    DemoTraining training =
+        new DemoTraining(DemoTraining.Samples.valueOf(arguments[1]), Path.of(arguments[2]));
+    var _ = training.run(checkpoints, MAX_EPOCHS, SEED, new Reporter(checkpoints));
+  }
+
+  /// The parent holds the other end of standard input as long as it lives.
+  private static void endWithParent() {
+    try {
+      var _ = System.in.read();
+    } catch (IOException _) {
+      // The parent has ended, too.
+    }
+    Runtime.getRuntime().halt(1);
+  }
+
+  /// The step of the latest checkpoint: of the folders `gantry-step-N` that have a manifest.
+  static long latest(Path checkpoints) {
+    try (Stream<Path> folders = Files.list(checkpoints)) {
+      return folders
+          .filter(folder -> Files.exists(folder.resolve(KillTrial.MANIFEST)))
+          .map(folder -> folder.getFileName().toString())
+          .mapToLong(name -> Long.parseLong(name.substring(name.lastIndexOf('-') + 1)))
+          .max()
+          .orElse(0);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   private static final class Reporter extends TrainingListenerAdapter {
@@ -128,10 +162,7 @@ final class TrainingChild implements AutoCloseable {
 
     @Override
     public void onTrainingBatch(Trainer trainer, BatchData batch) {
-      step++;
-      long saved =
-          CheckpointStore.list(checkpoints).latest().map(CheckpointFolder::step).orElse(0L);
-      System.out.println(new Report(step, saved));
+      System.out.println(++step + " " + latest(checkpoints));
     }
   }
 }

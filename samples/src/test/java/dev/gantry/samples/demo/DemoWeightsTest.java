@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.samples.demo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.djl.Weights;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The demo's check of what was loaded.
+class DemoWeightsTest {
+  @TempDir private Path temporary;
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  @Test
+  void oneWrongByteIsFound() throws IOException {
+    DemoWeights sample = DemoWeights.write(temporary, 40_000_000);
+    try (NDManager manager = NDManager.newBaseManager();
+        Weights weights = Weights.open(sample.folder())) {
+      NDList arrays = weights.load(manager);
+      sample.check(arrays);
+
+      // In the last bytes of the last tensor.
+      try (FileChannel shard = FileChannel.open(sample.floatFile(), StandardOpenOption.WRITE)) {
+        shard.write(ByteBuffer.wrap(new byte[] {1, 2, 3}), shard.size() - 3);
+      }
+      // The first ones refuse a file that changed after its header was read.
+      NDList changed = Weights.open(sample.folder()).load(manager);
+      assertThatThrownBy(() -> sample.check(changed))
+          .isInstanceOf(CheckFailedException.class)
+          .hasMessageContaining("embeddings.7");
+      NDList fewer = new NDList(arrays.subList(0, 3));
+      assertThatThrownBy(() -> sample.check(fewer))
+          .hasMessageContaining("3 tensors were loaded, of 56");
+    }
+  }
+}
