@@ -2,46 +2,27 @@
 package dev.gantry.core.internal.events;
 
 import dev.gantry.core.Device;
-import jdk.jfr.Category;
-import jdk.jfr.DataAmount;
-import jdk.jfr.Description;
-import jdk.jfr.Event;
-import jdk.jfr.Label;
-import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
-import jdk.jfr.Threshold;
+import dev.gantry.core.internal.events.EventKind.Field;
+import dev.gantry.core.internal.events.EventKind.Unit;
 import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: the copies from or into one buffer, from when the first was queued until the thread that
 /// uses the buffer again saw them done. The device may have been done before.
-public final class CopyEvent {
-  /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
-
-  /// The event as the recorder keeps it.
-  @Name("dev.gantry.Copy")
-  @Label("Copy")
-  @Category("Gantry")
-  @Description("Bytes were copied between a device and a buffer in host memory")
-  @StackTrace(false)
-  @Threshold("20 ms")
-  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-  static final class Recorded extends Event {
-    @Label("Device")
-    @Nullable String device;
-
-    @Label("Direction")
-    @Description("to device, to host, on device or to another device")
-    @Nullable String direction;
-
-    @Label("Size")
-    @DataAmount
-    long bytes;
-
-    @Label("Copies")
-    @Description("How many copies a buffer's event stands for")
-    long copies;
-  }
+public final class CopyEvent extends TimedEvent {
+  static final EventKind KIND =
+      EventKind.onlyLong(
+          "Copy",
+          "Copy",
+          "Bytes were copied between a device and a buffer in host memory",
+          new Field("device", "Device", Unit.TEXT),
+          new Field(
+              "direction",
+              "Direction",
+              Unit.TEXT,
+              "to device, to host, on device or to another device"),
+          new Field("bytes", "Size", Unit.BYTES),
+          new Field(
+              "copies", "Copies", Unit.COUNT, "How many copies a buffer's event stands for"));
 
   /// What is copied where.
   public enum Direction {
@@ -57,28 +38,32 @@ public final class CopyEvent {
     }
   }
 
+  private @Nullable Direction direction;
+  private long copies;
+  private long bytes;
+
+  public CopyEvent() {
+    super(KIND);
+  }
+
   /// A copy was queued; the first of a buffer begins the event.
   public void add(Direction where, long length) {
-    if (recorded == null) {
+    if (!isUnderWay()) {
       return;
     }
-    if (recorded.copies == 0) {
-      recorded.begin();
-      recorded.direction = where.text;
+    if (copies == 0) {
+      begin();
+      direction = where;
     }
-    recorded.copies++;
-    recorded.bytes += length;
+    copies++;
+    bytes += length;
   }
 
   /// Ends the event, and writes it if any copies were queued, it is recorded, and it is long enough.
   public void done(Device on) {
-    if (recorded == null || recorded.copies == 0) {
-      return;
-    }
-    recorded.end();
-    if (recorded.shouldCommit()) {
-      recorded.device = on.toString();
-      recorded.commit();
+    Direction first = direction;
+    if (first != null && end()) {
+      write(on.toString(), first.text, bytes, copies);
     }
   }
 }

@@ -3,89 +3,48 @@ package dev.gantry.core.internal.events;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
-import jdk.jfr.Category;
-import jdk.jfr.DataAmount;
-import jdk.jfr.Description;
-import jdk.jfr.Event;
-import jdk.jfr.Label;
-import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
-import org.jspecify.annotations.Nullable;
+import dev.gantry.core.internal.events.EventKind.Field;
+import dev.gantry.core.internal.events.EventKind.Unit;
 
 /// Flight recorder event: extents of files were loaded, from opening the files to the last byte.
-public final class LoadEvent {
-  /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
+public final class LoadEvent extends TimedEvent {
+  static final EventKind KIND =
+      EventKind.all(
+          "Load",
+          "Load",
+          "Extents of files were loaded into memory",
+          new Field("device", "Device", Unit.TEXT),
+          new Field("extents", "Extents", Unit.COUNT),
+          new Field("files", "Files", Unit.COUNT),
+          new Field("bytes", "Read", Unit.BYTES, "Blocks at the edges included"),
+          new Field("directBytes", "Read past the page cache", Unit.BYTES),
+          new Field("reads", "Requests", Unit.COUNT),
+          new Field("failure", "Failure", Unit.TEXT, "Empty if the load was done"));
 
-  /// The event as the recorder keeps it.
-  @Name("dev.gantry.Load")
-  @Label("Load")
-  @Category("Gantry")
-  @Description("Extents of files were loaded into memory")
-  @StackTrace(false)
-  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-  static final class Recorded extends Event {
-    @Label("Device")
-    @Nullable String device;
-
-    @Label("Extents")
-    long extents;
-
-    @Label("Files")
-    long files;
-
-    @Label("Read")
-    @Description("Blocks at the edges included")
-    @DataAmount
-    long bytes;
-
-    @Label("Read past the page cache")
-    @DataAmount
-    long directBytes;
-
-    @Label("Requests")
-    long reads;
-
-    @Label("Failure")
-    @Description("Empty if the load was done")
-    @Nullable String failure;
-  }
-
-  public void begin() {
-    if (recorded != null) {
-      recorded.begin();
-    }
+  public LoadEvent() {
+    super(KIND);
   }
 
   /// Ends the event, and writes it if it is recorded.
   public void done(Device target, int wanted, TransferReport report) {
-    if (recorded == null) {
-      return;
-    }
-    recorded.end();
-    if (recorded.shouldCommit()) {
-      recorded.device = target.toString();
-      recorded.extents = wanted;
-      recorded.files = report.files().size();
-      recorded.bytes = report.bytes();
-      recorded.directBytes = report.directBytes();
-      recorded.reads = report.reads();
-      recorded.failure = "";
-      recorded.commit();
-    }
+    write(target, wanted, report, "");
   }
 
   /// As [#done], for a load that failed or was cancelled.
   public void failed(Device target, int wanted, Throwable reason) {
-    if (recorded == null) {
-      return;
-    }
-    recorded.end();
-    if (recorded.shouldCommit()) {
-      recorded.device = target.toString();
-      recorded.extents = wanted;
-      recorded.failure = reason.toString();
-      recorded.commit();
+    write(target, wanted, TransferReport.NOTHING, reason.toString());
+  }
+
+  private void write(Device target, int wanted, TransferReport report, String failure) {
+    if (end()) {
+      write(
+          target.toString(),
+          (long) wanted,
+          (long) report.files().size(),
+          report.bytes(),
+          report.directBytes(),
+          report.reads(),
+          failure);
     }
   }
 }

@@ -2,75 +2,42 @@
 package dev.gantry.core.internal.events;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.internal.events.EventKind.Field;
+import dev.gantry.core.internal.events.EventKind.Unit;
 import java.nio.file.Path;
-import jdk.jfr.Category;
-import jdk.jfr.DataAmount;
-import jdk.jfr.Description;
-import jdk.jfr.Event;
-import jdk.jfr.Label;
-import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
-import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: cuFile was asked to take a file or memory.
-public final class RegistrationEvent {
-  /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
+public final class RegistrationEvent extends TimedEvent {
+  static final EventKind KIND =
+      EventKind.all(
+          "Registration",
+          "Registration with cuFile",
+          "cuFile was asked to take a file or memory",
+          new Field("what", "What", Unit.TEXT, "A file's name, or memory"),
+          new Field("device", "Device", Unit.TEXT),
+          new Field("bytes", "Size", Unit.BYTES, "Of memory"),
+          new Field(
+              "refusal", "Refusal", Unit.TEXT, "Why cuFile did not take it; empty if it did"));
 
-  /// The event as the recorder keeps it.
-  @Name("dev.gantry.Registration")
-  @Label("Registration with cuFile")
-  @Category("Gantry")
-  @Description("cuFile was asked to take a file or memory")
-  @StackTrace(false)
-  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-  static final class Recorded extends Event {
-    @Label("What")
-    @Description("A file's name, or memory")
-    @Nullable String what;
-
-    @Label("Device")
-    @Nullable String device;
-
-    @Label("Size")
-    @Description("Of memory")
-    @DataAmount
-    long bytes;
-
-    @Label("Refusal")
-    @Description("Why cuFile did not take it; empty if it did")
-    @Nullable String refusal;
-  }
-
-  public void begin() {
-    if (recorded != null) {
-      recorded.begin();
-    }
+  public RegistrationEvent() {
+    super(KIND);
   }
 
   /// cuFile was asked to take a file. Ends the event, and writes it if it is recorded.
   ///
-  /// @param reason why it did not; empty if it did
-  public void ofFile(Path file, Device on, String reason) {
-    done(file, on, 0, reason);
+  /// @param refusal why it did not; empty if it did
+  public void ofFile(Path file, Device device, String refusal) {
+    done(file, device, 0, refusal);
   }
 
   /// As [#ofFile], of memory of a device.
-  public void ofMemory(Device on, long length, String reason) {
-    done("memory", on, length, reason);
+  public void ofMemory(Device device, long bytes, String refusal) {
+    done("memory", device, bytes, refusal);
   }
 
-  private void done(Object subject, Device on, long length, String reason) {
-    if (recorded == null) {
-      return;
-    }
-    recorded.end();
-    if (recorded.shouldCommit()) {
-      recorded.what = subject.toString();
-      recorded.device = on.toString();
-      recorded.bytes = length;
-      recorded.refusal = reason;
-      recorded.commit();
+  private void done(Object what, Device device, long bytes, String refusal) {
+    if (end()) {
+      write(what.toString(), device.toString(), bytes, refusal);
     }
   }
 }

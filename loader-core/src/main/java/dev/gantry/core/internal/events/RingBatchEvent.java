@@ -1,55 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.events;
 
-import jdk.jfr.Category;
-import jdk.jfr.DataAmount;
-import jdk.jfr.Description;
-import jdk.jfr.Event;
-import jdk.jfr.Label;
-import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
-import jdk.jfr.Timespan;
+import dev.gantry.core.internal.events.EventKind.Field;
+import dev.gantry.core.internal.events.EventKind.Unit;
 
 /// Flight recorder event: a ring handed over a batch.
-public final class RingBatchEvent {
-  /// The event as the recorder keeps it.
-  @Name("dev.gantry.RingBatch")
-  @Label("Batch handed over")
-  @Category("Gantry")
-  @Description("A prefetching ring handed a batch to its consumer")
-  @StackTrace(false)
-  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-  static final class Recorded extends Event {
-    @Label("Number")
-    final long number;
+public final class RingBatchEvent extends TimedEvent {
+  static final EventKind KIND =
+      EventKind.all(
+          "RingBatch",
+          "Batch handed over",
+          "A prefetching ring handed a batch to its consumer",
+          new Field("number", "Number", Unit.COUNT),
+          new Field("bytes", "Size", Unit.BYTES),
+          new Field("waited", "Consumer waited", Unit.NANOSECONDS),
+          new Field(
+              "prepared",
+              "Prepared within",
+              Unit.NANOSECONDS,
+              "From asking the source until only the device had work left"));
 
-    @Label("Size")
-    @DataAmount
-    final long bytes;
-
-    @Label("Consumer waited")
-    @Timespan(Timespan.NANOSECONDS)
-    final long waited;
-
-    @Label("Prepared within")
-    @Description("From asking the source until only the device had work left")
-    @Timespan(Timespan.NANOSECONDS)
-    final long prepared;
-
-    Recorded(long number, long bytes, long waited, long prepared) {
-      this.number = number;
-      this.bytes = bytes;
-      this.waited = waited;
-      this.prepared = prepared;
-    }
+  private RingBatchEvent() {
+    super(KIND);
   }
-
-  private RingBatchEvent() {}
 
   /// Writes the event if it is recorded.
   public static void handedOver(long number, long bytes, long waited, long prepared) {
-    if (EventRecorder.wasStarted()) {
-      new Recorded(number, bytes, waited, prepared).commit();
+    RingBatchEvent event = new RingBatchEvent();
+    if (event.isUnderWay()) {
+      event.write(number, bytes, waited, prepared);
     }
   }
 }

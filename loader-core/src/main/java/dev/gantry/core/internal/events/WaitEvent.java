@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.events;
 
+import dev.gantry.core.internal.events.EventKind.Field;
+import dev.gantry.core.internal.events.EventKind.Unit;
 import java.util.Locale;
-import jdk.jfr.Category;
-import jdk.jfr.Description;
-import jdk.jfr.Event;
-import jdk.jfr.Label;
-import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
-import jdk.jfr.Threshold;
-import org.jspecify.annotations.Nullable;
 
 /// Flight recorder event: a thread waited.
-public final class WaitEvent {
-  /// Null where no recorder was ever started: see the package.
-  private final @Nullable Recorded recorded = EventRecorder.wasStarted() ? new Recorded() : null;
-
-  /// The event as the recorder keeps it.
-  @Name("dev.gantry.Wait")
-  @Label("Wait")
-  @Category("Gantry")
-  @Description("A thread waited")
-  @StackTrace(false)
-  @Threshold("20 ms")
-  @SuppressWarnings("UnusedVariable") // The recorder reads the fields.
-  static final class Recorded extends Event {
-    @Label("Waited for")
-    @Description("buffers, copy or batch")
-    @Nullable String waitedFor;
-  }
+public final class WaitEvent extends TimedEvent {
+  static final EventKind KIND =
+      EventKind.onlyLong(
+          "Wait",
+          "Wait",
+          "A thread waited",
+          new Field("waitedFor", "Waited for", Unit.TEXT, "buffers, copy or batch"));
 
   /// What a thread waits for.
   public enum Reason {
@@ -40,21 +24,14 @@ public final class WaitEvent {
     BATCH
   }
 
-  public void begin() {
-    if (recorded != null) {
-      recorded.begin();
-    }
+  public WaitEvent() {
+    super(KIND);
   }
 
   /// Ends the event, and writes it if it is recorded and long enough.
   public void done(Reason reason) {
-    if (recorded == null) {
-      return;
-    }
-    recorded.end();
-    if (recorded.shouldCommit()) {
-      recorded.waitedFor = reason.name().toLowerCase(Locale.ROOT);
-      recorded.commit();
+    if (end()) {
+      write(reason.name().toLowerCase(Locale.ROOT));
     }
   }
 }

@@ -31,7 +31,6 @@ import java.util.Set;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import jdk.jfr.Event;
 import jdk.jfr.EventType;
 import jdk.jfr.ValueDescriptor;
 import jdk.jfr.consumer.RecordedEvent;
@@ -236,24 +235,24 @@ class EventsTest {
     assertThat(process.waitFor()).as(output).isZero();
   }
 
-  static List<Class<? extends Event>> events() {
+  static List<EventKind> events() {
     return List.of(
-        LoadEvent.Recorded.class,
-        ReadEvent.Recorded.class,
-        CopyEvent.Recorded.class,
-        WaitEvent.Recorded.class,
-        FallbackEvent.Recorded.class,
-        RegistrationEvent.Recorded.class,
-        RingBatchEvent.Recorded.class,
-        SaveEvent.Recorded.class,
-        CommitEvent.Recorded.class);
+        LoadEvent.KIND,
+        ReadEvent.KIND,
+        CopyEvent.KIND,
+        WaitEvent.KIND,
+        FallbackEvent.KIND,
+        RegistrationEvent.KIND,
+        RingBatchEvent.KIND,
+        SaveEvent.KIND,
+        CommitEvent.KIND);
   }
 
   /// In the second table, an event's name stands in its first row only.
   @ParameterizedTest
   @MethodSource("events")
-  void theDocsNameEveryField(Class<? extends Event> event) throws IOException {
-    EventType type = EventType.getEventType(event);
+  void theDocsNameEveryField(EventKind event) throws IOException {
+    EventType type = event.type();
     String page = Files.readString(Path.of("..", "docs", "observability.md"));
     Matcher rows =
         Pattern.compile(
