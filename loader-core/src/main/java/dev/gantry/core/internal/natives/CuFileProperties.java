@@ -8,35 +8,15 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
 
-/// Properties of the open driver, as `cuFileDriverGetProperties` gives them. Sizes are in KiB. A field
-/// that an older library does not know is 0.
+/// Properties of the open driver, as `cuFileDriverGetProperties` gives them.
 ///
-/// @param driverMajor of nvidia-fs; 0 without it
-/// @param pollThresholdKib the largest request that is polled for
-/// @param maxDirectIoKib the largest request that libcufile makes of nvidia-fs
-/// @param storageFlags kinds of storage that can be reached directly, as bits of
-///     `CUfileDriverStatusFlags_t`
-/// @param controlFlags bits of `CUfileDriverControlFlags_t`
-/// @param featureFlags bits of `CUfileFeatureFlags_t`
-/// @param deviceCacheKib device memory for bounce buffers, on each device
-/// @param bounceBufferKib one bounce buffer
-/// @param pinnedKib how much device memory may be registered, on each device; -1 for no limit
-/// @param batchEntries the most entries of a batch: `io_batchsize`
-/// @param batchTimeoutMillis after which libcufile gives up a batch's entry
-public record CuFileProperties(
-    int driverMajor,
-    int driverMinor,
-    long pollThresholdKib,
-    long maxDirectIoKib,
-    int storageFlags,
-    int controlFlags,
-    int featureFlags,
-    int deviceCacheKib,
-    int bounceBufferKib,
-    int pinnedKib,
-    int batchEntries,
-    int batchTimeoutMillis) {
+/// @param fields of `CUfileDrvProps_t`, by their names: `major_version` and `minor_version` are of nvidia-fs, and 0
+///     without it; sizes are in KiB, of memory on each device. A field that an older library does not know is 0
+public record CuFileProperties(Map<String, Long> fields) {
   // typedef struct CUfileDrvProps {
   //   struct { unsigned major_version, minor_version; size_t poll_thresh_size, max_direct_io_size;
   //            unsigned dstatusflags, dcontrolflags; } nvfs;
@@ -69,41 +49,41 @@ public record CuFileProperties(
   private static final int COMPAT_MODE = 1 << 1;
 
   static CuFileProperties read(MemorySegment struct) {
-    return new CuFileProperties(
-        intAt(struct, "major_version"),
-        intAt(struct, "minor_version"),
-        struct.get(JAVA_LONG, offset("poll_thresh_size")),
-        struct.get(JAVA_LONG, offset("max_direct_io_size")),
-        intAt(struct, "dstatusflags"),
-        intAt(struct, "dcontrolflags"),
-        intAt(struct, "fflags"),
-        intAt(struct, "max_device_cache_size"),
-        intAt(struct, "per_buffer_cache_size"),
-        intAt(struct, "max_device_pinned_mem_size"),
-        intAt(struct, "max_batch_io_size"),
-        intAt(struct, "max_batch_io_timeout_msecs"));
+    Map<String, Long> fields = new HashMap<>();
+    for (MemoryLayout field : LAYOUT.memberLayouts()) {
+      String name = field.name().orElseThrow();
+      long offset = LAYOUT.byteOffset(PathElement.groupElement(name));
+      fields.put(
+          name,
+          field.equals(JAVA_LONG.withName(name))
+              ? struct.get(JAVA_LONG, offset)
+              : (long) struct.get(JAVA_INT, offset));
+    }
+    return new CuFileProperties(fields);
+  }
+
+  /// The value of a field of `CUfileDrvProps_t`.
+  public long get(String field) {
+    return Objects.requireNonNull(fields.get(field));
+  }
+
+  /// The most entries of a batch: `io_batchsize`.
+  public int batchEntries() {
+    return (int) get("max_batch_io_size");
   }
 
   /// Whether bytes may be copied through the CPU if they cannot go directly.
   public boolean allowsCompatMode() {
-    return (controlFlags & COMPAT_MODE) != 0;
+    return (get("dcontrolflags") & COMPAT_MODE) != 0;
   }
 
   /// Whether small requests are polled for.
   public boolean polls() {
-    return (controlFlags & POLL_MODE) != 0;
+    return (get("dcontrolflags") & POLL_MODE) != 0;
   }
 
   /// Whether NVMe disks write into device memory without nvidia-fs.
   public boolean hasPeerToPeerNvme() {
-    return (storageFlags & NVME_PEER_TO_PEER) != 0;
-  }
-
-  private static int intAt(MemorySegment struct, String field) {
-    return struct.get(JAVA_INT, offset(field));
-  }
-
-  private static long offset(String field) {
-    return LAYOUT.byteOffset(PathElement.groupElement(field));
+    return (get("dstatusflags") & NVME_PEER_TO_PEER) != 0;
   }
 }

@@ -11,115 +11,81 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.function.Function;
+import java.util.Map;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /// libcufile's own counts, for the whole process (libcufile 1.15 on): at level 1 operations and bytes,
 /// at level 2 also sizes, at level 3 also the way that they took, by GPU. Thread-safe.
 public final class CuFileStatistics {
-  private static final int MOST_GPUS = 16;
+  private static final List<String> GETTERS =
+      List.of("cuFileGetStatsL1", "cuFileGetStatsL2", "cuFileGetStatsL3");
+
+  private static final int MAX_GPUS = 16;
   private static final int BUCKETS = 32;
+  private static final int UUID_WORDS = 2;
 
   /// Room for the structs of versions to come.
   private static final long ROOM_BYTES = 64 << 10;
 
-  /// `CUfileOpCounter_t`
-  public record Counter(long ok, long failed) {}
+  /// The words of `CUfileStatsLevel1_t`. A name with a star is a `CUfileOpCounter_t`: two words, for the operations that
+  /// went well and for those that failed. Entries of batches that go through the CPU are the `posix` ones.
+  private static final List<String> LEVEL_1 =
+      words(
+          """
+          reads* writes* handlesRegistered* handlesDeregistered* buffersRegistered*
+          buffersDeregistered* read.bytes written.bytes read.bytesPerSecond written.bytesPerSecond
+          read.averageMicros written.averageMicros read.operationsPerSecond
+          written.operationsPerSecond read.sumMicros written.sumMicros
+          batches.submitted* batches.completed* batches.setUp* batches.cancelled* batches.destroyed*
+          batches.enqueued* batches.posixEnqueued* batches.processed* batches.posixProcessed*
+          batches.byNvidiaFs* batches.byPeerToPeer* batches.byAio* batches.byIoUring*
+          batches.mixed* batches.submittedInAll* batches.bytesRead batches.bytesWritten
+          batches.bytesReadPerSecond batches.bytesWrittenPerSecond batches.submitAverageMicros
+          batches.completionAverageMicros batches.submitsPerSecond batches.completionsPerSecond
+          batches.submitSumMicros batches.completionSumMicros batches.lastBytesRead
+          batches.lastBytesWritten
+          """);
 
-  /// Reads, or writes.
-  public record Traffic(
-      long bytes,
-      long bytesPerSecond,
-      long averageMicros,
-      long operationsPerSecond,
-      long sumMicros) {}
+  /// The words of `CUfilePerGpuStats_t` after the GPU's UUID: by which way its reads and writes went, from the disk
+  /// without nvidia-fs, by nvidia-fs, through the CPU, through a bounce buffer or by another GPU, and the mappings of
+  /// buffers that were registered. Writes have no holes and no inline regions.
+  private static final List<String> GPU =
+      words(
+          """
+          reads.bytes reads.bytesPerSecond reads.utilization reads.durationMicros reads.operations
+          reads.peerToPeer reads.nvidiaFs reads.posix reads.unaligned reads.routed reads.holes
+          reads.inline reads.failed writes.bytes writes.bytesPerSecond writes.utilization
+          writes.durationMicros writes.operations writes.peerToPeer writes.nvidiaFs writes.posix
+          writes.unaligned writes.routed writes.failed mappingsTried mappings* mappingsFreed
+          registeredBytes
+          """);
 
-  /// `CUfileStatsLevel1_t`
-  public record Level1(
-      Counter reads,
-      Counter writes,
-      Counter handlesRegistered,
-      Counter handlesDeregistered,
-      Counter buffersRegistered,
-      Counter buffersDeregistered,
-      Traffic read,
-      Traffic written,
-      Batches batches) {}
+  private static List<String> words(String names) {
+    return Stream.of(names.strip().split("\\s+"))
+        .flatMap(name ->
+            name.endsWith("*")
+                ? Stream.of(name.replace("*", ".ok"), name.replace("*", ".failed"))
+                : Stream.of(name))
+        .toList();
+  }
 
-  /// The batch API's part of `CUfileStatsLevel1_t`.
+  /// What was counted.
   ///
-  /// @param posixEnqueued entries that go through the CPU
-  public record Batches(
-      Counter submitted,
-      Counter completed,
-      Counter setUp,
-      Counter cancelled,
-      Counter destroyed,
-      Counter enqueued,
-      Counter posixEnqueued,
-      Counter processed,
-      Counter posixProcessed,
-      Counter byNvidiaFs,
-      Counter byPeerToPeer,
-      Counter byAio,
-      Counter byIoUring,
-      Counter mixed,
-      Counter submittedInAll,
-      long bytesRead,
-      long bytesWritten,
-      long bytesReadPerSecond,
-      long bytesWrittenPerSecond,
-      long submitAverageMicros,
-      long completionAverageMicros,
-      long submitsPerSecond,
-      long completionsPerSecond,
-      long submitSumMicros,
-      long completionSumMicros,
-      long lastBytesRead,
-      long lastBytesWritten) {}
+  /// @param totals by name, such as `reads.ok` and `read.bytes`
+  /// @param readSizes how many reads by size, a bucket for each power of two; none at level 1
+  /// @param writeSizes likewise
+  /// @param gpus none below level 3
+  public record Counts(
+      Map<String, Long> totals, List<Long> readSizes, List<Long> writeSizes, List<Gpu> gpus) {}
 
-  /// `CUfileStatsLevel2_t`
-  ///
-  /// @param readSizes how many reads by size, a bucket for each power of two
-  public record Level2(Level1 basic, List<Long> readSizes, List<Long> writeSizes) {}
-
-  /// The way of a GPU's reads, or writes. Writes have no holes and no inline regions.
-  ///
-  /// @param peerToPeer from the disk, without nvidia-fs
-  /// @param nvidiaFs from the disk, by nvidia-fs
-  /// @param posix through the CPU
-  /// @param unaligned through a bounce buffer
-  /// @param routed by way of another GPU
-  public record Ways(
-      long bytes,
-      long bytesPerSecond,
-      long utilization,
-      long durationMicros,
-      long operations,
-      long peerToPeer,
-      long nvidiaFs,
-      long posix,
-      long unaligned,
-      long routed,
-      long holes,
-      long inline,
-      long failed) {}
-
-  /// `CUfilePerGpuStats_t`
+  /// One GPU.
   ///
   /// @param uuid in hexadecimal digits
-  /// @param mappings of buffers that were registered
-  public record Gpu(
-      String uuid,
-      Ways reads,
-      Ways writes,
-      Counter mappings,
-      long mappingsTried,
-      long mappingsFreed,
-      long registeredBytes) {}
-
-  /// `CUfileStatsLevel3_t`
-  public record Level3(Level2 detailed, List<Gpu> gpus) {}
+  /// @param totals by name, such as `reads.peerToPeer`
+  public record Gpu(String uuid, Map<String, Long> totals) {}
 
   private final NativeLibrary library;
 
@@ -128,7 +94,7 @@ public final class CuFileStatistics {
   }
 
   static Availability<CuFileStatistics> bind(NativeLibrary library) {
-    String last = "cuFileGetStatsL3";
+    String last = GETTERS.getLast();
     return library.has(last)
         ? Availability.present(new CuFileStatistics(library))
         : Availability.absent(library.name() + " has no " + last);
@@ -165,161 +131,53 @@ public final class CuFileStatistics {
     function("cuFileStatsReset").call(library.name());
   }
 
-  // CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats)
-  public Level1 level1() {
-    return get("cuFileGetStatsL1", CuFileStatistics::level1);
-  }
-
-  // CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t *stats)
-  public Level2 level2() {
-    return get("cuFileGetStatsL2", CuFileStatistics::level2);
-  }
-
-  // CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats)
-  public Level3 level3() {
-    return get("cuFileGetStatsL3", CuFileStatistics::level3);
-  }
-
-  private <T> T get(String symbol, Function<Words, T> read) {
+  /// What was counted so far.
+  ///
+  /// @param level 1 to 3
+  // CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats), and the same for the other levels
+  public Counts counts(int level) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment struct = arena.allocate(ROOM_BYTES, Long.BYTES);
-      function(symbol, ADDRESS).call(library.name(), struct);
-      return read.apply(new Words(struct));
+      function(GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
+      int sizes = LEVEL_1.size();
+      int gpus = sizes + 2 * BUCKETS;
+      return new Counts(
+          named(struct, 0, LEVEL_1),
+          level < 2 ? List.of() : buckets(struct, sizes),
+          level < 2 ? List.of() : buckets(struct, sizes + BUCKETS),
+          level < 3 ? List.of() : gpus(struct, gpus));
     }
+  }
+
+  private static List<Gpu> gpus(MemorySegment struct, int at) {
+    int count = Math.clamp(struct.getAtIndex(JAVA_LONG, at), 0, MAX_GPUS);
+    List<Gpu> all = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      int from = at + 1 + i * (UUID_WORDS + GPU.size());
+      byte[] uuid =
+          struct
+              .asSlice((long) from * Long.BYTES, UUID_WORDS * Long.BYTES)
+              .toArray(JAVA_BYTE);
+      all.add(new Gpu(HexFormat.of().formatHex(uuid), named(struct, from + UUID_WORDS, GPU)));
+    }
+    return List.copyOf(all);
+  }
+
+  private static Map<String, Long> named(MemorySegment struct, int from, List<String> names) {
+    Map<String, Long> named = new LinkedHashMap<>();
+    for (int i = 0; i < names.size(); i++) {
+      named.put(names.get(i), struct.getAtIndex(JAVA_LONG, from + i));
+    }
+    return named;
+  }
+
+  private static List<Long> buckets(MemorySegment struct, int from) {
+    return LongStream.range(from, from + BUCKETS)
+        .mapToObj(at -> struct.getAtIndex(JAVA_LONG, at))
+        .toList();
   }
 
   private CuFileFunction function(String symbol, MemoryLayout... arguments) {
     return CuFileFunction.find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
-  }
-
-  /// The structs are words of 64 bits, one after the other.
-  private static final class Words {
-    private final MemorySegment struct;
-    private long at;
-
-    Words(MemorySegment struct) {
-      this.struct = struct;
-    }
-
-    long next() {
-      long word = struct.get(JAVA_LONG, at);
-      at += Long.BYTES;
-      return word;
-    }
-
-    Counter counter() {
-      return new Counter(next(), next());
-    }
-
-    List<Long> buckets() {
-      List<Long> all = new ArrayList<>();
-      for (int i = 0; i < BUCKETS; i++) {
-        all.add(next());
-      }
-      return List.copyOf(all);
-    }
-
-    String uuid() {
-      byte[] uuid = struct.asSlice(at, 16).toArray(JAVA_BYTE);
-      at += uuid.length;
-      return HexFormat.of().formatHex(uuid);
-    }
-  }
-
-  private static Level1 level1(Words words) {
-    Counter reads = words.counter();
-    Counter writes = words.counter();
-    Counter handlesRegistered = words.counter();
-    Counter handlesDeregistered = words.counter();
-    Counter buffersRegistered = words.counter();
-    Counter buffersDeregistered = words.counter();
-    // Each figure of the reads is followed by that of the writes.
-    long[] read = new long[5];
-    long[] written = new long[5];
-    for (int i = 0; i < read.length; i++) {
-      read[i] = words.next();
-      written[i] = words.next();
-    }
-    return new Level1(
-        reads,
-        writes,
-        handlesRegistered,
-        handlesDeregistered,
-        buffersRegistered,
-        buffersDeregistered,
-        new Traffic(read[0], read[1], read[2], read[3], read[4]),
-        new Traffic(written[0], written[1], written[2], written[3], written[4]),
-        batches(words));
-  }
-
-  private static Batches batches(Words words) {
-    return new Batches(
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.counter(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next());
-  }
-
-  private static Level2 level2(Words words) {
-    return new Level2(level1(words), words.buckets(), words.buckets());
-  }
-
-  private static Level3 level3(Words words) {
-    Level2 detailed = level2(words);
-    int gpus = Math.clamp(words.next(), 0, MOST_GPUS);
-    List<Gpu> all = new ArrayList<>();
-    for (int i = 0; i < gpus; i++) {
-      all.add(gpu(words));
-    }
-    return new Level3(detailed, List.copyOf(all));
-  }
-
-  private static Gpu gpu(Words words) {
-    String uuid = words.uuid();
-    Ways reads = ways(words, true);
-    Ways writes = ways(words, false);
-    long tried = words.next();
-    Counter mappings = words.counter();
-    return new Gpu(uuid, reads, writes, mappings, tried, words.next(), words.next());
-  }
-
-  private static Ways ways(Words words, boolean reads) {
-    return new Ways(
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        words.next(),
-        reads ? words.next() : 0,
-        reads ? words.next() : 0,
-        words.next());
   }
 }

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.natives.CuFileParameters.Text;
 import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
 import java.util.List;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -48,7 +49,7 @@ class CuFileDriverTest {
     CuFileProperties properties = cuFile.properties();
     int nvme = 1 << 4;
     int scsi = 1 << 6;
-    assertThat(properties.storageFlags()).isEqualTo(nvme | scsi);
+    assertThat(properties.get("dstatusflags")).isEqualTo(nvme | scsi);
     assertThat(properties.hasPeerToPeerNvme()).isFalse();
     stub.direct(true);
     assertThat(cuFile.properties().hasPeerToPeerNvme()).isTrue();
@@ -75,17 +76,17 @@ class CuFileDriverTest {
   void readsEveryPropertyFromItsPlace() {
     cuFile.openDriver();
     CuFileProperties properties = cuFile.properties();
-    assertThat(properties.driverMajor()).isZero();
-    assertThat(properties.driverMinor()).isZero();
-    assertThat(properties.pollThresholdKib()).isEqualTo(4);
-    assertThat(properties.maxDirectIoKib()).isEqualTo(16_384);
+    assertThat(properties.get("major_version")).isZero();
+    assertThat(properties.get("minor_version")).isZero();
+    assertThat(properties.get("poll_thresh_size")).isEqualTo(4);
+    assertThat(properties.get("max_direct_io_size")).isEqualTo(16_384);
     assertThat(properties.polls()).isFalse();
-    assertThat(properties.featureFlags()).isEqualTo(2);
-    assertThat(properties.deviceCacheKib()).isEqualTo(131_072);
-    assertThat(properties.bounceBufferKib()).isEqualTo(1024);
-    assertThat(properties.pinnedKib()).isEqualTo(33_554_432);
+    assertThat(properties.get("fflags")).isEqualTo(2);
+    assertThat(properties.get("max_device_cache_size")).isEqualTo(131_072);
+    assertThat(properties.get("per_buffer_cache_size")).isEqualTo(1024);
+    assertThat(properties.get("max_device_pinned_mem_size")).isEqualTo(33_554_432);
     assertThat(properties.batchEntries()).isEqualTo(128);
-    assertThat(properties.batchTimeoutMillis()).isEqualTo(5);
+    assertThat(properties.get("max_batch_io_timeout_msecs")).isEqualTo(5);
     cuFile.closeDriver();
   }
 
@@ -100,10 +101,10 @@ class CuFileDriverTest {
     limits.setMaxPinnedKib(4096);
     CuFileProperties properties = cuFile.properties();
     assertThat(properties.polls()).isTrue();
-    assertThat(properties.pollThresholdKib()).isEqualTo(8);
-    assertThat(properties.maxDirectIoKib()).isEqualTo(1024);
-    assertThat(properties.deviceCacheKib()).isEqualTo(2048);
-    assertThat(properties.pinnedKib()).isEqualTo(4096);
+    assertThat(properties.get("poll_thresh_size")).isEqualTo(8);
+    assertThat(properties.get("max_direct_io_size")).isEqualTo(1024);
+    assertThat(properties.get("max_device_cache_size")).isEqualTo(2048);
+    assertThat(properties.get("max_device_pinned_mem_size")).isEqualTo(4096);
     assertThatThrownBy(() -> limits.setMaxDirectIoKib(3))
         .hasMessageContaining("CU_FILE_DRIVER_UNSUPPORTED_LIMIT");
     limits.setPollMode(false, 4);
@@ -180,38 +181,54 @@ class CuFileDriverTest {
     assertThat(statistics.level()).isEqualTo(3);
     cuFile.openDriver();
     statistics.start();
-    CuFileStatistics.Level1 basic = statistics.level1();
-    assertThat(basic.reads()).isEqualTo(new CuFileStatistics.Counter(0, 1));
-    assertThat(basic.buffersDeregistered()).isEqualTo(new CuFileStatistics.Counter(10, 11));
-    assertThat(basic.read()).isEqualTo(new CuFileStatistics.Traffic(12, 14, 16, 18, 20));
-    assertThat(basic.written()).isEqualTo(new CuFileStatistics.Traffic(13, 15, 17, 19, 21));
-    assertThat(basic.batches().submitted()).isEqualTo(new CuFileStatistics.Counter(22, 23));
-    assertThat(basic.batches().submittedInAll()).isEqualTo(new CuFileStatistics.Counter(50, 51));
-    assertThat(basic.batches().bytesRead()).isEqualTo(52);
-    assertThat(basic.batches().lastBytesWritten()).isEqualTo(63);
-    CuFileStatistics.Level2 detailed = statistics.level2();
-    assertThat(detailed.basic()).isEqualTo(basic);
+    CuFileStatistics.Counts basic = statistics.counts(1);
+    assertThat(basic.totals())
+        .hasSize(64)
+        .containsEntry("reads.ok", 0L)
+        .containsEntry("reads.failed", 1L)
+        .containsEntry("buffersDeregistered.ok", 10L)
+        .containsEntry("buffersDeregistered.failed", 11L)
+        .containsEntry("read.bytes", 12L)
+        .containsEntry("written.bytes", 13L)
+        .containsEntry("read.sumMicros", 20L)
+        .containsEntry("written.sumMicros", 21L)
+        .containsEntry("batches.submitted.ok", 22L)
+        .containsEntry("batches.submitted.failed", 23L)
+        .containsEntry("batches.submittedInAll.ok", 50L)
+        .containsEntry("batches.submittedInAll.failed", 51L)
+        .containsEntry("batches.bytesRead", 52L)
+        .containsEntry("batches.lastBytesWritten", 63L);
+    assertThat(basic.readSizes()).isEmpty();
+    CuFileStatistics.Counts detailed = statistics.counts(2);
+    assertThat(detailed.totals()).isEqualTo(basic.totals());
     assertThat(detailed.readSizes()).hasSize(32).startsWith(64L);
     assertThat(detailed.writeSizes()).hasSize(32).endsWith(127L);
-    CuFileStatistics.Level3 all = statistics.level3();
-    assertThat(all.detailed()).isEqualTo(detailed);
+    assertThat(detailed.gpus()).isEmpty();
+    CuFileStatistics.Counts all = statistics.counts(3);
+    assertThat(all.totals()).isEqualTo(basic.totals());
+    assertThat(all.writeSizes()).isEqualTo(detailed.writeSizes());
     assertThat(all.gpus()).hasSize(2);
     CuFileStatistics.Gpu second = all.gpus().get(1);
     assertThat(second.uuid()).isEqualTo("a000000000000000a100000000000000");
-    assertThat(second.reads())
-        .isEqualTo(
-            new CuFileStatistics.Ways(
-                162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 172, 173, 174));
-    assertThat(second.writes())
-        .isEqualTo(
-            new CuFileStatistics.Ways(175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 0, 0, 185));
-    assertThat(second.mappingsTried()).isEqualTo(186);
-    assertThat(second.mappings()).isEqualTo(new CuFileStatistics.Counter(187, 188));
-    assertThat(second.mappingsFreed()).isEqualTo(189);
-    assertThat(second.registeredBytes()).isEqualTo(190);
+    assertThat(second.totals().values())
+        .containsExactlyElementsOf(LongStream.rangeClosed(162, 190).boxed().toList());
+    assertThat(second.totals())
+        .containsEntry("reads.bytes", 162L)
+        .containsEntry("reads.peerToPeer", 167L)
+        .containsEntry("reads.posix", 169L)
+        .containsEntry("reads.holes", 172L)
+        .containsEntry("reads.failed", 174L)
+        .containsEntry("writes.bytes", 175L)
+        .containsEntry("writes.routed", 184L)
+        .containsEntry("writes.failed", 185L)
+        .containsEntry("mappingsTried", 186L)
+        .containsEntry("mappings.ok", 187L)
+        .containsEntry("mappings.failed", 188L)
+        .containsEntry("mappingsFreed", 189L)
+        .containsEntry("registeredBytes", 190L);
     statistics.reset();
     statistics.stop();
-    assertThatThrownBy(statistics::level1).hasMessageContaining("CU_FILE_INVALID_VALUE");
+    assertThatThrownBy(() -> statistics.counts(1)).hasMessageContaining("CU_FILE_INVALID_VALUE");
     assertThatThrownBy(() -> statistics.setLevel(4)).hasMessageContaining("level 4");
     statistics.setLevel(0);
     cuFile.closeDriver();

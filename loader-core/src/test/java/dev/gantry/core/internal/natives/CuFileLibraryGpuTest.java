@@ -67,11 +67,11 @@ class CuFileLibraryGpuTest {
     assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(1L));
     CuFileProperties properties = cuFile.properties();
     assertThat(properties.batchEntries()).isBetween(1, 256);
-    assertThat(properties.batchTimeoutMillis()).isPositive();
-    assertThat(properties.maxDirectIoKib()).isBetween(64L, 16_384L);
-    assertThat(properties.pollThresholdKib()).isPositive();
-    assertThat(properties.deviceCacheKib()).isPositive();
-    assertThat(properties.featureFlags()).isPositive();
+    assertThat(properties.get("max_batch_io_timeout_msecs")).isPositive();
+    assertThat(properties.get("max_direct_io_size")).isBetween(64L, 16_384L);
+    assertThat(properties.get("poll_thresh_size")).isPositive();
+    assertThat(properties.get("max_device_cache_size")).isPositive();
+    assertThat(properties.get("fflags")).isPositive();
     assertThat(cuFile.barSizeKib(0).orElseThrow(AssertionError::new)).isPositive();
     cuFile.closeDriver();
   }
@@ -82,8 +82,8 @@ class CuFileLibraryGpuTest {
     CuFileProperties before = cuFile.properties();
     CuFileLimits limits = cuFile.limits();
     limits.setPollMode(false, 4);
-    limits.setMaxDirectIoKib(before.maxDirectIoKib());
-    limits.setMaxCacheKib(before.deviceCacheKib());
+    limits.setMaxDirectIoKib(before.get("max_direct_io_size"));
+    limits.setMaxCacheKib(before.get("max_device_cache_size"));
     limits.setMaxPinnedKib(1 << 20);
     assertThatThrownBy(() -> limits.setMaxDirectIoKib(3))
         .hasMessageContaining("CU_FILE_DRIVER_UNSUPPORTED_LIMIT");
@@ -150,16 +150,17 @@ class CuFileLibraryGpuTest {
     statistics.start();
     try (TestFile file = TestFile.open(Files.write(folder.resolve("read"), new byte[65_536]));
         Arena arena = Arena.ofConfined()) {
-      CuFileStatistics.Level3 before = statistics.level3();
+      CuFileStatistics.Counts before = statistics.counts(3);
       try (CuFileHandle handle = register(file)) {
         MemorySegment memory = arena.allocate(65_536, 4096);
         assertThat(cuFile.read(handle, memory, 65_536, 0, 0)).isEqualTo(65_536);
       }
-      CuFileStatistics.Level1 basic = statistics.level1();
-      assertThat(basic.reads().ok()).isGreaterThanOrEqualTo(before.detailed().basic().reads().ok());
-      assertThat(basic.read().bytes()).isPositive();
-      assertThat(statistics.level2().readSizes()).anyMatch(count -> count > 0);
-      assertThat(statistics.level3().detailed().basic().read().bytes()).isPositive();
+      CuFileStatistics.Counts basic = statistics.counts(1);
+      assertThat(basic.totals().get("reads.ok"))
+          .isGreaterThanOrEqualTo(before.totals().get("reads.ok"));
+      assertThat(basic.totals().get("read.bytes")).isPositive();
+      assertThat(statistics.counts(2).readSizes()).anyMatch(count -> count > 0);
+      assertThat(statistics.counts(3).totals().get("read.bytes")).isPositive();
     } finally {
       statistics.reset();
       statistics.stop();
