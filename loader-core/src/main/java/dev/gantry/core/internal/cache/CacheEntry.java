@@ -10,11 +10,13 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.ipc.OwnFiles;
+import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.Crc32c;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
@@ -46,15 +48,15 @@ final class CacheEntry implements AutoCloseable {
   private final FileCalls calls;
   private final Path data;
   private final long size;
-  private final int blocksFile;
-  private final int dataFile;
+  private final RegularFile blocksFile;
+  private final RegularFile dataFile;
 
   private CacheEntry(FileCalls calls, Path data, long size, int blocksFile, int dataFile) {
     this.calls = calls;
     this.data = data;
     this.size = size;
-    this.blocksFile = blocksFile;
-    this.dataFile = dataFile;
+    this.blocksFile = new RegularFile(calls, data, blocksFile);
+    this.dataFile = new RegularFile(calls, data, dataFile);
   }
 
   static int blocks(long size) {
@@ -76,26 +78,34 @@ final class CacheEntry implements AutoCloseable {
       requireCode(blocksFile, Errno.ENOENT, "open", blocks);
       return null;
     }
-    int dataFile = -1;
-    @Nullable CacheEntry opened = null;
-    try {
-      if (lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks)
-          && isNamed(calls, blocksFile, blocks)) {
-        dataFile = OwnFiles.open(calls, data, FileCalls.O_RDWR);
-        if (dataFile < 0) {
-          requireCode(dataFile, Errno.ENOENT, "open", data);
-        } else if (calls.stat(dataFile).size() == size
-            && calls.stat(blocksFile).size() == cost(size) - size
-            && hasHeader(calls, blocksFile, size)) {
-          opened = new CacheEntry(calls, data, size, blocksFile, dataFile);
-        }
-      }
-      return opened;
-    } finally {
-      if (opened == null) {
-        close(calls, dataFile, blocksFile);
-      }
+    List<Integer> files = new ArrayList<>(List.of(blocksFile));
+    Runnable close = () -> files.forEach(calls::close);
+    CacheEntry opened = Cleanup.orUndo(() -> open(calls, blocks, data, size, files), close);
+    if (opened == null) {
+      close.run();
     }
+    return opened;
+  }
+
+  /// @param files has that of the checksums, and gets that of the data
+  private static @Nullable CacheEntry open(
+      FileCalls calls, Path blocks, Path data, long size, List<Integer> files) {
+    int blocksFile = files.getFirst();
+    if (!lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks)
+        || !isNamed(calls, blocksFile, blocks)) {
+      return null;
+    }
+    int dataFile = OwnFiles.open(calls, data, FileCalls.O_RDWR);
+    if (dataFile < 0) {
+      requireCode(dataFile, Errno.ENOENT, "open", data);
+      return null;
+    }
+    files.add(dataFile);
+    if (calls.stat(dataFile).size() != size || calls.stat(blocksFile).size() != cost(size) - size) {
+      return null;
+    }
+    CacheEntry opened = new CacheEntry(calls, data, size, blocksFile, dataFile);
+    return opened.has(header(size), 0) ? opened : null;
   }
 
   /// Makes an empty one; nothing must be there, and no other process may make it.
@@ -117,7 +127,7 @@ final class CacheEntry implements AutoCloseable {
             require(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
             boolean _ = lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks);
             CacheEntry made = new CacheEntry(calls, data, size, blocksFile, dataFile);
-            require(made.write(blocksFile, header(size), 0), "pwrite", blocks);
+            made.write(header(size), 0);
             return made;
           },
           () -> {
@@ -148,7 +158,11 @@ final class CacheEntry implements AutoCloseable {
     } catch (MisuseException _) {
       return false;
     } finally {
-      close(calls, dataFile, blocksFile);
+      for (int file : List.of(dataFile, blocksFile)) {
+        if (file >= 0) {
+          int _ = calls.close(file);
+        }
+      }
     }
   }
 
@@ -176,11 +190,11 @@ final class CacheEntry implements AutoCloseable {
     return header;
   }
 
-  private static boolean hasHeader(FileCalls calls, int file, long size) {
+  /// Whether the checksums' file has these bytes.
+  private boolean has(byte[] bytes, long offset) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment found = arena.allocate(SEAL);
-      return read(calls, file, found, 0) >= 0
-          && found.mismatch(MemorySegment.ofArray(header(size))) < 0;
+      MemorySegment found = arena.allocate(bytes.length);
+      return read(blocksFile, found, offset) && found.mismatch(MemorySegment.ofArray(bytes)) < 0;
     }
   }
 
@@ -200,7 +214,7 @@ final class CacheEntry implements AutoCloseable {
   OptionalInt sum(int block) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment entry = arena.allocate(ENTRY_BYTES);
-      if (read(calls, blocksFile, entry, at(block)) < 0) {
+      if (!read(blocksFile, entry, at(block))) {
         return OptionalInt.empty();
       }
       long value = entry.get(JAVA_LONG_UNALIGNED, 0);
@@ -223,11 +237,11 @@ final class CacheEntry implements AutoCloseable {
   ///
   /// @return false if another process fetches it
   boolean tryLock(int block) {
-    return lock(calls, blocksFile, FileCalls.F_WRLCK, at(block), ENTRY_BYTES, data);
+    return lock(calls, blocksFile.descriptor(), FileCalls.F_WRLCK, at(block), ENTRY_BYTES, data);
   }
 
   void unlock(int block) {
-    int _ = calls.lock(blocksFile, FileCalls.F_UNLCK, at(block), ENTRY_BYTES);
+    int _ = calls.lock(blocksFile.descriptor(), FileCalls.F_UNLCK, at(block), ENTRY_BYTES);
   }
 
   /// Writes a block, then its checksum.
@@ -235,16 +249,9 @@ final class CacheEntry implements AutoCloseable {
   /// @throws TransferException if the disk is full or fails
   void put(int block, MemorySegment bytes) {
     long from = (long) block * BLOCK_BYTES;
-    for (long done = 0; done < bytes.byteSize(); ) {
-      MemorySegment rest = bytes.asSlice(done);
-      long count = calls.pwrite(dataFile, rest, rest.byteSize(), from + done);
-      if (count != -Errno.EINTR.code()) {
-        require(Math.toIntExact(count), "pwrite", data);
-        done += count;
-      }
-    }
+    boolean _ = dataFile.write(bytes, from);
     // So that the whole file is soon synchronised.
-    int _ = calls.startWriteback(dataFile, from, bytes.byteSize());
+    int _ = calls.startWriteback(dataFile.descriptor(), from, bytes.byteSize());
     putEntry(block, entry(block, Crc32c.of(bytes)));
   }
 
@@ -256,32 +263,32 @@ final class CacheEntry implements AutoCloseable {
   private void putEntry(int block, long entry) {
     byte[] bytes = new byte[ENTRY_BYTES];
     MemorySegment.ofArray(bytes).set(JAVA_LONG_UNALIGNED, 0, entry);
-    require(write(blocksFile, bytes, at(block)), "pwrite", data);
+    write(bytes, at(block));
   }
 
   /// Fills `target` with bytes of blocks that are there.
   ///
   /// @return whether that went well
   boolean read(MemorySegment target, long offset) {
-    return read(calls, dataFile, target, offset) >= 0;
+    return read(dataFile, target, offset);
   }
 
   /// Whether the file is whole and on the disk, and was not touched since.
   boolean isSealed() {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment found = arena.allocate(HEADER_BYTES - SEAL);
-      return read(calls, blocksFile, found, SEAL) >= 0
-          && found.mismatch(MemorySegment.ofArray(seal(calls.stat(dataFile)))) < 0;
-    }
+    return has(seal(calls.stat(dataFile.descriptor())), SEAL);
   }
 
   /// Synchronises a file that is whole, and seals it.
   ///
   /// @throws TransferException if the disk fails
   void seal() {
-    require(FileCalls.retried(() -> calls.fsync(dataFile)), "fsync", data);
-    require(write(blocksFile, seal(calls.stat(dataFile)), SEAL), "pwrite", data);
-    require(FileCalls.retried(() -> calls.fsync(blocksFile)), "fsync", data);
+    sync(dataFile);
+    write(seal(calls.stat(dataFile.descriptor())), SEAL);
+    sync(blocksFile);
+  }
+
+  private void sync(RegularFile file) {
+    require(FileCalls.retried(() -> calls.fsync(file.descriptor())), "fsync", data);
   }
 
   private static byte[] seal(FileCalls.StatResult stat) {
@@ -295,35 +302,23 @@ final class CacheEntry implements AutoCloseable {
 
   /// Whether an open file is the one that has the bytes.
   boolean isDataOf(SourceFile.Identity file) {
-    FileCalls.StatResult stat = calls.stat(dataFile);
+    FileCalls.StatResult stat = calls.stat(dataFile.descriptor());
     return stat.status() >= 0 && stat.device() == file.device() && stat.inode() == file.inode();
   }
 
-  private static int read(FileCalls calls, int file, MemorySegment target, long offset) {
-    for (long done = 0; done < target.byteSize(); ) {
-      MemorySegment rest = target.asSlice(done);
-      long count = calls.pread(file, rest, rest.byteSize(), offset + done);
-      if (count == 0) {
-        return -Errno.ENODATA.code();
-      }
-      if (count < 0 && count != -Errno.EINTR.code()) {
-        return (int) count;
-      }
-      done += Math.max(0, count);
+  private static boolean read(RegularFile file, MemorySegment target, long offset) {
+    try {
+      boolean _ = file.read(target, offset, target.byteSize(), false);
+      return true;
+    } catch (TransferException _) {
+      return false;
     }
-    return 0;
   }
 
-  private int write(int file, byte[] bytes, long offset) {
+  private void write(byte[] bytes, long offset) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocate(bytes.length);
-      source.copyFrom(MemorySegment.ofArray(bytes));
-      long count;
-      do {
-        count = calls.pwrite(file, source, bytes.length, offset);
-      } while (count == -Errno.EINTR.code());
-      // So few bytes within one page are written at once, or not at all.
-      return count == bytes.length ? 0 : count < 0 ? (int) count : -Errno.ENOSPC.code();
+      boolean _ = blocksFile.write(source.copyFrom(MemorySegment.ofArray(bytes)), offset);
     }
   }
 
@@ -351,18 +346,10 @@ final class CacheEntry implements AutoCloseable {
     }
   }
 
-  private static void close(FileCalls calls, int dataFile, int blocksFile) {
-    for (int file : List.of(dataFile, blocksFile)) {
-      if (file >= 0) {
-        // What a failing close loses, a checksum tells.
-        int _ = calls.close(file);
-      }
-    }
-  }
-
-  /// Gives up the locks, too.
+  /// Gives up the locks, too. What a failing close loses, a checksum tells.
   @Override
   public void close() {
-    close(calls, dataFile, blocksFile);
+    boolean _ = dataFile.close();
+    boolean _ = blocksFile.close();
   }
 }

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.commit;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.CommitEvent;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.store.DirectAlignment;
 import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.spi.Descriptors;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /// One file, open for writing: past the page cache if the file system can, else through it.
 ///
-/// Writes continue after short counts and are retried after `EINTR`. An `fsync` is never retried,
-/// since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no write
-/// is running.
+/// An `fsync` is never retried, since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no
+/// write is running.
 final class TargetFile implements AutoCloseable {
-  private static final int NONE = -1;
-
   /// Less is left to the kernel.
   private static final long LEAST_WRITEBACK_BYTES = 1 << 20;
 
@@ -33,13 +27,7 @@ final class TargetFile implements AutoCloseable {
   private final FileCalls calls;
   private final Path file;
   private final Path target;
-  private final int buffered;
-  private final int direct;
-  private final DirectAlignment alignment;
-  private final AtomicBoolean closed = new AtomicBoolean();
-
-  /// Empty as long as the file system accepts direct writes.
-  private volatile String directAbsence;
+  private final RegularFile opened;
 
   /// @param file a name that does not exist yet
   /// @param target the name that it will get, for messages
@@ -66,7 +54,7 @@ final class TargetFile implements AutoCloseable {
 
   /// False where another process took the file for a leftover before it was locked.
   private boolean hold() {
-    int result = calls.lock(buffered, FileCalls.F_WRLCK, 0, 0);
+    int result = calls.lock(opened.descriptor(), FileCalls.F_WRLCK, 0, 0);
     return result != -Errno.EAGAIN.code() && !Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
   }
 
@@ -80,12 +68,10 @@ final class TargetFile implements AutoCloseable {
     this.file = file;
     this.target = target;
     // Not only for writing: cuFile reads too, if it writes parts of blocks.
-    RegularFile opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
-    buffered = opened.descriptor();
-    int descriptor = pageCache ? NONE : opened.openDirect(FileCalls.O_RDWR);
-    direct = Math.max(descriptor, NONE);
-    directAbsence = pageCache ? "not wanted" : descriptor < 0 ? refusal("open", -descriptor) : "";
-    alignment = DirectAlignment.of(opened.stat());
+    opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
+    if (!pageCache) {
+      int _ = opened.openDirect(file, FileCalls.O_RDWR);
+    }
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 
@@ -96,15 +82,12 @@ final class TargetFile implements AutoCloseable {
 
   /// For cuFile.
   Descriptors descriptors() {
-    String absence = calls.descriptorAbsence();
-    return absence.isEmpty()
-        ? new Descriptors(buffered, direct, "", directAbsence)
-        : Descriptors.none(absence);
+    return opened.descriptors();
   }
 
   /// Why writes go through the page cache; empty if none did so far.
   String directAbsence() {
-    return directAbsence;
+    return opened.directAbsence();
   }
 
   /// Allocates room on the disk, so that a lack of it shows before much is written, and in one piece
@@ -113,7 +96,7 @@ final class TargetFile implements AutoCloseable {
     if (bytes == 0) {
       return;
     }
-    int result = FileCalls.retried(() -> calls.fallocate(buffered, 0, 0, bytes));
+    int result = FileCalls.retried(() -> calls.fallocate(opened.descriptor(), 0, 0, bytes));
     if (result < 0 && result != -Errno.EOPNOTSUPP.code() && result != -Errno.ENOSYS.code()) {
       throw new TransferException("fallocate", target + " length " + bytes, Errno.failure(-result));
     }
@@ -121,11 +104,7 @@ final class TargetFile implements AutoCloseable {
 
   /// Whether memory at this address can be written at this offset without a copy.
   boolean takes(MemorySegment source, long offset) {
-    return !isDirect() || alignment.fits(source, offset);
-  }
-
-  private boolean isDirect() {
-    return directAbsence.isEmpty();
+    return !opened.directAbsence().isEmpty() || opened.isAligned(source, offset);
   }
 
   /// Writes all of `source` at `offset`.
@@ -133,40 +112,16 @@ final class TargetFile implements AutoCloseable {
   /// @return whether all of it went past the page cache
   /// @throws TransferException on any failure
   boolean write(MemorySegment source, long offset) {
-    long done = 0;
-    boolean directly = isDirect() && takes(source, offset);
-    boolean wentDirectly = directly;
-    while (done < source.byteSize()) {
-      MemorySegment rest = source.asSlice(done);
-      long count = calls.pwrite(directly ? direct : buffered, rest, rest.byteSize(), offset + done);
-      if (count == -Errno.EINTR.code()) {
-        continue;
-      }
-      if (count == -Errno.EINVAL.code() && directly) {
-        // Some file systems accept O_DIRECT in open and refuse it in write.
-        directAbsence = refusal("pwrite", Errno.EINVAL.code());
-        directly = false;
-        continue;
-      }
-      if (count <= 0) {
-        throw new TransferException(
-            "pwrite",
-            target + " offset " + (offset + done) + " length " + rest.byteSize(),
-            count == 0 ? new Failure.NothingWritten(rest.byteSize()) : Errno.failure((int) -count));
-      }
-      done += count;
-      wentDirectly &= directly;
-      directly = directly && alignment.holdsAfter(count);
-    }
-    if (!wentDirectly && done >= LEAST_WRITEBACK_BYTES) {
+    boolean wentDirectly = opened.write(source, offset);
+    if (!wentDirectly && source.byteSize() >= LEAST_WRITEBACK_BYTES) {
       // Else the kernel may leave all of it to fsync, which the disk would have to wait for.
-      int _ = calls.startWriteback(buffered, offset, done);
+      int _ = calls.startWriteback(opened.descriptor(), offset, source.byteSize());
     }
     return wentDirectly;
   }
 
   void truncate(long size) {
-    int result = FileCalls.retried(() -> calls.ftruncate(buffered, size));
+    int result = FileCalls.retried(() -> calls.ftruncate(opened.descriptor(), size));
     if (result < 0) {
       throw new TransferException("ftruncate", target + " length " + size, Errno.failure(-result));
     }
@@ -176,29 +131,16 @@ final class TargetFile implements AutoCloseable {
   void sync() {
     CommitEvent event = new CommitEvent();
     event.begin();
-    int result = calls.fsync(buffered);
+    int result = calls.fsync(opened.descriptor());
     event.done(CommitEvent.Step.SYNCHRONISE_FILE, target);
     if (result < 0) {
-      throw failure("fsync", Errno.failure(-result));
+      throw new TransferException("fsync", target.toString(), Errno.failure(-result));
     }
-  }
-
-  private TransferException failure(String operation, Failure failure) {
-    return new TransferException(operation, target.toString(), failure);
-  }
-
-  private static String refusal(String operation, int errno) {
-    return operation + " with O_DIRECT: " + Errno.failure(errno).describe();
   }
 
   @Override
   public void close() {
-    if (closed.compareAndSet(false, true)) {
-      // All is on the disk, or the file is abandoned: a failing close loses nothing.
-      calls.close(buffered);
-      if (direct != NONE) {
-        calls.close(direct);
-      }
+    if (opened.close()) {
       LiveResources.add(LiveResources.Kind.OPEN_FILES, -1);
     }
   }

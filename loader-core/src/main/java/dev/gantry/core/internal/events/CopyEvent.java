@@ -21,8 +21,7 @@ public final class CopyEvent extends TimedEvent {
               Unit.TEXT,
               "to device, to host, on device or to another device"),
           new Field("bytes", "Size", Unit.BYTES),
-          new Field(
-              "copies", "Copies", Unit.COUNT, "How many copies a buffer's event stands for"));
+          new Field("copies", "Copies", Unit.COUNT, "How many copies a buffer's event stands for"));
 
   /// What is copied where.
   public enum Direction {

@@ -155,9 +155,7 @@ public final class CuFileStatistics {
     for (int i = 0; i < count; i++) {
       int from = at + 1 + i * (UUID_WORDS + GPU.size());
       byte[] uuid =
-          struct
-              .asSlice((long) from * Long.BYTES, UUID_WORDS * Long.BYTES)
-              .toArray(JAVA_BYTE);
+          struct.asSlice((long) from * Long.BYTES, UUID_WORDS * Long.BYTES).toArray(JAVA_BYTE);
       all.add(new Gpu(HexFormat.of().formatHex(uuid), named(struct, from + UUID_WORDS, GPU)));
     }
     return List.copyOf(all);

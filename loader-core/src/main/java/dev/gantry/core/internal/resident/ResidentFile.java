@@ -2,15 +2,14 @@
 package dev.gantry.core.internal.resident;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.SharedDeviceSlab;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
@@ -32,6 +31,9 @@ public final class ResidentFile implements StoredFile {
   private final Supplier<Device> device;
   private final List<Integer> fds;
 
+  /// The memory file.
+  private final RegularFile host;
+
   /// For reads by the CPU; null until the first.
   private @Nullable SharedDeviceSlab onDevice;
 
@@ -50,6 +52,7 @@ public final class ResidentFile implements StoredFile {
     this.part = part;
     this.device = device;
     this.fds = fds;
+    this.host = new RegularFile(Libc.INSTANCE, "memory of " + location, fds.getFirst());
   }
 
   /// Where the bytes lie that [#map] maps.
@@ -117,7 +120,7 @@ public final class ResidentFile implements StoredFile {
         if (there) {
           slab().copyToHost(at - part.deviceFrom(), piece, piece.byteSize());
         } else {
-          readHost(piece, at);
+          boolean _ = host.read(piece, part.hostPhase() + at, piece.byteSize(), false);
         }
         at = next;
       }
@@ -126,26 +129,6 @@ public final class ResidentFile implements StoredFile {
       return;
     }
     request.completed();
-  }
-
-  private void readHost(MemorySegment target, long offset) {
-    long done = 0;
-    while (done < target.byteSize()) {
-      MemorySegment rest = target.asSlice(done);
-      long count =
-          Libc.INSTANCE.pread(fds.get(0), rest, rest.byteSize(), part.hostPhase() + offset + done);
-      if (count == 0) {
-        throw failure(offset + done, new Failure.EndOfFile(rest.byteSize()));
-      }
-      if (count < 0 && count != -Errno.EINTR.code()) {
-        throw failure(offset + done, Errno.failure((int) -count));
-      }
-      done += Math.max(0, count);
-    }
-  }
-
-  private TransferException failure(long offset, Failure failure) {
-    return new TransferException("pread", location + " offset " + offset, failure);
   }
 
   private synchronized SharedDeviceSlab slab() {

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.store;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -11,58 +10,39 @@ import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
-import java.util.concurrent.atomic.AtomicBoolean;
 
-/// A local file, read by [FileCalls] through the page cache and, where the file system can, past it.
-///
-/// Reads continue after short counts, are retried after `EINTR`, and fail at the end of the file.
+/// A local file, read by [FileCalls] through the page cache and, where the file system can, past it. Thread-safe.
 public final class PosixFile implements LocalFile, FileCache.OnDisk {
-  private static final int NONE = -1;
-
-  private final FileCalls calls;
-  private final Path file;
+  private final RegularFile file;
   private final SourceFile.Identity identity;
-  private final int buffered;
-  private final int direct;
-  private final DirectAlignment alignment;
-  private final String directAbsence;
   private final CachePolicy policy;
   private final ResidencyProbe probe;
-  private final AtomicBoolean closed = new AtomicBoolean();
 
-  private PosixFile(FileCalls calls, Path file, CachePolicy policy) {
-    this.calls = calls;
-    this.file = file;
+  private PosixFile(FileCalls calls, Path path, CachePolicy policy) {
     this.policy = policy;
-    RegularFile opened = RegularFile.open(calls, file, FileCalls.O_RDONLY, 0, file);
-    FileCalls.StatResult stat = opened.stat();
-    buffered = opened.descriptor();
+    file = RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path);
+    FileCalls.StatResult stat = file.stat();
     if (stat.status() < 0) {
-      calls.close(buffered);
-      throw new TransferException("statx", file.toString(), Errno.failure(-stat.status()));
+      throw refused("statx", path, -stat.status());
     }
     identity =
         new SourceFile.Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
-    alignment = DirectAlignment.of(stat);
-    probe = new ResidencyProbe(calls, buffered);
-    if (policy == CachePolicy.BUFFERED) {
-      direct = NONE;
-      directAbsence = "not wanted";
-    } else if (probe.inMemory()) {
+    probe = new ResidencyProbe(calls, file.descriptor());
+    if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
       // Newer kernels take O_DIRECT there, and read as ever.
-      direct = NONE;
-      directAbsence = "the file system keeps its files in memory";
-    } else {
-      int descriptor = opened.openDirect(FileCalls.O_RDONLY);
-      if (descriptor == -Errno.EMFILE.code() || descriptor == -Errno.ENFILE.code()) {
+      file.refuseDirect("the file system keeps its files in memory");
+    } else if (policy != CachePolicy.BUFFERED) {
+      int opened = file.openDirect(path, FileCalls.O_RDONLY);
+      if (opened == -Errno.EMFILE.code() || opened == -Errno.ENFILE.code()) {
         // That says nothing of direct reads.
-        calls.close(buffered);
-        throw new TransferException("open", file.toString(), Errno.failure(-descriptor));
+        throw refused("open", path, -opened);
       }
-      direct = Math.max(descriptor, NONE);
-      directAbsence =
-          descriptor < 0 ? "open with O_DIRECT: " + Errno.failure(-descriptor).describe() : "";
     }
+  }
+
+  private TransferException refused(String operation, Path path, int errno) {
+    boolean _ = file.close();
+    return new TransferException(operation, path.toString(), Errno.failure(errno));
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory
@@ -88,10 +68,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
 
   @Override
   public Descriptors descriptors() {
-    String absence = calls.descriptorAbsence();
-    return absence.isEmpty()
-        ? new Descriptors(buffered, direct, "", directAbsence)
-        : Descriptors.none(absence);
+    return file.descriptors();
   }
 
   @Override
@@ -107,7 +84,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
   /// By the policy and, where that says to look, by a look.
   @Override
   public Residency residency(long offset, long length) {
-    if (direct == NONE) {
+    if (!file.hasDirect()) {
       return Residency.HOT;
     }
     return switch (policy) {
@@ -118,48 +95,12 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
   }
 
   @Override
-  public boolean read(MemorySegment target, long offset, long required, boolean wantDirect) {
-    long done = 0;
-    boolean directly = wantDirect && direct != NONE && alignment.fits(target, offset);
-    boolean wentDirectly = directly;
-    while (done < required) {
-      MemorySegment rest = target.asSlice(done);
-      long count = calls.pread(directly ? direct : buffered, rest, rest.byteSize(), offset + done);
-      if (count == -Errno.EINTR.code()) {
-        continue;
-      }
-      if (count == -Errno.EINVAL.code() && directly) {
-        // Some file systems take O_DIRECT when a file is opened, and refuse it when it is read.
-        directly = false;
-        continue;
-      }
-      if (count < 0) {
-        throw failure("pread", offset + done, rest.byteSize(), Errno.failure((int) -count));
-      }
-      if (count == 0) {
-        throw failure(
-            "pread", offset + done, rest.byteSize(), new Failure.EndOfFile(required - done));
-      }
-      done += count;
-      wentDirectly &= directly;
-      directly = directly && alignment.holdsAfter(count);
-    }
-    return wentDirectly;
-  }
-
-  private TransferException failure(String operation, long offset, long length, Failure failure) {
-    return new TransferException(
-        operation, file + " offset " + offset + " length " + length, failure);
+  public boolean read(MemorySegment target, long offset, long required, boolean direct) {
+    return file.read(target, offset, required, direct);
   }
 
   @Override
   public void close() {
-    if (closed.compareAndSet(false, true)) {
-      // Nothing was written: there is nothing that a failing close could lose.
-      calls.close(buffered);
-      if (direct != NONE) {
-        calls.close(direct);
-      }
-    }
+    boolean _ = file.close();
   }
 }

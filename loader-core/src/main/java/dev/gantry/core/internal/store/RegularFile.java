@@ -7,16 +7,55 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.spi.Descriptors;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicBoolean;
 
-/// A local file that is open through the page cache, and may be opened past it, too.
+/// A local file that is open through the page cache, and past it if [#openDirect] was called and the file system can.
 ///
-/// @param path its name when it was opened
-/// @param descriptor that goes through the page cache
-/// @param stat of the open file; it may have failed
-public record RegularFile(FileCalls calls, Path path, int descriptor, FileCalls.StatResult stat) {
+/// Its reads and writes are the only ones that move a range as a whole: they continue after short counts, repeat calls
+/// that a signal interrupted, and go on through the page cache where direct I/O is refused. Thread-safe, but [#close]
+/// only when no read or write is running.
+public final class RegularFile {
+  private static final int NONE = -1;
+
   /// The encoding of the JVM's file names, which the locale decides.
   private static final String NAMES = System.getProperty("sun.jnu.encoding", "UTF-8");
+
+  private final FileCalls calls;
+  private final Object shown;
+  private final int buffered;
+  private final FileCalls.StatResult stat;
+  private final int memoryAlignment;
+  private final int offsetAlignment;
+  private final AtomicBoolean closed = new AtomicBoolean();
+  private int direct = NONE;
+
+  /// Why direct I/O is not used; empty where it is.
+  private volatile String directAbsence = "not wanted";
+
+  /// A file that is open already.
+  ///
+  /// @param shown its name in messages
+  public RegularFile(FileCalls calls, Object shown, int descriptor) {
+    this(calls, shown, descriptor, FileCalls.StatResult.failed(0));
+  }
+
+  private RegularFile(FileCalls calls, Object shown, int buffered, FileCalls.StatResult stat) {
+    this.calls = calls;
+    this.shown = shown;
+    this.buffered = buffered;
+    this.stat = stat;
+    this.memoryAlignment = orBlock(stat.directMemoryAlignment());
+    this.offsetAlignment = orBlock(stat.directOffsetAlignment());
+  }
+
+  /// A block where the kernel does not say: every disk and file system accepts that.
+  private static int orBlock(int alignment) {
+    return alignment > 0 ? alignment : PlanLimits.BLOCK_BYTES;
+  }
 
   /// @param flags of `open`
   /// @param mode of a file that this makes
@@ -30,7 +69,7 @@ public record RegularFile(FileCalls calls, Path path, int descriptor, FileCalls.
     }
     FileCalls.StatResult stat = calls.stat(descriptor);
     if (stat.status() < 0 || stat.regular()) {
-      return new RegularFile(calls, path, descriptor, stat);
+      return new RegularFile(calls, shown, descriptor, stat);
     }
     int _ = calls.close(descriptor);
     if (stat.directory()) {
@@ -41,8 +80,7 @@ public record RegularFile(FileCalls calls, Path path, int descriptor, FileCalls.
 
   /// As [#open] for those who then open the file by the JDK, which waits for the other end of a pipe.
   public static void requireWritable(Path path) {
-    FileCalls calls = FileCalls.ofPlatform();
-    int _ = calls.close(open(calls, path, FileCalls.O_WRONLY, 0, path).descriptor());
+    boolean _ = open(FileCalls.ofPlatform(), path, FileCalls.O_WRONLY, 0, path).close();
   }
 
   private static GantryException failure(int errno, Path shown) {
@@ -69,16 +107,141 @@ public record RegularFile(FileCalls calls, Path path, int descriptor, FileCalls.
     return new MalformedFileException(shown, 0, "not-a-regular-file", "a pipe, socket or device");
   }
 
-  /// Opens the same file past the page cache.
+  /// Opens the same file past the page cache, before anything is read or written. If that fails, [#directAbsence] has
+  /// the reason, which is `ESTALE` if another file has the name by now.
   ///
+  /// @param path under which it was opened
   /// @param flags of `open`, but for the one that says so
-  /// @return the descriptor, or the negated `errno`; `ESTALE` if another file has the name by now
-  public int openDirect(int flags) {
-    int direct = FileCalls.retried(() -> calls.open(path, flags | calls.directFlag(), 0));
-    if (direct >= 0 && stat.status() >= 0 && !stat.isSameFile(calls.stat(direct))) {
-      int _ = calls.close(direct);
-      return -Errno.ESTALE.code();
+  /// @return the descriptor, or the negated `errno`
+  public int openDirect(Path path, int flags) {
+    int opened = FileCalls.retried(() -> calls.open(path, flags | calls.directFlag(), 0));
+    if (opened >= 0 && stat.status() >= 0 && !stat.isSameFile(calls.stat(opened))) {
+      int _ = calls.close(opened);
+      opened = -Errno.ESTALE.code();
     }
-    return direct;
+    direct = Math.max(opened, NONE);
+    directAbsence = opened < 0 ? refusal("open", -opened) : "";
+    return opened;
+  }
+
+  /// Keeps to the page cache, instead of [#openDirect].
+  public void refuseDirect(String reason) {
+    directAbsence = reason;
+  }
+
+  private static String refusal(String operation, int errno) {
+    return operation + " with O_DIRECT: " + Errno.failure(errno).describe();
+  }
+
+  /// What the kernel said of the file when it was opened; that may have failed.
+  public FileCalls.StatResult stat() {
+    return stat;
+  }
+
+  /// The descriptor that goes through the page cache.
+  public int descriptor() {
+    return buffered;
+  }
+
+  /// For libraries that read and write by descriptor.
+  public Descriptors descriptors() {
+    String absence = calls.descriptorAbsence();
+    return absence.isEmpty()
+        ? new Descriptors(buffered, direct, "", directAbsence)
+        : Descriptors.none(absence);
+  }
+
+  /// Why bytes go through the page cache; empty if they need not.
+  public String directAbsence() {
+    return directAbsence;
+  }
+
+  /// Whether the file is open past the page cache, too.
+  public boolean hasDirect() {
+    return direct != NONE;
+  }
+
+  /// Whether all of this memory can go directly from or to this offset.
+  public boolean isAligned(MemorySegment memory, long offset) {
+    return offset % offsetAlignment == 0
+        && memory.byteSize() % offsetAlignment == 0
+        && memory.address() % memoryAlignment == 0;
+  }
+
+  /// Fills `target` from `offset` on. The file may end after `required` bytes, not before.
+  ///
+  /// @param directly whether to go past the page cache, as far as that is possible
+  /// @return whether all bytes came past the page cache
+  /// @throws TransferException on any failure, and at an end of the file before `required` bytes
+  public boolean read(MemorySegment target, long offset, long required, boolean directly) {
+    return move(false, target, offset, required, directly && direct != NONE);
+  }
+
+  /// Writes all of `source` at `offset`, past the page cache as far as that is possible.
+  ///
+  /// @return whether all bytes went past the page cache
+  /// @throws TransferException on any failure
+  public boolean write(MemorySegment source, long offset) {
+    return move(true, source, offset, source.byteSize(), directAbsence.isEmpty());
+  }
+
+  private boolean move(
+      boolean writes, MemorySegment memory, long offset, long required, boolean mayGoDirectly) {
+    long done = 0;
+    boolean directly = mayGoDirectly && isAligned(memory, offset);
+    boolean wentDirectly = directly;
+    while (done < required) {
+      MemorySegment rest = memory.asSlice(done);
+      long length = rest.byteSize();
+      int descriptor = directly ? direct : buffered;
+      long count =
+          writes
+              ? calls.pwrite(descriptor, rest, length, offset + done)
+              : calls.pread(descriptor, rest, length, offset + done);
+      if (count == -Errno.EINTR.code()) {
+        continue;
+      }
+      if (count == -Errno.EINVAL.code() && directly) {
+        // Some file systems take O_DIRECT when a file is opened, and refuse it when it is read or
+        // written.
+        directly = false;
+        if (writes) {
+          directAbsence = refusal("pwrite", Errno.EINVAL.code());
+        }
+        continue;
+      }
+      if (count <= 0) {
+        throw failure(writes, offset + done, length, required - done, count);
+      }
+      done += count;
+      wentDirectly &= directly;
+      // After a short count the next offset may be in mid-block, where direct I/O is refused.
+      directly = directly && count % offsetAlignment == 0 && count % memoryAlignment == 0;
+    }
+    return wentDirectly;
+  }
+
+  private TransferException failure(
+      boolean writes, long offset, long length, long missing, long count) {
+    Failure failure =
+        count < 0
+            ? Errno.failure((int) -count)
+            : writes ? new Failure.NothingWritten(missing) : new Failure.EndOfFile(missing);
+    return new TransferException(
+        writes ? "pwrite" : "pread", shown + " offset " + offset + " length " + length, failure);
+  }
+
+  /// A failing close loses nothing: what was written was synchronised before, or is abandoned.
+  ///
+  /// @return whether the file was still open
+  public boolean close() {
+    if (!closed.compareAndSet(false, true)) {
+      return false;
+    }
+    int _ = calls.close(buffered);
+    if (direct != NONE) {
+      int _ = calls.close(direct);
+    }
+    return true;
   }
 }
